@@ -1,0 +1,57 @@
+# One place for every command. Each target makes the environment that it needs, in .venv, and no more.
+# Another Python than `python3`: `make test PYTHON=python3.13`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := collectors dstream reducers sources
+SOURCES := $(PACKAGES) tests docs
+TYPED := $(PACKAGES) $(wildcard tests/typing)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check bench docs clean
+
+help:  ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{printf "make %-6s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.base  ## count words into a collection and print the top ten; PATHS="a.txt b.txt" counts those files
+	@$(BIN)/python docs/samples/wordcount.py $(PATHS)
+
+test: $(VENV)/.test  ## run every test; ARGS="tests/house -k readme" runs some
+	@$(BIN)/python -m pytest -q $(ARGS)
+
+check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, imports, docs, package, tests
+	@$(BIN)/ruff format --quiet --check $(SOURCES)
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/mypy --no-error-summary $(TYPED)
+	@$(BIN)/lint-imports --no-logo --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+	@$(MAKE) --no-print-directory docs
+	@$(BIN)/python -m build --no-isolation --outdir build/dist . > $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@$(BIN)/python -m pytest -q
+
+bench: $(VENV)/.bench  ## measure; CASE=wordcount measures one case
+	@$(BIN)/python -m tests.benchmarks $(CASE)
+
+docs: $(VENV)/.docs  ## build the documentation into build/site
+	@$(BIN)/zensical build --strict --clean > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log; exit 1; }
+
+clean:  ## remove everything that a target made, the environment too
+	@rm -rf $(VENV) .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf spark-warehouse metastore_db derby.log
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp for each set of packages: made once, made again when the project file changes.
+
+$(VENV)/.made:
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.base: pyproject.toml | $(VENV)/.made
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.test $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.made
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@

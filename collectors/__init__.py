@@ -1,0 +1,93 @@
+"""Collectors: how the items of a stream, or of any iterable, become one result.
+
+Each factory returns a `dstream.spi.Collector`, an immutable, picklable value that runs on any engine
+and, with `collector.collect(iterable)`, on none. `containers` gathers, `arithmetic` and `moments`
+calculate, `ranking` compares, `folding` folds, `grouping` and `maps` make dictionaries, `adapting`
+puts collectors around collectors, `sketches` estimates.
+
+Example:
+    >>> grouping_by(len, counting()).collect(["call", "me", "Ishmael", "some"])
+    {4: 2, 2: 1, 7: 1}
+"""
+
+from collectors.adapting import all_of, collecting_and_then, filtering, flat_mapping, mapping, teeing
+from collectors.arithmetic import (
+    averaging,
+    averaging_double,
+    averaging_int,
+    averaging_long,
+    counting,
+    summarizing,
+    summarizing_double,
+    summarizing_int,
+    summarizing_long,
+    summing,
+    summing_double,
+    summing_int,
+    summing_long,
+)
+from collectors.containers import (
+    concatenating,
+    joining,
+    to_collection,
+    to_list,
+    to_set,
+    to_unmodifiable_list,
+    to_unmodifiable_set,
+)
+from collectors.folding import AggregateOperation, aggregating, pick_any, reducing
+from collectors.grouping import frequencies, grouping_by, grouping_by_concurrent, partitioning_by
+from collectors.maps import to_concurrent_map, to_map, to_unmodifiable_map
+from collectors.moments import linear_trend, stddev, variance
+from collectors.ranking import bottom_n, max_by, min_by, sorting, top_n
+from collectors.sketches import approx_count_distinct, quantiles
+
+__all__ = [
+    "AggregateOperation",
+    "aggregating",
+    "all_of",
+    "approx_count_distinct",
+    "averaging",
+    "averaging_double",
+    "averaging_int",
+    "averaging_long",
+    "bottom_n",
+    "collecting_and_then",
+    "concatenating",
+    "counting",
+    "filtering",
+    "flat_mapping",
+    "frequencies",
+    "grouping_by",
+    "grouping_by_concurrent",
+    "joining",
+    "linear_trend",
+    "mapping",
+    "max_by",
+    "min_by",
+    "partitioning_by",
+    "pick_any",
+    "quantiles",
+    "reducing",
+    "sorting",
+    "stddev",
+    "summarizing",
+    "summarizing_double",
+    "summarizing_int",
+    "summarizing_long",
+    "summing",
+    "summing_double",
+    "summing_int",
+    "summing_long",
+    "teeing",
+    "to_collection",
+    "to_concurrent_map",
+    "to_list",
+    "to_map",
+    "to_set",
+    "to_unmodifiable_list",
+    "to_unmodifiable_map",
+    "to_unmodifiable_set",
+    "top_n",
+    "variance",
+]

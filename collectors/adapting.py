@@ -1,0 +1,238 @@
+"""Collectors around collectors: what happens to the items before, and to the result after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, TypeVar, overload
+
+from collectors.arguments import checked_collector, checked_function, shown
+from collectors.batches import Prepared, batches, prepared
+from dstream.spi import Characteristics, Collector, Keyed
+
+__all__ = ["all_of", "collecting_and_then", "filtering", "flat_mapping", "mapping", "teeing"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
+R1 = TypeVar("R1")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
+
+Parts = tuple[Collector[Any, Any, Any], ...]
+
+
+def mapping(fn: Callable[[T], U], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]:
+    """Apply `fn` to each item, None among them, and collect what it gives.
+
+    Example:
+        >>> from collectors import to_list
+        >>> mapping(str.upper, to_list()).collect("ab")
+        ['A', 'B']
+    """
+    checked_function(fn, "fn")
+    checked_collector(downstream)
+    return _before(downstream, partial(_map_one, fn, downstream), _mapped(fn, downstream))
+
+
+def _map_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], container: Any, item: Any) -> Any:
+    return downstream.accumulator(container, fn(item))
+
+
+def _mapped(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any]) -> Prepared:
+    inner = prepared(downstream)
+    return Prepared(partial(_map_and_prepare, fn, inner.prepare), inner.add, inner.add_all)
+
+
+def _map_and_prepare(
+    fn: Callable[[Any], Any], prepare: Callable[[list[Any]], list[Any]], batch: list[Any]
+) -> list[Any]:
+    return prepare(list(map(fn, batch)))
+
+
+def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]) -> Collector[T, Any, R]:
+    """Collect the items that satisfy `predicate`.
+
+    Downstream of a grouping, a key none of whose items pass keeps its place, with the result of
+    nothing; a filter before the grouping would lose the key.
+
+    Example:
+        >>> from collectors import counting, grouping_by
+        >>> grouping_by(len, filtering(str.isupper, counting())).collect(["A", "b", "cc"])
+        {1: 1, 2: 0}
+    """
+    checked_function(predicate, "predicate")
+    checked_collector(downstream)
+    return _before(downstream, partial(_filter_one, predicate, downstream), partial(_filter_all, predicate, downstream))
+
+
+def _filter_one(
+    predicate: Callable[[Any], object], downstream: Collector[Any, Any, Any], container: Any, item: Any
+) -> Any:
+    return downstream.accumulator(container, item) if predicate(item) else container
+
+
+def _filter_all(
+    predicate: Callable[[Any], object], downstream: Collector[Any, Any, Any], container: Any, items: Iterable[Any]
+) -> Any:
+    return downstream.accumulated(container, filter(predicate, items))
+
+
+def flat_mapping(fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]:
+    """Collect all that is in what `fn` gives for each item: an iterable, a stream too, or None for nothing.
+
+    Raises:
+        TypeError: `fn` gave something else; the message names the item.
+
+    Example:
+        >>> from collectors import to_list
+        >>> flat_mapping(str.split, to_list()).collect(["a b", "", "c"])
+        ['a', 'b', 'c']
+    """
+    checked_function(fn, "fn")
+    checked_collector(downstream)
+    return _before(downstream, partial(_flatten_one, fn, downstream), partial(_flatten_all, fn, downstream))
+
+
+def _flatten_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], container: Any, item: Any) -> Any:
+    return downstream.accumulated(container, _opened(fn, item))
+
+
+def _flatten_all(
+    fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], container: Any, items: Iterable[Any]
+) -> Any:
+    return downstream.accumulated(container, chain.from_iterable(map(partial(_opened, fn), items)))
+
+
+def _opened(fn: Callable[[Any], Any], item: Any) -> Iterator[Any]:
+    inner = fn(item)
+    if inner is None:
+        return iter(())
+    if not isinstance(inner, Iterable) and not hasattr(inner, "__getitem__"):
+        raise TypeError(
+            f"flat_mapping() needs a function that gives an iterable or None, "
+            f"but for {shown(item)} it gave {type(inner).__name__}"
+        )
+    return iter(inner)
+
+
+def _before(
+    downstream: Collector[Any, Any, Any],
+    accumulator: Callable[[Any, Any], Any],
+    accumulate_all: Callable[[Any, Any], Any],
+) -> Collector[Any, Any, Any]:
+    """Return `downstream` with other items; it is not keyed, since its classifier saw the old ones."""
+    return replace(downstream, accumulator=accumulator, accumulate_all=accumulate_all, keyed=None)
+
+
+def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) -> Collector[T, Any, U]:
+    """Apply `fn`, which may return None, to the result of `downstream`; it runs once, at the end.
+
+    Example:
+        >>> from collectors import to_list
+        >>> collecting_and_then(to_list(), len).collect("abc")
+        3
+    """
+    checked_collector(downstream)
+    checked_function(fn, "fn")
+    keyed = downstream.keyed
+    assemble: Any = keyed and partial(_then, keyed.assemble, fn)
+    return Collector(
+        downstream.supplier,
+        downstream.accumulator,
+        downstream.combiner,
+        partial(_then, downstream.finisher, fn),
+        downstream.characteristics - {Characteristics.IDENTITY_FINISH},
+        downstream.accumulate_all,
+        keyed and Keyed(keyed.classifier, keyed.downstream, assemble),
+    )
+
+
+def _then(first: Callable[[Any], Any], second: Callable[[Any], Any], value: Any) -> Any:
+    return second(first(value))
+
+
+def teeing(
+    first: Collector[T, Any, R1], second: Collector[T, Any, R2], fn: Callable[[R1, R2], R]
+) -> Collector[T, Any, R]:
+    """Give each item to both collectors, in one pass, and both results to `fn`.
+
+    Example:
+        >>> from collectors import counting, summing
+        >>> teeing(summing(), counting(), lambda total, count: total / count).collect([1, 2, 6])
+        3.0
+    """
+    parts = (checked_collector(first, "first"), checked_collector(second, "second"))
+    return _together(parts, partial(_apply, checked_function(fn, "fn")))
+
+
+def _apply(fn: Callable[..., Any], results: tuple[Any, ...]) -> Any:
+    return fn(*results)
+
+
+@overload
+def all_of(first: Collector[T, Any, R1], /) -> Collector[T, Any, tuple[R1]]: ...
+@overload
+def all_of(first: Collector[T, Any, R1], second: Collector[T, Any, R2], /) -> Collector[T, Any, tuple[R1, R2]]: ...
+@overload
+def all_of(
+    first: Collector[T, Any, R1], second: Collector[T, Any, R2], third: Collector[T, Any, R3], /
+) -> Collector[T, Any, tuple[R1, R2, R3]]: ...
+@overload
+def all_of(
+    first: Collector[T, Any, R1],
+    second: Collector[T, Any, R2],
+    third: Collector[T, Any, R3],
+    fourth: Collector[T, Any, R4],
+    /,
+) -> Collector[T, Any, tuple[R1, R2, R3, R4]]: ...
+@overload
+def all_of(*collectors: Collector[T, Any, Any]) -> Collector[T, Any, tuple[Any, ...]]: ...
+def all_of(*collectors: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
+    """Give each item to all the collectors, in one pass, and return the tuple of their results.
+
+    Example:
+        >>> from collectors import counting, max_by
+        >>> all_of(counting(), max_by(len)).collect(["a", "ccc"])
+        (2, Optional['ccc'])
+    """
+    parts = tuple(checked_collector(part, f"collectors[{index}]") for index, part in enumerate(collectors))
+    return _together(parts, tuple)
+
+
+def _together(parts: Parts, finisher: Callable[[Any], Any]) -> Collector[Any, Any, Any]:
+    return Collector(
+        partial(_supply_each, parts),
+        partial(_accumulate_each, parts),
+        partial(_combine_each, parts),
+        partial(_finish_each, parts, finisher),
+        accumulate_all=partial(_accumulate_all_each, parts),
+    )
+
+
+def _supply_each(parts: Parts) -> list[Any]:
+    return [part.supplier() for part in parts]
+
+
+def _accumulate_each(parts: Parts, containers: list[Any], item: Any) -> None:
+    for index, part in enumerate(parts):
+        following = part.accumulator(containers[index], item)
+        if following is not None:
+            containers[index] = following
+
+
+def _accumulate_all_each(parts: Parts, containers: list[Any], items: Iterable[Any]) -> list[Any]:
+    for batch in batches(items):
+        containers[:] = [part.accumulated(container, batch) for part, container in zip(parts, containers, strict=True)]
+    return containers
+
+
+def _combine_each(parts: Parts, left: list[Any], right: list[Any]) -> None:
+    left[:] = [part.combined(mine, theirs) for part, mine, theirs in zip(parts, left, right, strict=True)]
+
+
+def _finish_each(parts: Parts, finisher: Callable[[Any], Any], containers: list[Any]) -> Any:
+    return finisher(tuple(part.finisher(container) for part, container in zip(parts, containers, strict=True)))

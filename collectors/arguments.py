@@ -1,0 +1,76 @@
+"""The checks that every factory makes on its arguments, at the call."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dstream.spi import Collector
+
+__all__ = ["checked_collector", "checked_count", "checked_function", "checked_text", "shown"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SHOWN = 200
+
+
+def checked_function(value: F, name: str) -> F:
+    """Return `value` if it can be called.
+
+    Raises:
+        TypeError: it cannot; the message names the argument.
+    """
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, not {type(value).__name__}")
+    return value
+
+
+def checked_collector(value: Any, name: str = "downstream") -> Any:
+    """Return `value` if it is a `Collector`.
+
+    Raises:
+        TypeError: it is not; a reducer and a factory that was not called are told apart.
+    """
+    if isinstance(value, Collector):
+        return value
+    if hasattr(value, "reduce_into"):
+        raise TypeError(
+            f"{name}: a reducer is not a collector and cannot be downstream; "
+            f"{type(value).__name__} ends a stream, use it in stream.collect(...)"
+        )
+    hint = "; call the factory, as in counting()" if callable(value) else ""
+    raise TypeError(f"{name} must be a Collector, not {type(value).__name__}{hint}")
+
+
+def checked_count(value: int, name: str) -> int:
+    """Return `value` if it is an int of 0 or more.
+
+    Raises:
+        TypeError: it is not an int.
+        ValueError: it is negative.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+    if number < 0:
+        raise ValueError(f"{name} must not be negative, but is {number}")
+    return number
+
+
+def checked_text(value: str, name: str) -> str:
+    """Return `value` if it is a string.
+
+    Raises:
+        TypeError: it is not; the message names the argument.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    return value
+
+
+def shown(item: object) -> str:
+    """Return how `item` reads in a message, cut at 200 characters."""
+    text = repr(item)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -1,0 +1,237 @@
+"""Collectors that count, sum, average and summarize. Sums are exact, so any split gives the same.
+
+`moments` holds variance, standard deviation and linear trend; `numeric` says which numbers are
+taken, `totals` holds the containers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar, overload
+
+from more_itertools import ilen
+
+from collectors.arguments import checked_function
+from collectors.batches import Batched, Prepared
+from collectors.numeric import Numbers, doubles, ints, numbers
+from collectors.totals import Summary, Total
+from dstream.spi import Collector
+from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics
+
+__all__ = [
+    "averaging",
+    "averaging_double",
+    "averaging_int",
+    "averaging_long",
+    "count_all",
+    "counting",
+    "summarizing",
+    "summarizing_double",
+    "summarizing_int",
+    "summarizing_long",
+    "summing",
+    "summing_double",
+    "summing_int",
+    "summing_long",
+]
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+
+
+def counting() -> Collector[Any, Any, int]:
+    """Count the items, None among them; 0 of nothing.
+
+    Example:
+        >>> counting().collect("abc")
+        3
+    """
+    return Collector(int, _count_one, operator.add, accumulate_all=count_all)
+
+
+def _count_one(count: int, item: object) -> int:
+    return count + 1
+
+
+def count_all(count: int, items: Iterable[object]) -> int:
+    """Add the number of `items`; a grouping that counts recognizes this function."""
+    return count + (len(items) if type(items) is list else ilen(items))
+
+
+@overload
+def summing() -> Collector[N, Any, N]: ...
+@overload
+def summing(fn: Callable[[T], int]) -> Collector[T, Any, int]: ...
+@overload
+def summing(fn: Callable[[T], float]) -> Collector[T, Any, float]: ...
+def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
+    """Sum what `fn` gives for each item: an int if all are ints, exactly; 0 of nothing.
+
+    Floats are added without loss and rounded once, so no split and no order changes the result.
+    Ints and floats may be mixed.
+
+    Args:
+        fn: gives an int or a float; without it the items are the numbers.
+
+    Raises:
+        TypeError: an item gave something else, a Decimal too: `reducing(Decimal(0), operator.add)`
+            adds those.
+
+    Example:
+        >>> summing(len).collect(["a", "bc"])
+        3
+        >>> summing().collect([0.1] * 10)
+        1.0
+    """
+    return _numeric(Total, numbers("summing"), _optional(fn), Total.sum)
+
+
+def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, Any, float]:
+    """Average what `fn` gives for each item, ints and floats; 0.0 of nothing.
+
+    Example:
+        >>> averaging(len).collect(["a", "bc"])
+        1.5
+    """
+    return _numeric(Total, numbers("averaging"), _optional(fn), Total.average)
+
+
+@overload
+def summarizing() -> Collector[Any, Any, IntSummaryStatistics | DoubleSummaryStatistics]: ...
+@overload
+def summarizing(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStatistics]: ...
+@overload
+def summarizing(fn: Callable[[T], float]) -> Collector[T, Any, IntSummaryStatistics | DoubleSummaryStatistics]: ...
+def summarizing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
+    """Take count, sum, least, greatest and average; of ints unless a float is among the numbers.
+
+    Example:
+        >>> summarizing(len).collect(["a", "bcd"])
+        IntSummaryStatistics(count=2, sum=4, min=1, max=3, average=2.0)
+    """
+    return _numeric(Summary, numbers("summarizing"), _optional(fn), Summary.of_all)
+
+
+def summing_int(fn: Callable[[T], int]) -> Collector[T, Any, int]:
+    """Sum the ints that `fn` gives; 0 of nothing. Nothing overflows.
+
+    Raises:
+        TypeError: an item gave something that is not an int; the message names the item.
+
+    Example:
+        >>> summing_int(len).collect(["a", "bc"])
+        3
+    """
+    return _numeric(Total, ints("summing_int"), checked_function(fn, "fn"), Total.sum)
+
+
+def summing_long(fn: Callable[[T], int]) -> Collector[T, Any, int]:
+    """Sum the ints that `fn` gives, as `summing_int`: Python has one kind of int.
+
+    Example:
+        >>> summing_long(len).collect([])
+        0
+    """
+    return _numeric(Total, ints("summing_long"), checked_function(fn, "fn"), Total.sum)
+
+
+def summing_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
+    """Sum what `fn` gives as floats, without loss, rounded once; 0.0 of nothing.
+
+    Raises:
+        TypeError: an item gave something that is not a number, such as a string.
+
+    Example:
+        >>> summing_double(float).collect(["0.5", "2"])
+        2.5
+    """
+    return _numeric(Total, doubles("summing_double"), checked_function(fn, "fn"), _float_sum)
+
+
+def averaging_int(fn: Callable[[T], int]) -> Collector[T, Any, float]:
+    """Average the ints that `fn` gives; 0.0 of nothing.
+
+    Example:
+        >>> averaging_int(len).collect(["a", "bc"])
+        1.5
+    """
+    return _numeric(Total, ints("averaging_int"), checked_function(fn, "fn"), Total.average)
+
+
+def averaging_long(fn: Callable[[T], int]) -> Collector[T, Any, float]:
+    """Average the ints that `fn` gives, as `averaging_int`.
+
+    Example:
+        >>> averaging_long(len).collect([])
+        0.0
+    """
+    return _numeric(Total, ints("averaging_long"), checked_function(fn, "fn"), Total.average)
+
+
+def averaging_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
+    """Average what `fn` gives as floats; 0.0 of nothing.
+
+    Example:
+        >>> averaging_double(float).collect(["0.5", "2"])
+        1.25
+    """
+    return _numeric(Total, doubles("averaging_double"), checked_function(fn, "fn"), Total.average)
+
+
+def summarizing_int(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStatistics]:
+    """Take the statistics of the ints that `fn` gives; of nothing 0, 0, None, None, 0.0.
+
+    Example:
+        >>> summarizing_int(len).collect(["a", "bcd"]).max
+        3
+    """
+    return _numeric(Summary, ints("summarizing_int"), checked_function(fn, "fn"), Summary.of_ints)
+
+
+def summarizing_long(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStatistics]:
+    """Take the statistics of the ints that `fn` gives, as `summarizing_int`.
+
+    Example:
+        >>> summarizing_long(len).collect(["a", "bcd"]).min
+        1
+    """
+    return _numeric(Summary, ints("summarizing_long"), checked_function(fn, "fn"), Summary.of_ints)
+
+
+def summarizing_double(fn: Callable[[T], float]) -> Collector[T, Any, DoubleSummaryStatistics]:
+    """Take the statistics of what `fn` gives as floats; one NaN makes all but the count NaN.
+
+    Example:
+        >>> summarizing_double(len).collect(["a", "bcd"]).sum
+        4.0
+    """
+    return _numeric(Summary, doubles("summarizing_double"), checked_function(fn, "fn"), Summary.of_doubles)
+
+
+def _optional(fn: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+    return None if fn is None else checked_function(fn, "fn")
+
+
+def _float_sum(total: Total) -> float:
+    return float(total.sum())
+
+
+def _numeric(
+    container: type[Batched[Any]],
+    taken: Numbers,
+    fn: Callable[[Any], Any] | None,
+    finisher: Callable[[Any], Any],
+) -> Collector[Any, Any, Any]:
+    return Collector(
+        container,
+        partial(_add, taken, fn),
+        Batched.merge,
+        finisher,
+        accumulate_all=Prepared(partial(taken.every, fn), container.add, container.add_all),
+    )
+
+
+def _add(taken: Numbers, fn: Callable[[Any], Any] | None, container: Batched[Any], item: Any) -> None:
+    container.add(taken.one(item if fn is None else fn(item), item))

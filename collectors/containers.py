@@ -1,0 +1,243 @@
+"""Collectors that gather items: into lists, sets, any collection, and one string."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+from collectors.arguments import checked_function, checked_text, shown
+from collectors.batches import batches, kinds
+from dstream.errors import NullElementError, UnstableKeyError
+from dstream.keys import canonical
+from dstream.spi import Characteristics, Collector
+
+__all__ = [
+    "concatenating",
+    "joining",
+    "to_collection",
+    "to_list",
+    "to_set",
+    "to_unmodifiable_list",
+    "to_unmodifiable_set",
+]
+
+T = TypeVar("T")
+C = TypeVar("C")
+
+_IDENTITY_FINISH = frozenset({Characteristics.IDENTITY_FINISH})
+_UNORDERED = frozenset({Characteristics.UNORDERED})
+_ALIKE = frozenset({str, int, bytes, bool, type(None)})
+"""Types whose equal values are equal in every process; a NaN is not equal to its own copy."""
+
+
+def to_list() -> Collector[T, Any, list[T]]:
+    """Gather the items in a list, in encounter order, None among them.
+
+    Example:
+        >>> to_list().collect("abc")
+        ['a', 'b', 'c']
+    """
+    return Collector(list, list.append, list.extend, characteristics=_IDENTITY_FINISH, accumulate_all=_extend)
+
+
+def _extend(container: list[Any], items: Iterable[Any]) -> list[Any]:
+    container.extend(items)
+    return container
+
+
+def to_set() -> Collector[T, Any, set[T]]:
+    """Gather the distinct items in a set; every NaN is the same item.
+
+    Raises:
+        TypeError: an item has no hash.
+
+    Example:
+        >>> sorted(to_set().collect("abracadabra"))
+        ['a', 'b', 'c', 'd', 'r']
+    """
+    # Combining puts each item in again: a NaN that went through pickle is another object, which a set
+    # would take for another item.
+    return Collector(set, _put, _put_all, characteristics=_IDENTITY_FINISH | _UNORDERED, accumulate_all=_put_all)
+
+
+def _put(container: set[Any], item: Any) -> None:
+    container.add(_standard(item))
+
+
+def _put_all(container: set[Any], items: Iterable[Any]) -> set[Any]:
+    for batch in batches(items):
+        container.update(batch if kinds(batch) <= _ALIKE else map(_standard, batch))
+    return container
+
+
+def _standard(item: Any) -> Any:
+    """Return the value that stands for `item`; an object that only equals itself stands for itself."""
+    try:
+        return canonical(item)
+    except UnstableKeyError:
+        return item
+
+
+def to_collection(factory: Callable[[], C]) -> Collector[Any, Any, C]:
+    """Gather the items in the collection that `factory` makes, in encounter order.
+
+    Args:
+        factory: makes an empty collection with `add` or `append`, such as `collections.deque`.
+
+    Raises:
+        TypeError: the collection has neither.
+
+    Example:
+        >>> from collections import deque
+        >>> to_collection(deque).collect("abc")
+        deque(['a', 'b', 'c'])
+    """
+    return Collector(
+        checked_function(factory, "factory"),
+        _insert,
+        _insert_all_of,
+        characteristics=_IDENTITY_FINISH,
+        accumulate_all=_insert_all,
+    )
+
+
+def _insert(container: Any, item: Any) -> None:
+    _inserter(container)(item)
+
+
+def _inserter(container: Any) -> Callable[[Any], Any]:
+    # `add` first: a SortedList has an `append` that only raises.
+    insert: Callable[[Any], Any] | None = getattr(container, "add", None) or getattr(container, "append", None)
+    if insert is None:
+        raise TypeError(
+            f"to_collection() needs a factory of collections with add() or append(), not {shown(container)}"
+        )
+    return insert
+
+
+def _insert_all(container: C, items: Iterable[Any]) -> C:
+    insert = _inserter(container)
+    for item in items:
+        insert(item)
+    return container
+
+
+def _insert_all_of(left: C, right: Any) -> C:
+    return _insert_all(left, right)
+
+
+def to_unmodifiable_list() -> Collector[T, Any, tuple[T, ...]]:
+    """Gather the items in a tuple, in encounter order.
+
+    Raises:
+        NullElementError: an item is None.
+
+    Example:
+        >>> to_unmodifiable_list().collect("abc")
+        ('a', 'b', 'c')
+    """
+    return Collector(list, _append_value, list.extend, tuple, accumulate_all=_append_values)
+
+
+def _append_value(container: list[Any], item: Any) -> None:
+    container.extend(_values("to_unmodifiable_list", [item]))
+
+
+def _append_values(container: list[Any], items: Iterable[Any]) -> list[Any]:
+    for batch in batches(items):
+        container.extend(_values("to_unmodifiable_list", batch))
+    return container
+
+
+def to_unmodifiable_set() -> Collector[T, Any, frozenset[T]]:
+    """Gather the distinct items in a frozenset; every NaN is the same item.
+
+    Raises:
+        NullElementError: an item is None.
+        TypeError: an item has no hash.
+
+    Example:
+        >>> to_unmodifiable_set().collect("aa")
+        frozenset({'a'})
+    """
+    return Collector(set, _put_value, _put_all, frozenset, _UNORDERED, _put_values)
+
+
+def _put_value(container: set[Any], item: Any) -> None:
+    _put_all(container, _values("to_unmodifiable_set", [item]))
+
+
+def _put_values(container: set[Any], items: Iterable[Any]) -> set[Any]:
+    for batch in batches(items):
+        _put_all(container, _values("to_unmodifiable_set", batch))
+    return container
+
+
+def _values(factory: str, batch: list[Any]) -> list[Any]:
+    if type(None) in kinds(batch):
+        raise NullElementError(f"{factory}() refuses None items, but item {batch.index(None)} of this batch is None")
+    return batch
+
+
+def joining(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, Any, str]:
+    """Join strings, empty ones too, in encounter order; nothing gives `prefix + suffix`.
+
+    Raises:
+        TypeError: an item is not a string, None too; the message names the item.
+
+    Example:
+        >>> joining(", ", "[", "]").collect(["a", "", "b"])
+        '[a, , b]'
+    """
+    return _joining("joining", delimiter, prefix, suffix, keep=None)
+
+
+def concatenating(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, Any, str]:
+    """Join strings that are not empty; as `joining`, but no delimiter stands around an empty string.
+
+    Example:
+        >>> concatenating(", ", "[", "]").collect(["a", "", "b"])
+        '[a, b]'
+    """
+    return _joining("concatenating", delimiter, prefix, suffix, keep=bool)
+
+
+def _joining(
+    factory: str, delimiter: str, prefix: str, suffix: str, keep: Callable[[str], bool] | None
+) -> Collector[str, Any, str]:
+    checked_text(delimiter, "delimiter")
+    checked_text(prefix, "prefix")
+    checked_text(suffix, "suffix")
+    return Collector(
+        list,
+        partial(_add_piece, factory, keep),
+        list.extend,
+        partial(_joined, delimiter, prefix, suffix),
+        accumulate_all=partial(_add_pieces, factory, keep, delimiter),
+    )
+
+
+def _add_piece(factory: str, keep: Callable[[str], bool] | None, pieces: list[str], item: str) -> None:
+    pieces.extend(_kept(factory, keep, [item]))
+
+
+def _add_pieces(
+    factory: str, keep: Callable[[str], bool] | None, delimiter: str, pieces: list[str], items: Iterable[str]
+) -> list[str]:
+    """Add one piece for each batch, so that few objects travel."""
+    kept = (_kept(factory, keep, batch) for batch in batches(items))
+    pieces.extend(delimiter.join(piece) for piece in kept if piece)
+    return pieces
+
+
+def _kept(factory: str, keep: Callable[[str], bool] | None, batch: list[str]) -> list[str]:
+    if not kinds(batch) <= {str}:
+        for item in batch:
+            if not isinstance(item, str):
+                raise TypeError(f"{factory}() takes strings, not {type(item).__name__}: {shown(item)}")
+    return batch if keep is None else list(filter(keep, batch))
+
+
+def _joined(delimiter: str, prefix: str, suffix: str, pieces: list[str]) -> str:
+    return prefix + delimiter.join(pieces) + suffix

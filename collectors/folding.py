@@ -1,0 +1,162 @@
+"""Collectors that fold items into one: by an operator, by an aggregate operation, or by taking any."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Protocol, TypeVar, overload
+
+from collectors.arguments import checked_function
+from dstream.spi import Characteristics, Collector
+from dstream.values import Optional
+
+__all__ = ["AggregateOperation", "aggregating", "pick_any", "reducing"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+A = TypeVar("A")
+R = TypeVar("R")
+T_contra = TypeVar("T_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+Box = list[Any]
+"""No item, or the one that stands for all so far; an item may be None, so a box tells the two apart."""
+
+
+@overload
+def reducing(op: Callable[[T, T], T], /) -> Collector[T, Any, Optional[T]]: ...
+@overload
+def reducing(identity: T, op: Callable[[T, T], T], /) -> Collector[T, Any, T]: ...
+@overload
+def reducing(identity: U, fn: Callable[[T], U], op: Callable[[U, U], U], /) -> Collector[T, Any, U]: ...
+def reducing(*arguments: Any) -> Collector[Any, Any, Any]:
+    """Fold the items with an associative operator, in encounter order.
+
+    Three forms: `reducing(op)` gives an `Optional`, empty of nothing and where the fold gives None;
+    `reducing(identity, op)` gives `identity` of nothing; `reducing(identity, fn, op)` applies `fn` to
+    each item first. The identity is folded in once, at the front, however the items were split.
+
+    Raises:
+        TypeError: not one of the three forms.
+
+    Example:
+        >>> import operator
+        >>> reducing(operator.mul).collect([2, 3, 4])
+        Optional[24]
+        >>> reducing("", str.upper, operator.add).collect("ab")
+        'AB'
+    """
+    if not 1 <= len(arguments) <= 3:
+        raise TypeError(
+            f"reducing() takes op, or identity and op, or identity, fn and op; not {len(arguments)} arguments"
+        )
+    *first, op = arguments
+    checked_function(op, "op")
+    fn = checked_function(first[1], "fn") if len(first) == 2 else None
+    return Collector(
+        list,
+        partial(_fold_one, op, fn),
+        partial(_fold_boxes, op),
+        partial(_from_identity, first[0], op) if first else _optional,
+        accumulate_all=partial(_fold_all, op, fn),
+    )
+
+
+def _fold_one(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, box: Box, item: Any) -> None:
+    value = item if fn is None else fn(item)
+    box[:] = [op(box[0], value) if box else value]
+
+
+def _fold_all(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, box: Box, items: Iterable[Any]) -> Box:
+    values = iter(items if fn is None else map(fn, items))
+    for first in values:
+        box[:] = [functools.reduce(op, values, op(box[0], first) if box else first)]
+    return box
+
+
+def _fold_boxes(op: Callable[[Any, Any], Any], left: Box, right: Box) -> None:
+    left[:] = [op(left[0], right[0])] if left and right else left or right
+
+
+def _from_identity(identity: Any, op: Callable[[Any, Any], Any], box: Box) -> Any:
+    return op(identity, box[0]) if box else identity
+
+
+def _optional(box: Box) -> Optional[Any]:
+    return Optional.of_nullable(box[0]) if box else Optional.empty()
+
+
+def pick_any() -> Collector[T, Any, Optional[T]]:
+    """Pick one of the items that are not None; an empty `Optional` if there is none.
+
+    It is the first of them wherever order is kept, and no item after it is looked at.
+
+    Example:
+        >>> pick_any().collect([None, "a", "b"])
+        Optional['a']
+    """
+    return Collector(
+        list, _pick_one, _pick_all, _optional, frozenset({Characteristics.UNORDERED}), accumulate_all=_pick_all
+    )
+
+
+def _pick_one(box: Box, item: Any) -> None:
+    if not box and item is not None:
+        box.append(item)
+
+
+def _pick_all(box: Box, items: Iterable[Any]) -> Box:
+    if not box:
+        box.extend(next(([item] for item in items if item is not None), ()))
+    return box
+
+
+class AggregateOperation(Protocol[T_contra, A, R_co]):
+    """A mutable reduction under the names of Hazelcast Jet.
+
+    An object with these four callables, methods or fields, is an aggregate operation. One that can
+    also take an item's effect back out of a container has `deduct(container, item)`, which sliding
+    windows use and collectors do not.
+    """
+
+    @property
+    def create(self) -> Callable[[], A]:
+        """Makes an empty container."""
+        ...
+
+    @property
+    def accumulate(self) -> Callable[[A, T_contra], A | None]:
+        """Takes an item in; returns the next container, or None if it changed the one it got."""
+        ...
+
+    @property
+    def combine(self) -> Callable[[A, A], A | None]:
+        """Takes a later container in; returns as `accumulate` does."""
+        ...
+
+    @property
+    def finish(self) -> Callable[[A], R_co]:
+        """Makes the result."""
+        ...
+
+
+def aggregating(operation: AggregateOperation[T, A, R]) -> Collector[T, A, R]:
+    """Use an aggregate operation as a collector.
+
+    Raises:
+        TypeError: one of its parts is missing or cannot be called.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> longest = SimpleNamespace(create=int, accumulate=lambda n, word: max(n, len(word)), combine=max, finish=str)
+        >>> aggregating(longest).collect(["a", "ccc"])
+        '3'
+    """
+    parts: list[Any] = [
+        checked_function(getattr(operation, name, None), f"operation.{name}")  # type: ignore[type-var]
+        for name in ("create", "accumulate", "combine", "finish")
+    ]
+    if getattr(operation, "deduct", None) is not None:
+        checked_function(operation.deduct, "operation.deduct")  # type: ignore[attr-defined]
+    return Collector(*parts)

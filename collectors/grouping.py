@@ -1,0 +1,300 @@
+"""Collectors that divide items into groups and collect each group downstream.
+
+Keys follow `dstream.keys`: `1`, `1.0` and `True` are one key, all NaN are one, and a key that would
+not survive a process border is refused. The result has its keys in the order in which they were
+first seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import compress
+from operator import not_
+from typing import Any, TypeVar, overload
+
+from collectors.arguments import checked_collector, checked_function, shown
+from collectors.arithmetic import count_all, counting
+from collectors.batches import Prepared, batches, kinds, prepared
+from collectors.containers import to_list
+from dstream.errors import NullElementError
+from dstream.keys import canonical
+from dstream.spi import Characteristics, Collector, Keyed
+
+__all__ = ["frequencies", "grouping_by", "grouping_by_concurrent", "partitioning_by"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+D = TypeVar("D")
+M = TypeVar("M")
+
+Downstream = Collector[Any, Any, Any]
+Groups = dict[Any, Any]
+"""The downstream container of each key."""
+
+_LISTS: Downstream = to_list()
+_CANONICAL = frozenset({str, int, bytes, bool})
+"""Types whose instances are their own canonical keys; None is not among them, since groupings refuse it."""
+
+
+@overload
+def grouping_by(classifier: Callable[[T], K]) -> Collector[T, Any, dict[K, list[T]]]: ...
+@overload
+def grouping_by(classifier: Callable[[T], K], downstream: Collector[T, Any, D]) -> Collector[T, Any, dict[K, D]]: ...
+@overload
+def grouping_by(classifier: Callable[[T], Any], *, map_factory: Callable[[], M]) -> Collector[T, Any, M]: ...
+@overload
+def grouping_by(
+    classifier: Callable[[T], Any], downstream: Collector[T, Any, Any], *, map_factory: Callable[[], M]
+) -> Collector[T, Any, M]: ...
+def grouping_by(
+    classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
+) -> Collector[Any, Any, Any]:
+    """Group items by what `classifier` gives, and collect each group downstream.
+
+    Items may be None, keys may not. Nothing gives an empty dictionary.
+
+    Args:
+        classifier: gives the key of an item.
+        downstream: collects the items of one key; lists by default.
+        map_factory: makes the empty mapping that the result is put into, key by key.
+
+    Raises:
+        NullElementError: an item has a None key; the message names the item.
+        UnstableKeyError: a key has no hash, or one that comes from its identity.
+
+    Example:
+        >>> grouping_by(len).collect(["a", "bb", "c"])
+        {1: ['a', 'c'], 2: ['bb']}
+        >>> grouping_by(len, counting()).collect(["a", "bb", "c"])
+        {1: 2, 2: 1}
+    """
+    checked_function(classifier, "classifier")
+    checked_function(map_factory, "map_factory")
+    return _grouping(
+        partial(_group_key, classifier), partial(_group_keys, classifier), downstream, map_factory, _filled
+    )
+
+
+@overload
+def grouping_by_concurrent(classifier: Callable[[T], K]) -> Collector[T, Any, dict[K, list[T]]]: ...
+@overload
+def grouping_by_concurrent(
+    classifier: Callable[[T], K], downstream: Collector[T, Any, D]
+) -> Collector[T, Any, dict[K, D]]: ...
+@overload
+def grouping_by_concurrent(classifier: Callable[[T], Any], *, map_factory: Callable[[], M]) -> Collector[T, Any, M]: ...
+@overload
+def grouping_by_concurrent(
+    classifier: Callable[[T], Any], downstream: Collector[T, Any, Any], *, map_factory: Callable[[], M]
+) -> Collector[T, Any, M]: ...
+def grouping_by_concurrent(
+    classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
+) -> Collector[Any, Any, Any]:
+    """Group items as `grouping_by` does, with no promise about the order of keys or inside a group.
+
+    Raises:
+        NullElementError: an item has a None key, or `downstream` gave None for a key.
+        UnstableKeyError: a key has no hash, or one that comes from its identity.
+
+    Example:
+        >>> grouping_by_concurrent(len, counting()).collect(["a", "bb", "c"])
+        {1: 2, 2: 1}
+    """
+    checked_function(classifier, "classifier")
+    checked_function(map_factory, "map_factory")
+    key, keys = partial(_group_key, classifier), partial(_group_keys, classifier)
+    unordered = Characteristics.UNORDERED
+    return _grouping(key, keys, downstream, map_factory, _filled_without_none, unordered)
+
+
+def frequencies() -> Collector[T, Any, Counter[T]]:
+    """Count how often each item occurs, None among them, in a `collections.Counter`.
+
+    Raises:
+        UnstableKeyError: an item has no hash, or one that comes from its identity.
+
+    Example:
+        >>> frequencies().collect("abca").most_common(1)
+        [('a', 2)]
+    """
+    return _grouping(canonical, _item_keys, counting(), Counter, _filled)
+
+
+def _group_key(classifier: Callable[[Any], Any], item: Any) -> Any:
+    return _checked_key(classifier(item), item)
+
+
+def _checked_key(key: Any, item: Any) -> Any:
+    if key is None:
+        raise NullElementError(f"element cannot be mapped to a null key: {shown(item)}")
+    return canonical(key)
+
+
+def _group_keys(classifier: Callable[[Any], Any], batch: list[Any]) -> list[Any]:
+    keys = list(map(classifier, batch))
+    return keys if kinds(keys) <= _CANONICAL else list(map(_checked_key, keys, batch))
+
+
+def _item_keys(batch: list[Any]) -> list[Any]:
+    return batch if kinds(batch) <= _CANONICAL else list(map(canonical, batch))
+
+
+def _grouping(
+    key_of: Callable[[Any], Any],
+    keys_of: Callable[[list[Any]], list[Any]],
+    downstream: Downstream,
+    map_factory: Callable[[], Any],
+    fill: Callable[[Callable[[], Any], Iterable[tuple[Any, Any]]], Any],
+    *characteristics: Characteristics,
+) -> Collector[Any, Any, Any]:
+    checked_collector(downstream)
+    assemble = partial(fill, map_factory)
+    # A Counter is a dictionary of the containers of `counting`, and counts a batch at the speed of C.
+    counted = downstream.accumulate_all is count_all
+    return Collector(
+        Counter if counted else dict,
+        partial(_group_one, key_of, downstream),
+        partial(_combine_groups, downstream),
+        partial(_finish_groups, downstream, assemble),
+        frozenset(characteristics),
+        partial(_count_keys, keys_of)
+        if counted
+        else partial(_group_all, keys_of, downstream.supplier, prepared(downstream)),
+        Keyed(key_of, downstream, assemble),
+    )
+
+
+def _group_one(key_of: Callable[[Any], Any], downstream: Downstream, groups: Groups, item: Any) -> None:
+    key = key_of(item)
+    container = groups[key] if key in groups else downstream.supplier()
+    following = downstream.accumulator(container, item)
+    groups[key] = container if following is None else following
+
+
+def _group_all(
+    keys_of: Callable[[list[Any]], list[Any]],
+    supplier: Callable[[], Any],
+    steps: Prepared,
+    groups: Groups,
+    items: Iterable[Any],
+) -> Groups:
+    for batch in batches(items):
+        keys = keys_of(batch)
+        # Where most keys occur once, bringing the values of a key together costs more than it saves.
+        gather = _group_each if 2 * len(set(keys)) > len(keys) else _group_together
+        gather(supplier, steps, groups, keys, steps.prepare(batch))
+    return groups
+
+
+def _group_each(
+    supplier: Callable[[], Any], steps: Prepared, groups: Groups, keys: list[Any], values: list[Any]
+) -> None:
+    add = steps.add
+    for key, value in zip(keys, values, strict=True):
+        if key in groups:
+            following = add(groups[key], value)
+            if following is not None:
+                groups[key] = following
+        else:
+            container = supplier()
+            following = add(container, value)
+            groups[key] = container if following is None else following
+
+
+def _group_together(
+    supplier: Callable[[], Any], steps: Prepared, groups: Groups, keys: list[Any], values: list[Any]
+) -> None:
+    members: defaultdict[Any, list[Any]] = defaultdict(list)
+    for key, value in zip(keys, values, strict=True):
+        members[key].append(value)
+    for key, together in members.items():
+        groups[key] = steps.add_all(groups[key] if key in groups else supplier(), together)
+
+
+def _count_keys(keys_of: Callable[[list[Any]], list[Any]], groups: Counter[Any], items: Iterable[Any]) -> Counter[Any]:
+    for batch in batches(items):
+        groups.update(keys_of(batch))
+    return groups
+
+
+def _combine_groups(downstream: Downstream, left: Groups, right: Groups) -> None:
+    # A NaN that went through pickle is another object; its canonical key is the one that `left` knows.
+    keys = right if kinds(right) <= _CANONICAL else map(canonical, right)
+    for key, container in zip(keys, right.values(), strict=True):
+        left[key] = downstream.combined(left[key], container) if key in left else container
+
+
+def _finish_groups(downstream: Downstream, assemble: Callable[[Iterable[tuple[Any, Any]]], Any], groups: Groups) -> Any:
+    return assemble(zip(groups, map(downstream.finisher, groups.values()), strict=True))
+
+
+def _filled(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Any:
+    if map_factory is dict:
+        return dict(pairs)
+    result = map_factory()
+    for key, value in pairs:
+        result[key] = value
+    return result
+
+
+def _filled_without_none(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Any:
+    return _filled(map_factory, map(_without_none, pairs))
+
+
+def _without_none(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    if pair[1] is None:
+        raise NullElementError(
+            f"grouping_by_concurrent() refuses None results, but downstream gave None for key {shown(pair[0])}"
+        )
+    return pair
+
+
+@overload
+def partitioning_by(predicate: Callable[[T], object]) -> Collector[T, Any, dict[bool, list[T]]]: ...
+@overload
+def partitioning_by(
+    predicate: Callable[[T], object], downstream: Collector[T, Any, D]
+) -> Collector[T, Any, dict[bool, D]]: ...
+def partitioning_by(
+    predicate: Callable[[Any], object], downstream: Downstream = _LISTS
+) -> Collector[Any, Any, dict[bool, Any]]:
+    """Divide items into those that fail `predicate` and those that satisfy it.
+
+    Both keys are always there, False first, also when nothing was collected.
+
+    Example:
+        >>> partitioning_by(str.isupper).collect("aBc")
+        {False: ['a', 'c'], True: ['B']}
+        >>> partitioning_by(bool, counting()).collect([])
+        {False: 0, True: 0}
+    """
+    checked_function(predicate, "predicate")
+    checked_collector(downstream)
+    return Collector(
+        partial(_both_sides, downstream),
+        partial(_divide_one, predicate, downstream),
+        partial(_combine_groups, downstream),
+        partial(_finish_groups, downstream, dict),
+        accumulate_all=partial(_divide_all, predicate, downstream),
+    )
+
+
+def _both_sides(downstream: Downstream) -> Groups:
+    return {False: downstream.supplier(), True: downstream.supplier()}
+
+
+def _divide_one(predicate: Callable[[Any], object], downstream: Downstream, sides: Groups, item: Any) -> None:
+    side = bool(predicate(item))
+    sides[side] = downstream.accumulated(sides[side], (item,))
+
+
+def _divide_all(
+    predicate: Callable[[Any], object], downstream: Downstream, sides: Groups, items: Iterable[Any]
+) -> Groups:
+    for batch in batches(items):
+        passes = [bool(predicate(item)) for item in batch]
+        sides[True] = downstream.accumulated(sides[True], list(compress(batch, passes)))
+        sides[False] = downstream.accumulated(sides[False], list(compress(batch, map(not_, passes))))
+    return sides

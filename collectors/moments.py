@@ -1,0 +1,186 @@
+"""Collectors over squares and products: variance, standard deviation, linear trend.
+
+The formulas with sums of squares cancel badly in floats. Here every sum is exact, so they do not:
+a finite float is a fraction whose denominator is a power of two, and a `Tally` adds numerators,
+apart for each denominator. The result is rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any, TypeVar
+
+from collectors.arguments import checked_function, shown
+from dstream.spi import Collector
+
+__all__ = ["linear_trend", "stddev", "variance"]
+
+T = TypeVar("T")
+
+Tally = dict[int, int]
+"""The numerators of an exact sum, by denominator."""
+
+
+def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, Any, float]:
+    """Take the variance of what `fn` gives for each item, of the population.
+
+    Exact sums stand behind it, so no order, no split and no large mean changes the result.
+
+    Args:
+        fn: gives an int or a float; without it the items are the numbers.
+        sample: divide by n - 1 in place of n.
+
+    Returns:
+        A collector of a float; NaN where it is undefined: of nothing, of one item with `sample`,
+        and if a number is infinite or NaN.
+
+    Raises:
+        TypeError: an item gave something that is not a number.
+
+    Example:
+        >>> variance().collect([1, 2, 3, 4])
+        1.25
+        >>> variance(sample=True).collect([1e9, 1e9 + 1, 1e9 + 2])
+        1.0
+    """
+    return _spread("variance", fn, partial(_variance, sample))
+
+
+def stddev(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, Any, float]:
+    """Take the standard deviation of what `fn` gives, the square root of `variance`.
+
+    Example:
+        >>> stddev().collect([2, 4, 4, 4, 5, 5, 7, 9])
+        2.0
+    """
+    return _spread("stddev", fn, partial(_deviation, sample))
+
+
+def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, Any, float]:
+    """Take the slope of the straight line through the points (x, y), by least squares.
+
+    The sums are exact, so no order and no split changes the result. The slope is NaN where it is
+    undefined: fewer than two different x, or a coordinate that is infinite or NaN.
+
+    Raises:
+        TypeError: a coordinate is not a number.
+
+    Example:
+        >>> from operator import itemgetter
+        >>> linear_trend(itemgetter(0), itemgetter(1)).collect([(0, 1), (1, 3), (2, 5)])
+        2.0
+    """
+    checked_function(x, "x")
+    checked_function(y, "y")
+    return Collector(_Moments, partial(_add_point, x, y), _Moments.merge, _slope)
+
+
+class _Moments:
+    """Exact sums of x, y, x*x and x*y; `defined` is False once a number was not finite."""
+
+    __slots__ = ("count", "defined", "x", "xx", "xy", "y")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.defined = True
+        self.x: Tally = {}
+        self.y: Tally = {}
+        self.xx: Tally = {}
+        self.xy: Tally = {}
+
+    def merge(self, other: _Moments) -> None:
+        self.count += other.count
+        self.defined = self.defined and other.defined
+        for mine, theirs in ((self.x, other.x), (self.y, other.y), (self.xx, other.xx), (self.xy, other.xy)):
+            for denominator, numerator in theirs.items():
+                _tally(mine, numerator, denominator)
+
+
+def _tally(tally: Tally, numerator: int, denominator: int) -> None:
+    tally[denominator] = tally.get(denominator, 0) + numerator
+
+
+def _exact(tally: Tally) -> Fraction:
+    return sum((Fraction(numerator, denominator) for denominator, numerator in tally.items()), Fraction())
+
+
+def _ratio(factory: str, number: Any, item: Any) -> tuple[int, int] | None:
+    """Return the number as a fraction, or None if it is not finite."""
+    try:
+        numerator, denominator = number.as_integer_ratio()
+    except (OverflowError, ValueError):
+        return None
+    except AttributeError:
+        raise TypeError(f"{factory}() needs numbers, but {shown(item)} gave {shown(number)}") from None
+    return numerator, denominator
+
+
+def _spread(
+    factory: str, fn: Callable[[Any], Any] | None, finisher: Callable[[_Moments], float]
+) -> Collector[Any, Any, float]:
+    if fn is not None:
+        checked_function(fn, "fn")
+    return Collector(_Moments, partial(_add_number, factory, fn), _Moments.merge, finisher)
+
+
+def _add_number(factory: str, fn: Callable[[Any], Any] | None, moments: _Moments, item: Any) -> None:
+    ratio = _ratio(factory, item if fn is None else fn(item), item)
+    moments.count += 1
+    if ratio is None:
+        moments.defined = False
+        return
+    numerator, denominator = ratio
+    _tally(moments.x, numerator, denominator)
+    _tally(moments.xx, numerator * numerator, denominator * denominator)
+
+
+def _add_point(x: Callable[[Any], Any], y: Callable[[Any], Any], moments: _Moments, item: Any) -> None:
+    across, up = _ratio("linear_trend", x(item), item), _ratio("linear_trend", y(item), item)
+    moments.count += 1
+    if across is None or up is None:
+        moments.defined = False
+        return
+    _tally(moments.x, *across)
+    _tally(moments.y, *up)
+    _tally(moments.xx, across[0] * across[0], across[1] * across[1])
+    _tally(moments.xy, across[0] * up[0], across[1] * up[1])
+
+
+def _exact_variance(sample: bool, moments: _Moments) -> Fraction | None:
+    freedom = moments.count - sample
+    if freedom <= 0 or not moments.defined:
+        return None
+    total = _exact(moments.x)
+    return (_exact(moments.xx) - total * total / moments.count) / freedom
+
+
+def _variance(sample: bool, moments: _Moments) -> float:
+    exact = _exact_variance(sample, moments)
+    return math.nan if exact is None else _rounded(exact)
+
+
+def _deviation(sample: bool, moments: _Moments) -> float:
+    exact = _exact_variance(sample, moments)
+    if not exact:
+        return math.nan if exact is None else 0.0
+    # The root of a number near 1, scaled back: a square may leave the range of floats where its root does not.
+    scale = (exact.numerator.bit_length() - exact.denominator.bit_length()) // 2
+    return math.ldexp(math.sqrt(exact / Fraction(4) ** scale), scale)
+
+
+def _slope(moments: _Moments) -> float:
+    across, up = _exact(moments.x), _exact(moments.y)
+    width = moments.count * _exact(moments.xx) - across * across
+    if not width or not moments.defined:
+        return math.nan
+    return _rounded((moments.count * _exact(moments.xy) - across * up) / width)
+
+
+def _rounded(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)

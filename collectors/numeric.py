@@ -1,0 +1,89 @@
+"""Which numbers a collector takes: ints only, floats, or both; anything else is refused by name."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from collectors.arguments import shown
+from collectors.batches import applied, kinds
+
+__all__ = ["Numbers", "doubles", "ints", "numbers"]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers that one factory takes.
+
+    Attributes:
+        factory: the name that messages give.
+        wanted: the numbers in words.
+        types: the types whose instances are taken as they are.
+        convert: makes one of these types of anything else, or raises TypeError.
+    """
+
+    factory: str
+    wanted: str
+    types: frozenset[type]
+    convert: Callable[[Any], Any]
+
+    def one(self, value: Any, item: Any) -> Any:
+        """Return `value`, which `item` gave, as a number.
+
+        Raises:
+            TypeError: it is not one that the factory takes.
+        """
+        if type(value) in self.types:
+            return value
+        try:
+            return self.convert(value)
+        except TypeError:
+            given = "" if value is item else f" gave {shown(value)}, which"
+            raise TypeError(f"{self.factory}() needs {self.wanted}, but {shown(item)}{given} is not") from None
+
+    def every(self, fn: Callable[[Any], Any] | None, batch: list[Any]) -> list[Any]:
+        """Return the number of each item of the batch; `fn` runs once for each.
+
+        Raises:
+            TypeError: an item gave something else.
+        """
+        values = applied(fn, batch)
+        return values if self.types >= kinds(values) else list(map(self.one, values, batch))
+
+
+def ints(factory: str) -> Numbers:
+    """Take ints and what Python itself takes for an index."""
+    return Numbers(factory, "ints", frozenset({int}), _as_int)
+
+
+def doubles(factory: str) -> Numbers:
+    """Take real numbers, as floats."""
+    return Numbers(factory, "numbers", frozenset({float}), _as_float)
+
+
+def numbers(factory: str) -> Numbers:
+    """Take ints and floats, each as it is."""
+    return Numbers(factory, "ints or floats", frozenset({int, float}), _as_number)
+
+
+def _as_int(value: Any) -> int:
+    return int(operator.index(value))  # the index of a bool is that bool
+
+
+def _as_float(value: Any) -> float:
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError("text is not a number")
+    return float(value)
+
+
+def _as_number(value: Any) -> int | float:
+    if hasattr(value, "__index__"):
+        return _as_int(value)
+    if isinstance(value, Decimal | Fraction):
+        # Their sums are exact in their own arithmetic only: reducing(Decimal(0), operator.add).
+        raise TypeError("not a float")
+    return _as_float(value)

@@ -1,0 +1,219 @@
+"""Collectors that compare items: least and greatest, the first few in order, all in order.
+
+One order stands behind all of them: `<`, with a float NaN after every other key. Of equal items, the
+first comes first.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+from collectors.arguments import checked_count, checked_function
+from collectors.batches import applied, batches, kinds
+from dstream.spi import Collector
+from dstream.values import Optional
+
+__all__ = ["bottom_n", "max_by", "min_by", "sorting", "top_n"]
+
+T = TypeVar("T")
+
+Key = Callable[[Any], Any] | None
+Ranked = list[tuple[Any, Any]]
+"""Items behind their keys: (key, item)."""
+
+_key = operator.itemgetter(0)
+
+
+def min_by(key: Callable[[T], Any] | None = None) -> Collector[T, Any, Optional[T]]:
+    """Take the item with the least key, the first of equals.
+
+    Nothing gives an empty `Optional`, and so does None as the least item.
+
+    Args:
+        key: gives what is compared; `functools.cmp_to_key` makes one of a comparator. Without it the
+            items are compared.
+
+    Example:
+        >>> min_by(len).collect(["bb", "a", "c"])
+        Optional['a']
+    """
+    return _selecting(_before, min, key)
+
+
+def max_by(key: Callable[[T], Any] | None = None) -> Collector[T, Any, Optional[T]]:
+    """Take the item with the greatest key, the first of equals; otherwise as `min_by`.
+
+    Example:
+        >>> max_by(len).collect(["bb", "a", "cc"])
+        Optional['bb']
+    """
+    return _selecting(_after, max, key)
+
+
+def _selecting(better: Callable[[Any, Any], bool], select: Callable[..., Any], key: Key) -> Collector[Any, Any, Any]:
+    return Collector(
+        list,
+        partial(_consider, better, _optional_key(key)),
+        partial(_consider_other, better),
+        _selected,
+        accumulate_all=partial(_consider_all, better, select, key),
+    )
+
+
+def _optional_key(key: Key) -> Key:
+    return None if key is None else checked_function(key, "key")
+
+
+def _consider(better: Callable[[Any, Any], bool], key: Key, best: Ranked, item: Any) -> None:
+    _keep_better(better, best, item if key is None else key(item), item)
+
+
+def _keep_better(better: Callable[[Any, Any], bool], best: Ranked, rank: Any, item: Any) -> None:
+    if not best or better(rank, best[0][0]):
+        best[:] = [(rank, item)]
+
+
+def _consider_all(
+    better: Callable[[Any, Any], bool], select: Callable[..., Any], key: Key, best: Ranked, items: Iterable[Any]
+) -> Ranked:
+    for batch in batches(items):
+        ranks = applied(key, batch)
+        if _holds_nan(ranks):
+            for rank, item in zip(ranks, batch, strict=True):
+                _keep_better(better, best, rank, item)
+        else:
+            _keep_better(better, best, *select(zip(ranks, batch, strict=True), key=_key))
+    return best
+
+
+def _consider_other(better: Callable[[Any, Any], bool], left: Ranked, right: Ranked) -> None:
+    for rank, item in right:
+        _keep_better(better, left, rank, item)
+
+
+def _selected(best: Ranked) -> Optional[Any]:
+    return Optional.of_nullable(best[0][1]) if best else Optional.empty()
+
+
+def _before(left: Any, right: Any) -> bool:
+    if _is_nan(right):
+        return not _is_nan(left)
+    return bool(left < right)
+
+
+def _after(left: Any, right: Any) -> bool:
+    return _before(right, left)
+
+
+def _is_nan(key: Any) -> bool:
+    return type(key) is float and key != key
+
+
+def _holds_nan(ranks: list[Any]) -> bool:
+    return float in kinds(ranks) and any(map(_is_nan, ranks))
+
+
+def top_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
+    """Take the `n` items with the greatest keys, the greatest first, the first of equals first.
+
+    No more than a few times `n` items are held.
+
+    Raises:
+        TypeError: `n` is not an int.
+        ValueError: `n` is negative.
+
+    Example:
+        >>> top_n(2, len).collect(["a", "ccc", "bb", "ddd"])
+        ['ccc', 'ddd']
+    """
+    return _leading(checked_count(n, "n"), key, descending=True)
+
+
+def bottom_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
+    """Take the `n` items with the least keys, the least first; otherwise as `top_n`.
+
+    Example:
+        >>> bottom_n(2).collect([3, 1, 2])
+        [1, 2]
+    """
+    return _leading(checked_count(n, "n"), key, descending=False)
+
+
+def _leading(n: int, key: Key, descending: bool) -> Collector[Any, Any, Any]:
+    return Collector(
+        list,
+        partial(_lead_one, n, _optional_key(key), descending),
+        partial(_lead_others, n, descending),
+        partial(_leaders, n, descending),
+        accumulate_all=partial(_lead_all, n, key, descending),
+    )
+
+
+def _lead_one(n: int, key: Key, descending: bool, leading: Ranked, item: Any) -> None:
+    leading.append((item if key is None else key(item), item))
+    if len(leading) > 2 * n + 64:
+        _prune(n, descending, leading)
+
+
+def _lead_all(n: int, key: Key, descending: bool, leading: Ranked, items: Iterable[Any]) -> Ranked:
+    _prune(n, descending, leading)
+    for batch in batches(items):
+        ranks = applied(key, batch)
+        leading.extend(_challengers(n, descending, leading, ranks, batch))
+        _prune(n, descending, leading)
+    return leading
+
+
+def _challengers(n: int, descending: bool, leading: Ranked, ranks: list[Any], batch: list[Any]) -> Iterable[Any]:
+    """Return what may still get among the first `n`; `leading` is in order."""
+    pairs = zip(ranks, batch, strict=True)
+    if not 0 < n <= len(leading) or _holds_nan([leading[-1][0], *ranks]):
+        return pairs
+    last = leading[-1][0]
+    return [pair for pair in pairs if last < pair[0]] if descending else [pair for pair in pairs if pair[0] < last]
+
+
+def _lead_others(n: int, descending: bool, left: Ranked, right: Ranked) -> None:
+    left.extend(right)
+    _prune(n, descending, left)
+
+
+def _prune(n: int, descending: bool, leading: Ranked) -> None:
+    leading[:] = _in_order(leading, descending)[:n]
+
+
+def _leaders(n: int, descending: bool, leading: Ranked) -> list[Any]:
+    return [item for _, item in _in_order(leading, descending)[:n]]
+
+
+def sorting(key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
+    """Put all items in a list in the order of their keys; equal ones keep their encounter order.
+
+    Example:
+        >>> sorting(len).collect(["ccc", "a", "bb", "d"])
+        ['a', 'd', 'bb', 'ccc']
+    """
+    return Collector(list, list.append, list.extend, partial(_sorted, _optional_key(key)), accumulate_all=_extend)
+
+
+def _extend(items: list[Any], others: Iterable[Any]) -> list[Any]:
+    items.extend(others)
+    return items
+
+
+def _sorted(key: Key, items: list[Any]) -> list[Any]:
+    ranks = applied(key, items)
+    return [item for _, item in _in_order(list(zip(ranks, items, strict=True)), descending=False)]
+
+
+def _in_order(pairs: Ranked, descending: bool) -> Ranked:
+    """Sort by key, stable also when descending."""
+    nan_last = _holds_nan([rank for rank, _ in pairs])
+    return sorted(pairs, key=_nan_last if nan_last else _key, reverse=descending)
+
+
+def _nan_last(pair: tuple[Any, Any]) -> tuple[bool, Any]:
+    return (True, None) if _is_nan(pair[0]) else (False, pair[0])

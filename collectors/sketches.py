@@ -1,0 +1,279 @@
+"""Collectors that estimate in little memory: quantiles, and the number of distinct items.
+
+The sketches are those of Apache DataSketches (PyPI `datasketches`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from functools import partial
+from importlib.util import find_spec
+from numbers import Real
+from typing import Any, TypeVar
+
+from collectors.arguments import checked_function
+from collectors.batches import Batched, Prepared, batches, kinds
+from collectors.numeric import Numbers, doubles
+from dstream.errors import SetupError
+from dstream.keys import canonical, stable_hash
+from dstream.spi import Characteristics, Collector
+
+__all__ = ["approx_count_distinct", "quantiles"]
+
+T = TypeVar("T")
+
+_QUANTILE_SIZE = 400
+"""KLL's k: a rank is off by at most 0.7 percentage points in 99 of 100 cases, in about 10 KB."""
+
+_DISTINCT_SIZE = 14
+"""The binary logarithm of CPC's number of rows: a standard error of 0.55 %, in about 10 KB."""
+
+
+def quantiles(fractions: Iterable[float], fn: Callable[[T], float] | None = None) -> Collector[T, Any, list[float]]:
+    """Estimate the quantiles of what `fn` gives for each item, in one pass and little memory.
+
+    For a fraction f the estimate is one of the numbers: the least that at least the share f of them
+    does not exceed. Exact up to a few hundred numbers; beyond that, in 99 of 100 cases, the share is
+    off by at most 0.7 percentage points (KLL sketch, k = 400), and may differ a little from run to
+    run and with the split. NaN are left out.
+
+    Args:
+        fractions: from 0 (the least number) over 0.5 (the median) to 1 (the greatest).
+        fn: gives a number; without it the items are the numbers.
+
+    Returns:
+        A collector of one float for each fraction; NaN each if there were no numbers.
+
+    Raises:
+        SetupError: the package `datasketches` is not installed.
+        TypeError: an item gave something that is not a number.
+        ValueError: a fraction is not between 0 and 1.
+
+    Example:
+        >>> quantiles([0.5, 0.9]).collect(range(1, 101))
+        [50.0, 90.0]
+    """
+    _check_library("quantiles")
+    shares = [_checked_share(fraction) for fraction in fractions]
+    if fn is not None:
+        checked_function(fn, "fn")
+    taken = doubles("quantiles")
+    return Collector(
+        _Ranks,
+        partial(_add_number, taken, fn),
+        _Ranks.merge,
+        partial(_quantiles_of, shares),
+        accumulate_all=Prepared(partial(taken.every, fn), _Ranks.add, _Ranks.add_all),
+    )
+
+
+def _checked_share(fraction: float) -> float:
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fractions must lie between 0 and 1, but one is {fraction!r}")
+    return float(fraction)
+
+
+def _add_number(taken: Numbers, fn: Callable[[Any], Any] | None, ranks: _Ranks, item: Any) -> None:
+    ranks.add(taken.one(item if fn is None else fn(item), item))
+
+
+def _quantiles_of(shares: list[float], ranks: _Ranks) -> list[float]:
+    return ranks.quantiles(shares)
+
+
+class _Ranks(Batched[float]):
+    """A KLL sketch; made when the first batch is full, since a grouping holds one for each key."""
+
+    __slots__ = ("_sketch",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sketch: Any = None
+
+    def quantiles(self, shares: list[float]) -> list[float]:
+        self.settle()
+        if self._sketch is None or self._sketch.is_empty():
+            return [math.nan] * len(shares)
+        return list(self._sketch.get_quantiles(shares, True))
+
+    def _take(self, values: list[float]) -> None:
+        sketch = self._made()
+        for value in values:
+            sketch.update(value)
+
+    def _take_from(self, other: _Ranks) -> None:
+        if other._sketch is not None:
+            self._made().merge(other._sketch)
+
+    def _made(self) -> Any:
+        if self._sketch is None:
+            self._sketch = _library().kll_doubles_sketch(_QUANTILE_SIZE)
+        return self._sketch
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored_ranks, (self._pending, self._sketch and self._sketch.serialize())
+
+
+def _restored_ranks(pending: list[float], data: bytes | None) -> _Ranks:
+    ranks = _Ranks()
+    ranks._pending = pending
+    if data is not None:
+        ranks._sketch = _library().kll_doubles_sketch.deserialize(data)
+    return ranks
+
+
+def approx_count_distinct() -> Collector[Any, Any, int]:
+    """Estimate how many distinct items there are, in one pass and about 10 KB.
+
+    Items are distinct as keys of a dict are: `1`, `1.0` and `True` are one, and so are all NaN; None
+    counts as an item. The standard error is 0.55 % (CPC sketch of 2**14 rows; three in 1,000 estimates
+    are off by more than 1.7 %), and less for small numbers. The estimate depends on the set of items
+    only, not on their order, number or split.
+
+    Raises:
+        SetupError: the package `datasketches` is not installed.
+        UnstableKeyError: an item has no hash, or one that comes from its identity.
+
+    Example:
+        >>> approx_count_distinct().collect(["a", "b", "a"])
+        2
+    """
+    _check_library("approx_count_distinct")
+    return Collector(
+        _Distinct,
+        _add_item,
+        _Distinct.merge,
+        _Distinct.estimate,
+        frozenset({Characteristics.UNORDERED}),
+        _add_items,
+    )
+
+
+def _add_item(distinct: _Distinct, item: Any) -> None:
+    distinct.add(_token(canonical(item)))
+
+
+def _add_items(distinct: _Distinct, items: Iterable[Any]) -> _Distinct:
+    for batch in batches(items):
+        # Equal strings are sketched once for each batch: a set finds them at the speed of C.
+        distinct.add_all([_token(canonical(item)) for item in (set(batch) if kinds(batch) == {str} else batch)])
+    return distinct
+
+
+class _Distinct(Batched[str | int]):
+    """A CPC sketch of tokens; made when the first batch is full."""
+
+    __slots__ = ("_sketch",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sketch: Any = None
+
+    def estimate(self) -> int:
+        self.settle()
+        if self._sketch is None:
+            return 0
+        # A sketch that was never merged estimates by the order of its items; a union never does.
+        union = _library().cpc_union(_DISTINCT_SIZE)
+        union.update(self._sketch)
+        estimate: float = union.get_result().get_estimate()
+        return round(estimate)
+
+    def _take(self, values: list[str | int]) -> None:
+        if self._sketch is None:
+            self._sketch = _library().cpc_sketch(_DISTINCT_SIZE)
+        for value in values:
+            self._sketch.update(value)
+
+    def _take_from(self, other: _Distinct) -> None:
+        if self._sketch is None or other._sketch is None:
+            self._sketch = self._sketch or other._sketch
+            return
+        union = _library().cpc_union(_DISTINCT_SIZE)
+        union.update(self._sketch)
+        union.update(other._sketch)
+        self._sketch = union.get_result()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored_distinct, (self._pending, self._sketch and self._sketch.serialize())
+
+
+def _restored_distinct(pending: list[str | int], data: bytes | None) -> _Distinct:
+    distinct = _Distinct()
+    distinct._pending = pending
+    if data is not None:
+        distinct._sketch = _library().cpc_sketch.deserialize(data)
+    return distinct
+
+
+def _check_library(factory: str) -> None:
+    """Say at the call that the library is missing, rather than in a worker.
+
+    Raises:
+        SetupError: it is not installed; it has no wheels for some versions of Python.
+    """
+    if find_spec("datasketches") is None:
+        raise SetupError(f"{factory}() needs Apache DataSketches, which is not installed: pip install datasketches")
+
+
+def _library() -> Any:
+    # Imported here and not above: it loads numpy, which takes longer than all of `import collectors`.
+    import datasketches  # type: ignore[import-untyped]
+
+    return datasketches
+
+
+def _token(key: Any) -> str | int:
+    """Return a string or a small int that equal canonical keys share, in any process.
+
+    Strings and numbers do not rely on `PYTHONHASHSEED`. Tuples and dataclasses are taken apart, since
+    the hashes of (-1,) and (-2,) are equal. What is not a plain string starts with a zero byte.
+    """
+    if isinstance(key, str):
+        return _text_token(key)
+    if isinstance(key, Real | Decimal):
+        return _number_token(key)
+    if isinstance(key, bytes):
+        return "\0bytes" + key.decode("latin-1")
+    if isinstance(key, tuple) and type(key).__hash__ is tuple.__hash__:
+        return f"\0tuple{[_token(part) for part in key]!r}"
+    if isinstance(key, frozenset):
+        return f"\0set{sorted(repr(_token(part)) for part in key)!r}"
+    if dataclasses.is_dataclass(key) and not isinstance(key, type) and _has_generated_eq(type(key)):
+        return f"\0{type(key).__qualname__}{[_token(part) for part in _compared(key)]!r}"
+    return f"\0{type(key).__qualname__} {stable_hash(key)}"
+
+
+def _text_token(text: str) -> str:
+    if not text:
+        return "\0empty"  # DataSketches leaves empty strings out
+    if text.isascii():
+        return str.__str__(text)
+    # Half of a surrogate pair has no UTF-8 form, which DataSketches needs.
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "backslashreplace")
+
+
+def _number_token(number: Any) -> str | int:
+    """Return the same for equal numbers of any type, and two for -1 and -2, whose hashes are equal."""
+    if -(2**60) < number < 2**60 and number == int(number):
+        return int(number)
+    try:
+        nearest = float(number)
+    except OverflowError:
+        nearest = math.inf
+    if nearest != nearest:
+        return "\0nan"
+    return f"\0number {hash(number)} {nearest!r}"
+
+
+def _has_generated_eq(kind: type) -> bool:
+    """Say whether `@dataclass` wrote the equality of `kind` (its code has no file)."""
+    code = getattr(kind.__eq__, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
+
+
+def _compared(key: Any) -> Sequence[Any]:
+    return [canonical(getattr(key, field.name)) for field in dataclasses.fields(key) if field.compare]

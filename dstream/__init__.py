@@ -1,0 +1,28 @@
+"""`java.util.stream` over distributed collections, with Spark as the engine.
+
+Start with `connect()` or with `Stream.of(...)`; collectors come from `collectors`, sources from
+`sources`, reducers from `reducers`.
+"""
+
+from dstream import errors
+from dstream.failures import failure
+from dstream.session import Context, connect, default_context, set_default_context
+from dstream.spi import Collector
+from dstream.stream import DoubleStream, IntStream, LongStream, Stream
+from dstream.values import Entry, Optional
+
+__all__ = [
+    "Collector",
+    "Context",
+    "DoubleStream",
+    "Entry",
+    "IntStream",
+    "LongStream",
+    "Optional",
+    "Stream",
+    "connect",
+    "default_context",
+    "errors",
+    "failure",
+    "set_default_context",
+]

@@ -1,0 +1,108 @@
+"""Fusion: a run of element-wise steps as one generated loop.
+
+The loop is Python source made from the actions alone, compiled once for each combination. Against
+nested `map` and `filter` objects it is as fast, it does not grow the C stack with the length of the
+chain, and when a function raises, the line says which step and the variable says which item, at no
+cost while all goes well (`docs/decisions/0003-generated-loops.md` has the figures).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, cast
+
+from dstream.failures import annotate
+from dstream.plan.rewrite import Op
+from dstream.values.numbers import exact_float, exact_int
+
+__all__ = ["run_chain"]
+
+_MOST_STEPS = 128
+_MOST_LOOPS = 12
+_FIRST_STEP_LINE = 5
+
+Loop = Callable[[Iterable[Any], Sequence[Op], Sequence[Callable[[Any], Any]]], Iterator[Any]]
+
+
+def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
+    """Give what the steps `ops` make of `items`, one item at a time, nothing ahead of time."""
+    for segment in _segments(ops):
+        loop = _loop(tuple((op.action, op.kind) for op in segment))
+        items = loop(items, segment, [op.fn for op in segment])
+    return iter(items)
+
+
+def _segments(ops: Sequence[Op]) -> Iterator[Sequence[Op]]:
+    """Cut a very long chain: Python allows 20 nested blocks and compiles long functions slowly."""
+    segment: list[Op] = []
+    loops = 0
+    for op in ops:
+        loops += op.action == "flat_map"
+        if len(segment) == _MOST_STEPS or loops > _MOST_LOOPS:
+            yield segment
+            segment, loops = [], int(op.action == "flat_map")
+        segment.append(op)
+    yield segment
+
+
+@functools.lru_cache(maxsize=512)
+def _loop(shape: tuple[tuple[str, type | None], ...]) -> Loop:
+    """Compile the loop for these actions; `exec` sees generated names only, never a user's text."""
+    namespace: dict[str, Any] = {"exact_int": exact_int, "exact_float": exact_float, "many": many, "blame": _blame}
+    exec(compile(_source(shape), "<dstream fused steps>", "exec"), namespace)
+    loop: Loop = namespace["loop"]
+    return loop
+
+
+def _source(shape: tuple[tuple[str, type | None], ...]) -> str:
+    """Write the loop: step k stands alone on the line `_FIRST_STEP_LINE + k`."""
+    functions = ", ".join(f"f{index}" for index in range(len(shape)))
+    lines = ["def loop(items, ops, functions):", f" {functions}, = functions", " try:", "  for v0 in items:"]
+    depth, level = 3, 0
+    for index, (action, kind) in enumerate(shape):
+        item, call, indent = f"v{level}", f"f{index}(v{level})", " " * depth
+        if action == "map":
+            lines.append(f"{indent}{item} = {_converted(call, kind)}")
+        elif action == "filter":
+            lines.append(f"{indent}if not {call}: continue")
+        elif action == "peek":
+            lines.append(f"{indent}{call}")
+        else:
+            level, depth = level + 1, depth + 1
+            lines.append(f"{indent}for v{level} in {_all_converted(f'many({call})', kind)}:")
+    lines.append(f"{' ' * depth}yield v{level}")
+    lines += [" except Exception as error:", "  blame(error, ops, locals())", "  raise"]
+    return "\n".join(lines)
+
+
+def _converted(call: str, kind: type | None) -> str:
+    return call if kind is None else f"exact_{kind.__name__}({call})"
+
+
+def _all_converted(call: str, kind: type | None) -> str:
+    return call if kind is None else f"map(exact_{kind.__name__}, {call})"
+
+
+def _blame(error: Exception, ops: Sequence[Op], variables: Mapping[str, Any]) -> None:
+    """Note the failing step and its item on `error`; the line for the source of the items is no step."""
+    traceback = error.__traceback__
+    assert isinstance(traceback, TracebackType)
+    index = traceback.tb_lineno - _FIRST_STEP_LINE
+    if 0 <= index < len(ops):
+        level = sum(op.action == "flat_map" for op in ops[:index])
+        annotate(error, ops[index].step, variables[f"v{level}"])
+
+
+def many(result: Any) -> Iterable[Any]:
+    """Return what a function given to `flat_map` made: None as nothing, a stream so that it is closed at its end."""
+    if type(result) in _COMMON:
+        return cast(Iterable[Any], result)
+    if result is None:
+        return ()
+    traverse = getattr(type(result), "traverse_and_close", None)
+    return cast(Iterable[Any], result if traverse is None else traverse(result))
+
+
+_COMMON = frozenset({list, tuple, str, dict, set, range})

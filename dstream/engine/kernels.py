@@ -1,0 +1,165 @@
+"""What each core node does to items that stand in one place, in order.
+
+`operation(node)` gives it as a function without the node's inputs, so that it can travel to a
+worker. The local engine runs nothing else; Spark runs the same functions inside its stages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import dropwhile, islice, takewhile
+from typing import Any, Protocol
+
+from dstream.engine.fusion import run_chain
+from dstream.engine.memory import Bound
+from dstream.engine.spilling import distinct_items, sorted_items
+from dstream.errors import UnsupportedError
+from dstream.failures import naming
+from dstream.plan.nodes import Distinct, DropWhile, Limit, Node, Skip, Sorted, TakeWhile
+from dstream.plan.rewrite import Chain, Op, Top
+from dstream.plan.steps import Step
+from dstream.spi.collector import Collector
+
+__all__ = ["Operation", "Task", "operation", "partial_groups", "top_items"]
+
+_CHUNK = 4096
+
+
+class Task(Protocol):
+    """Where an operation runs.
+
+    Attributes:
+        bound: how much memory it may hold.
+    """
+
+    bound: Bound
+
+    def peeking(self, op: Op) -> Callable[[Any], object]:
+        """Return what a `peek` step calls for each item."""
+        ...
+
+
+Operation = Callable[[Iterator[Any], Task], Iterator[Any]]
+
+
+@functools.singledispatch
+def operation(node: Node) -> Operation:
+    """Return what `node` does to the items of its input, as a function that can be pickled."""
+    raise UnsupportedError(f"{node.label()} cannot run on one partition of items")
+
+
+@operation.register
+def _(node: Chain) -> Operation:
+    return functools.partial(_chain, node.ops)
+
+
+def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    if any(op.action == "peek" for op in ops):
+        ops = [dataclasses.replace(op, fn=task.peeking(op)) if op.action == "peek" else op for op in ops]
+    return run_chain(ops, items)
+
+
+@operation.register
+def _(node: Limit) -> Operation:
+    return functools.partial(_limit, node.count)
+
+
+def _limit(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return islice(items, count)
+
+
+@operation.register
+def _(node: Skip) -> Operation:
+    return functools.partial(_skip, node.count)
+
+
+def _skip(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return islice(items, count, None)
+
+
+@operation.register
+def _(node: TakeWhile) -> Operation:
+    return functools.partial(_take_while, _step(node).guard(node.predicate))
+
+
+def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return takewhile(predicate, items)
+
+
+@operation.register
+def _(node: DropWhile) -> Operation:
+    return functools.partial(_drop_while, _step(node).guard(node.predicate))
+
+
+def _drop_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return dropwhile(predicate, items)
+
+
+@operation.register
+def _(node: Distinct) -> Operation:
+    return functools.partial(_distinct, _step(node), guarded(node))
+
+
+def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    with naming(step):
+        yield from distinct_items(items, key, task.bound)
+
+
+@operation.register
+def _(node: Sorted) -> Operation:
+    return functools.partial(_sorted, _step(node), guarded(node), node.reverse)
+
+
+def _sorted(
+    step: Step, key: Callable[[Any], Any] | None, reverse: bool, items: Iterator[Any], task: Task
+) -> Iterator[Any]:
+    with naming(step):
+        yield from sorted_items(items, key, reverse, task.bound)
+
+
+@operation.register
+def _(node: Top) -> Operation:
+    return functools.partial(_top, _step(node), node.count, guarded(node), node.reverse)
+
+
+def _top(
+    step: Step, count: int, key: Callable[[Any], Any] | None, reverse: bool, items: Iterator[Any], task: Task
+) -> Iterator[Any]:
+    with naming(step):
+        yield from top_items(items, count, key, reverse)
+
+
+def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool) -> Iterator[Any]:
+    """Give the first `count` of `items` in order, stable, holding little more than `count` of them."""
+    held: list[Any] = []
+    items = iter(items) if count else iter(())
+    while chunk := list(islice(items, max(_CHUNK, count))):
+        held += chunk
+        held.sort(key=key, reverse=reverse)
+        del held[count:]
+    return iter(held)
+
+
+def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bound: Bound) -> Iterator[dict[Any, Any]]:
+    """Give the groups of `items` as {key: container}; past the bound in several rounds."""
+    items = iter(items)
+    groups = collector.supplier()
+    while chunk := list(islice(items, _CHUNK)):
+        groups = collector.accumulated(groups, chunk)
+        if bound.exceeded():
+            yield groups
+            groups = collector.supplier()
+            bound.spilled()
+    yield groups
+
+
+def guarded(node: Distinct | Sorted | Top) -> Callable[[Any], Any] | None:
+    """Return the key function of `node` so that its exceptions name the step and the item."""
+    return None if node.key is None else _step(node).guard(node.key)
+
+
+def _step(node: Node) -> Step:
+    assert node.step is not None, "rewrite gives every node its step"
+    return node.step

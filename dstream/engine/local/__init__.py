@@ -1,0 +1,9 @@
+"""The local engine: the readable definition of every operation, in the caller's process.
+
+It is bounded by one process and reads one item at a time; users' unit tests run on it, and every
+differential test holds Spark to it.
+"""
+
+from dstream.engine.local.engine import LocalEngine
+
+__all__ = ["LocalEngine"]

@@ -1,0 +1,47 @@
+"""The memory bound of one worker: when data that an operation holds must move to disk."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from dataclasses import dataclass, field
+
+__all__ = ["DEFAULT_BOUND", "Bound", "resident_bytes"]
+
+DEFAULT_BOUND = 256 * 2**20
+"""How many bytes a worker process may have resident before operations spill, unless told otherwise."""
+
+_LEAST_GROWTH = 32 * 2**20
+
+
+def resident_bytes() -> int:
+    """Return the bytes of memory that this process occupies now (at its peak, outside of Linux)."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+
+
+@dataclass
+class Bound:
+    """Says when an operation holds too much; asked once for every few hundred items.
+
+    The allocator seldom gives memory back after a spill, so each spill raises the mark a little:
+    without that, every later question would be answered with yes and each spill would be tiny.
+    """
+
+    bytes: int = DEFAULT_BOUND
+    _mark: int = field(init=False, default=0)
+
+    def exceeded(self) -> bool:
+        """Say whether this process occupies more than it may."""
+        if not self._mark:
+            self._mark = max(self.bytes, resident_bytes() + _LEAST_GROWTH)
+        return resident_bytes() > self._mark
+
+    def spilled(self) -> None:
+        """Take note that the operation moved its data to disk."""
+        self._mark = max(self._mark, resident_bytes() + _LEAST_GROWTH // 2)

@@ -1,0 +1,127 @@
+"""`Cluster`: the Spark session as the engine uses it: stages, shuffles, jobs, and their failures."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dstream.engine.spark.rows import SCHEMA, Row, from_record_batches
+from dstream.engine.spark.shipping import packed
+from dstream.engine.spark.stage import Input, Sink, Stage, run
+from dstream.engine.spark.transport import from_worker
+from dstream.errors import EngineError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Cluster"]
+
+
+class Cluster:
+    """Builds DataFrames of rows and runs them.
+
+    Attributes:
+        spark: the session.
+        cores: how many tasks run at the same time.
+        worker_memory: how many bytes a worker may hold before operations spill.
+    """
+
+    def __init__(self, spark: SparkSession, cores: int, worker_memory: int) -> None:
+        self.spark = spark
+        self.cores = cores
+        self.worker_memory = worker_memory
+
+    def numbers(self, count: int) -> DataFrame:
+        """Return `count` partitions with their number in each."""
+        return self.spark.range(0, count, 1, max(count, 1))
+
+    def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
+        """Return the rows of a stage over `frame`."""
+        pickled = packed(Stage(source, sink, self.worker_memory))
+        path = tuple(os.path.abspath(entry) for entry in sys.path)
+
+        def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return run(pickled, path, batches)
+
+        return frame.mapInArrow(dstream_stage, _schema())
+
+    def shuffled(self, frame: DataFrame, targets: int) -> DataFrame:
+        """Return the rows each in its target partition, in the order of their sources."""
+        return frame.repartitionById(targets, "target").sortWithinPartitions("source", "sequence")
+
+    def pinned(self, frame: DataFrame) -> DataFrame:
+        """Return `frame` so that it is computed once, by the next job, and kept where it was computed."""
+        return frame.localCheckpoint(eager=False)
+
+    def rows(self, frame: DataFrame) -> Iterator[Row]:
+        """Run one job over all partitions and give its rows in order."""
+        with translated():
+            batches = frame.select(*Row._fields).toArrow().to_batches()
+        return from_record_batches(batches)
+
+    def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:
+        """Run one job and return (source, sequence, channel, size) of its rows, in order, without payloads."""
+        with translated():
+            table = frame.select("source", "sequence", "channel", "size").toArrow()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def rows_one_partition_at_a_time(self, frame: DataFrame) -> Iterator[Row]:
+        """Give the rows partition by partition, the next one computed while this one is looked at."""
+        iterator = iter(frame.toLocalIterator(prefetchPartitions=True))
+        while True:
+            with translated():
+                row = next(iterator, None)
+            if row is None:
+                return
+            yield Row(row.target, row.source, row.sequence, row.channel, row.size, memoryview(row.payload))
+
+    @contextmanager
+    def configured(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """Run jobs with these Spark SQL settings."""
+        if not settings:
+            yield
+            return
+        before = {name: self.spark.conf.get(name, None) for name in settings}
+        for name, value in settings.items():
+            self.spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, old in before.items():
+                self.spark.conf.unset(name) if old is None else self.spark.conf.set(name, old)
+
+
+@functools.cache
+def _schema() -> StructType:
+    """Return the parsed schema; Spark would parse its text for every stage."""
+    from pyspark.sql.types import StructType
+
+    parsed = StructType.fromDDL(SCHEMA)
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn Spark's exceptions into the user's own, or into an `EngineError` in plain words."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        original = from_worker(str(error))
+        if original is None:
+            raise EngineError(f"Spark could not run the job: {_first_line(error)}") from error
+        raise original from None
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,233 @@
+"""`SparkEngine`: the terminal operations, as Spark jobs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.batches import loads
+from dstream.engine.kernels import operation
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
+from dstream.engine.spark.lowering import Lowering
+from dstream.engine.spark.readers import combine_groups, read_groups
+from dstream.engine.spark.rows import ITEMS, Row
+from dstream.engine.spark.sinks import Accumulate, Act, RouteGroups, WriteItems
+from dstream.failures import annotate, naming
+from dstream.plan import (
+    Collect,
+    ForEachPartition,
+    Limit,
+    Node,
+    Step,
+    configuration,
+    is_bounded,
+    is_ordered,
+    rewrite,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkEngine"]
+
+_FIRST_CHUNK = 1024
+_WAVE_GROWTH = 4
+
+
+class SparkEngine:
+    """Runs plans on a Spark session."""
+
+    name = "spark"
+
+    def __init__(self, cluster: Cluster, stop: Callable[[], None]) -> None:
+        self._cluster = cluster
+        self._stop = stop
+
+    @property
+    def spark(self) -> Any:
+        """The session that the plans run on."""
+        return self._cluster.spark
+
+    def iterate(self, node: Node) -> Iterator[Any]:
+        """Give the items in encounter order, lazily: the first partition, then more at a time."""
+        if not is_bounded(node):
+            return self._endless(node)
+        core = rewrite(node)
+        if isinstance(core, Limit):
+            return islice(self._waves(core.upstream, core, 1), core.count)
+        return self._waves(core, None, self._cluster.cores)
+
+    def gather_all(self, node: Node) -> list[Any]:
+        """Return all items in encounter order; every partition runs at once."""
+        core = rewrite(node)
+        if isinstance(core, Limit):
+            return list(self.iterate(node))
+        with self._run(core) as run:
+            return run.items(rows_of(run.lower(core), WriteItems(), self._cluster))
+
+    def partitions(self, node: Node) -> list[Iterator[Any]]:
+        """Return one lazy iterator for each partition, in encounter order; each runs a job of its own."""
+        run = self._run(rewrite(node))
+        flow = run.lower(run.root)
+        iterators: list[Iterator[Any]] = []
+        for segment in flow.segments:
+            if isinstance(segment, Splits):
+                frames: Iterable[DataFrame] = (
+                    piece_rows([piece], WriteItems(), number, self._cluster)
+                    for number, piece in enumerate(segment.pieces)
+                )
+            else:
+                pinned = self._cluster.pinned(segment_rows(segment, WriteItems(), 0, self._cluster))
+                frames = (pinned.where(f"source = {number}") for number in range(segment.partitions))
+            iterators += [run.lazily(frame) for frame in frames]
+        return iterators
+
+    def collect(self, node: Collect) -> Any:
+        """Reduce in parallel as `node` says, combine in encounter order, finish once."""
+        core = rewrite(node)
+        assert isinstance(core, Collect)
+        assert core.step is not None
+        with self._run(core) as run:
+            flow = run.lower(core.upstream)
+            if core.collector.keyed is not None and not flow.has_one_partition():
+                return self._collect_groups(core, core.step, flow, run)
+            containers = run.containers(rows_of(flow, Accumulate(core.collector, core.step), self._cluster))
+            with naming(core.step):
+                first = next(containers, None) or (core.collector.supplier(),)
+                combined = functools.reduce(core.collector.combined, (held for (held,) in containers), first[0])
+                return core.collector.finisher(combined)
+
+    def _collect_groups(self, node: Collect, step: Step, flow: Flow, run: _Run) -> Any:
+        """Combine each group where the shuffle put it; the driver gets one finished value for each."""
+        keyed = node.collector.keyed
+        assert keyed is not None
+        targets = run.lowering.targets(flow.count_partitions())
+        routed = self._cluster.shuffled(
+            rows_of(flow, RouteGroups(node.collector, targets, step), self._cluster), targets
+        )
+        groups = Frame(routed, targets, read_groups).pipe(functools.partial(combine_groups, keyed.downstream, step))
+        finished = run.items(segment_rows(groups, WriteItems(), 0, self._cluster))
+        if is_ordered(node.upstream):
+            finished.sort(key=itemgetter(0))
+        with naming(step):
+            return keyed.assemble((key, value) for _, key, value in finished)
+
+    def for_each_partition(self, node: ForEachPartition) -> None:
+        """Run the action of `node` on the worker that has each partition."""
+        core = rewrite(node)
+        assert isinstance(core, ForEachPartition)
+        assert core.step is not None
+        with self._run(core) as run:
+            run.items(rows_of(run.lower(core.upstream), Act(core.action, core.step), self._cluster))
+
+    def close(self) -> None:
+        """Stop the session if this engine started it."""
+        self._stop()
+
+    def _run(self, root: Node) -> _Run:
+        return _Run(root, Lowering(root, self._cluster), self._cluster)
+
+    def _waves(self, core: Node, last: Limit | None, first_wave: int) -> Iterator[Any]:
+        """Run some partitions, give their items, and go on with more only when asked."""
+        with self._run(core) as run:
+            flow = run.lower(core)
+            if last is not None:
+                flow = flow.pipe(operation(last))
+            for segment in flow.segments:
+                if isinstance(segment, Frame):
+                    yield from run.lazily(segment_rows(segment, WriteItems(), 0, self._cluster))
+                    continue
+                pieces, size = iter(segment.pieces), first_wave
+                while wave := list(islice(pieces, size)):
+                    yield from run.items(piece_rows(wave, WriteItems(), 0, self._cluster))
+                    size = size * _WAVE_GROWTH if last is not None else size
+
+    def _endless(self, node: Node) -> Iterator[Any]:
+        """Give an infinite stream chunk by chunk; each chunk is computed again from the start."""
+        start, size = 0, _FIRST_CHUNK
+        while True:
+            chunk = self._chunk(node, start, size)
+            yield from chunk
+            if len(chunk) < size:
+                return
+            start, size = start + size, size * _WAVE_GROWTH
+
+    def _chunk(self, node: Node, start: int, size: int) -> list[Any]:
+        core = rewrite(node)
+        with self._run(core) as run:
+            flow = run.lower(core).in_one_task().pipe(functools.partial(_range, start, start + size))
+            return run.items(rows_of(flow, WriteItems(), self._cluster))
+
+
+def _range(start: int, stop: int, items: Iterator[Any], task: Any) -> Iterator[Any]:
+    return islice(items, start, stop)
+
+
+@dataclass
+class _Run:
+    """One run of a plan: its settings, and what its `peek` steps saw."""
+
+    root: Node
+    lowering: Lowering
+    cluster: Cluster
+
+    def __enter__(self) -> _Run:
+        self._settings = self.cluster.configured(configuration(self.root))
+        self._settings.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self._settings.__exit__(*exc_info)
+
+    def lower(self, node: Node) -> Flow:
+        """Return the flow of a node of this plan."""
+        return self.lowering.lower(node)
+
+    def items(self, frame: DataFrame) -> list[Any]:
+        """Run a job and return its items; then run the actions of the `peek` steps."""
+        items: list[Any] = []
+        for row in self._without_peeked(self.cluster.rows(frame)):
+            items += loads(row.payload)
+        return items
+
+    def lazily(self, frame: DataFrame) -> Iterator[Any]:
+        """Run a job partition by partition and give its items."""
+        for row in self._without_peeked(self.cluster.rows_one_partition_at_a_time(frame)):
+            yield from loads(row.payload)
+
+    def containers(self, frame: DataFrame) -> Iterator[tuple[Any]]:
+        """Run a job and give the container of each partition, in order."""
+        held = bytearray()
+        for row in self._without_peeked(self.cluster.rows(frame)):
+            if row.sequence == 0 and held:
+                yield (loads(held),)
+                held = bytearray()
+            held += row.payload
+        if held:
+            yield (loads(held),)
+
+    def _without_peeked(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Give the rows that carry items; at the end run the actions on what `peek` steps saw."""
+        peeked: list[Row] = []
+        for row in rows:
+            if row.channel == ITEMS:
+                yield row
+            elif row.channel > ITEMS:
+                peeked.append(row)
+        for row in sorted(peeked, key=lambda row: (row.channel, row.source, row.sequence)):
+            step, action = self.lowering.actions[row.channel]
+            for item in loads(row.payload):
+                _act(step, action, item)
+
+
+def _act(step: Step, action: Callable[[Any], object], item: Any) -> None:
+    try:
+        action(item)
+    except Exception as error:
+        annotate(error, step, item)
+        raise

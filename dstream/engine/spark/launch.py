@@ -1,0 +1,257 @@
+"""Launch: the Spark session behind the contexts of this process.
+
+A session that the user started already is used and left running. Otherwise the first context
+starts one, the following ones share it, and the last one to close stops it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.engine import SparkEngine
+from dstream.engine.spark.java import check_java
+from dstream.errors import IllegalStateError, SetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Settings", "check_machine", "start"]
+
+_OURS = {
+    "spark.app.name": "dstream",
+    "spark.executorEnv.PYTHONHASHSEED": "0",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_OUR_SQL = {
+    # A row is a batch of up to 256 KB: the default of 10,000 rows would be gigabytes.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
+    # Since Spark 4.1 a union of equally partitioned frames zips their partitions, which would lose the order.
+    "spark.sql.unionOutputPartitioning": "false",
+}
+_ON_ONE_MACHINE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a context asks of Spark.
+
+    Attributes:
+        master: the Spark master; None for all cores of this machine, or whatever is running already.
+        config: Spark settings by name.
+        log_level: the level of Spark's own messages, `"OFF"` for none.
+        worker_memory: how many bytes a worker may hold before operations spill.
+    """
+
+    master: str | None
+    config: Mapping[str, str]
+    log_level: str
+    worker_memory: int
+
+
+@dataclass
+class _Running:
+    """The session that this module started, and how many contexts use it."""
+
+    spark: SparkSession
+    settings: Settings
+    users: int = 0
+
+
+_lock = threading.RLock()
+_running: _Running | None = None
+
+
+def check_machine() -> None:
+    """Make sure, before anything starts, that Spark can run here.
+
+    Raises:
+        SetupError: Java is missing or too old.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ and _session_of_the_user() is None:
+        check_java()
+
+
+def start(settings: Settings) -> SparkEngine:
+    """Return an engine on a running session; close the engine to let go of it.
+
+    Raises:
+        IllegalStateError: Spark runs already, with another master or other settings.
+        SetupError: Spark cannot start.
+    """
+    with _lock:
+        theirs = _session_of_the_user()
+        if theirs is not None and _running is None:
+            return _engine(_guest_session(theirs, settings), settings, _nothing)
+        return _engine(_shared_session(settings), settings, _Release())
+
+
+class _Release:
+    """Lets go of the shared session, once."""
+
+    def __init__(self) -> None:
+        self._is_released = False
+
+    def __call__(self) -> None:
+        global _running
+        with _lock:
+            if self._is_released or _running is None:
+                return
+            self._is_released = True
+            _running.users -= 1
+            if _running.users == 0:
+                _running.spark.stop()
+                _running = None
+
+
+def _nothing() -> None:
+    """Leave the user's own session running."""
+
+
+def _engine(spark: SparkSession, settings: Settings, stop: Any) -> SparkEngine:
+    for name, value in _OUR_SQL.items():
+        if name not in settings.config:
+            spark.conf.set(name, value)
+    return SparkEngine(Cluster(spark, spark.sparkContext.defaultParallelism, settings.worker_memory), stop)
+
+
+def _session_of_the_user() -> SparkSession | None:
+    module = sys.modules.get("pyspark.sql")
+    return None if module is None else module.SparkSession.getActiveSession()
+
+
+def _guest_session(theirs: SparkSession, settings: Settings) -> SparkSession:
+    """Return a session beside the user's, so that SQL settings stay apart."""
+    running = theirs.sparkContext.master
+    if settings.master not in (None, running):
+        raise IllegalStateError(
+            f"Spark runs already, with master {running}; stop it, or connect() without a master to use it"
+        )
+    guest = theirs.newSession()
+    for name, value in settings.config.items():
+        guest.conf.set(name, value)
+    return guest
+
+
+def _shared_session(settings: Settings) -> SparkSession:
+    global _running
+    if _running is None:
+        _running = _Running(_launched(settings), settings)
+    ours = _running.settings
+    if settings.master not in (None, ours.master) or (settings.config and dict(settings.config) != dict(ours.config)):
+        raise IllegalStateError(
+            f"another open context runs Spark with master {ours.master or 'local[*]'} and {dict(ours.config)}; "
+            "close it first, or use the same settings"
+        )
+    _running.users += 1
+    return _running.spark
+
+
+def _launched(settings: Settings) -> SparkSession:
+    check_java()
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    master = settings.master or "local[*]"
+    conf = SparkConf(loadDefaults=False)
+    for name, value in {**_defaults(master, settings.log_level), **settings.config}.items():
+        conf.set(name, value)
+    try:
+        with _environment(master), _quiet_jvm(conf, settings.log_level):
+            spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise SetupError(f"Spark did not start: {error}. connect(log_level='INFO') shows its own messages") from error
+    atexit.register(_stop_at_exit, spark)
+    return spark
+
+
+def _stop_at_exit(spark: SparkSession) -> None:
+    if _running is not None and _running.spark is spark:
+        spark.stop()
+
+
+def _defaults(master: str, log_level: str) -> dict[str, str]:
+    settings = {**_OURS, **_OUR_SQL, "spark.log.level": log_level}
+    settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+    return {**settings, **_ON_ONE_MACHINE} if master.startswith("local") else settings
+
+
+@contextmanager
+def _environment(master: str) -> Iterator[None]:
+    """Let workers run this interpreter, and Spark's own cluster on one machine find Spark."""
+    import pyspark
+
+    wanted = {"PYSPARK_PYTHON": sys.executable}
+    if master.startswith("local-cluster"):
+        wanted["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    missing = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
+
+
+@contextmanager
+def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
+    """Start the JVM, if there is none yet, with its start-up messages held back unless they are wanted."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None or log_level != "OFF":
+        yield
+        return
+    reading, writing = os.pipe()
+    pump = _Pump(os.fdopen(reading, "r", errors="replace"))
+    try:
+        gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
+    except Exception as error:
+        os.close(writing)
+        raise SetupError(f"the Java virtual machine did not start: {pump.held_back()}") from error
+    os.close(writing)
+    SparkContext._ensure_initialized(gateway=gateway)
+    yield
+    pump.let_through()
+
+
+class _Pump:
+    """Reads what the JVM and the workers write to stderr: held back at first, then passed on to `sys.stderr`."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._lines: list[str] = []
+        self._passes = False
+        self._thread = threading.Thread(target=self._run, name="dstream-jvm-stderr", daemon=True)
+        self._thread.start()
+
+    def let_through(self) -> None:
+        """Pass on what comes from now on."""
+        self._passes = True
+
+    def held_back(self) -> str:
+        """Return what came so far, once the JVM has ended."""
+        self._thread.join(timeout=5)
+        return "".join(self._lines[-20:]).strip() or "it wrote no message"
+
+    def _run(self) -> None:
+        for line in self._stream:
+            if not self._passes:
+                self._lines.append(line)
+            elif sys.stderr is not None:
+                sys.stderr.write(line)

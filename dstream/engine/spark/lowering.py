@@ -1,0 +1,214 @@
+"""Lowering: what each core node becomes on Spark, one handler for each node.
+
+Most nodes need one partition only and are piped onto the stage that reads it. The others run a
+first job that leaves its rows where they are, and go on from there: `limit` and its kin to learn
+how many items stand before each partition, `sorted` to learn how the keys are spread.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dstream.engine.batches import dumps, loads
+from dstream.engine.kernels import guarded, operation
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.flow import Flow, Frame, Pieces, Splits, rows_of, segment_rows
+from dstream.engine.spark.prefixes import after, from_first_failing, up_to, up_to_first_failing
+from dstream.engine.spark.readers import first_of_keys, in_place_order, read_batches, read_places
+from dstream.engine.spark.rows import SAMPLE
+from dstream.engine.spark.sinks import RouteByKey, RouteByPlace, RouteByRange, SortRuns, WriteItems
+from dstream.engine.spark.stage import Piece
+from dstream.errors import UnsupportedError
+from dstream.plan import (
+    Chain,
+    Concat,
+    Configure,
+    Distinct,
+    DropWhile,
+    Limit,
+    Node,
+    Parallel,
+    Read,
+    Skip,
+    Sorted,
+    Step,
+    TakeWhile,
+    Top,
+    Unordered,
+    fold,
+    is_bounded,
+    is_ordered,
+    parallelism,
+)
+
+__all__ = ["Lowering"]
+
+_ITEMS_WORTH_A_TARGET = 10_000
+
+
+class Lowering:
+    """One plan on its way to Spark.
+
+    Attributes:
+        cluster: where it will run.
+        actions: what to call in the driver for what each `peek` step saw, by the step's channel.
+    """
+
+    def __init__(self, root: Node, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.actions: dict[int, tuple[Step, Callable[[Any], object]]] = {}
+        self.parallelism = parallelism(root) or cluster.cores
+        self.is_sequential = self.parallelism == 1
+
+    def lower(self, root: Node) -> Flow:
+        """Return the flow of `root`; a node that several others read from is lowered once."""
+        return fold(root, lambda node, inputs: _lower(node, inputs, self))
+
+    def targets(self, partitions: int) -> int:
+        """Return in how many partitions to shuffle what stands in `partitions` partitions."""
+        return min(partitions, max(self.parallelism, 3 * self.cluster.cores))
+
+    def in_one_place(self, node: Node, flow: Flow) -> Flow | None:
+        """Run `node` inside the one partition that `flow` has; None if it has more."""
+        if self.is_sequential or not is_bounded(node.inputs()[0]):
+            flow = flow.in_one_task()
+        return flow.pipe(operation(node)) if flow.has_one_partition() else None
+
+
+@functools.singledispatch
+def _lower(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    raise UnsupportedError(f"the Spark engine does not run {node.label()}")
+
+
+@_lower.register
+def _(node: Read, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    splits = node.source.splits(lowering.parallelism)
+    pieces = (Piece(dumps(split), (), (), node.step) for split in splits)
+    return Flow((Splits(Pieces(pieces)),))
+
+
+@_lower.register
+def _(node: Concat, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    return Flow(tuple(segment for flow in inputs for segment in flow.segments))
+
+
+@_lower.register(Unordered)
+@_lower.register(Parallel)
+@_lower.register(Configure)
+def _(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    return inputs[0]
+
+
+@_lower.register
+def _(node: Chain, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    ops = []
+    for op in node.ops:
+        if op.action == "peek":
+            lowering.actions[op.step.position] = (op.step, op.fn)
+            op = dataclasses.replace(op, fn=_in_the_driver)
+        ops.append(op)
+    return inputs[0].pipe(operation(dataclasses.replace(node, ops=tuple(ops))))
+
+
+def _in_the_driver(item: Any) -> None:
+    """Stand for the action of a `peek`, which stays in the driver."""
+
+
+@_lower.register
+def _(node: Limit, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    bounded = is_bounded(node.upstream)
+    if not bounded and not is_ordered(node.upstream) and not lowering.is_sequential:
+        return _shared_out(node, inputs[0])
+    one_place = lowering.in_one_place(node, inputs[0])
+    if one_place is not None:
+        return one_place
+    return up_to(node.count, inputs[0].pipe(operation(node)), lowering.cluster)
+
+
+def _shared_out(node: Limit, flow: Flow) -> Flow:
+    """Let each partition of an infinite unordered stream give its share."""
+    pieces = [piece for segment in flow.segments if isinstance(segment, Splits) for piece in segment.pieces]
+    shares = [(node.count + index) // len(pieces) for index in range(len(pieces))]
+    limited = (
+        dataclasses.replace(piece, operations=(*piece.operations, operation(dataclasses.replace(node, count=share))))
+        for piece, share in zip(pieces, shares, strict=True)
+    )
+    return Flow((Splits(Pieces(limited)),))
+
+
+@_lower.register
+def _(node: Skip, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    one_place = lowering.in_one_place(node, inputs[0])
+    if one_place is not None:
+        return one_place
+    return after(node.count, inputs[0], lowering.cluster)
+
+
+@_lower.register
+def _(node: TakeWhile, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    one_place = lowering.in_one_place(node, inputs[0])
+    if one_place is not None:
+        return one_place
+    return up_to_first_failing(_step(node).guard(node.predicate), inputs[0], lowering.cluster)
+
+
+@_lower.register
+def _(node: DropWhile, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    one_place = lowering.in_one_place(node, inputs[0])
+    if one_place is not None:
+        return one_place
+    return from_first_failing(_step(node).guard(node.predicate), inputs[0], lowering.cluster)
+
+
+@_lower.register
+def _(node: Distinct, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    one_place = lowering.in_one_place(node, inputs[0])
+    if one_place is not None:
+        return one_place
+    flow, step, key = inputs[0], _step(node), guarded(node)
+    sources = flow.count_partitions()
+    targets = lowering.targets(sources)
+    cluster = lowering.cluster
+    routed = cluster.shuffled(rows_of(flow, RouteByKey(key, targets, step), cluster), targets)
+    ordered = is_ordered(node.upstream)
+    firsts = Frame(routed, targets, read_places).pipe(functools.partial(first_of_keys, key, ordered, step))
+    if not ordered:
+        return Flow((firsts,))
+    back = cluster.shuffled(segment_rows(firsts, RouteByPlace(sources, targets), 0, cluster), targets)
+    return Flow((Frame(back, targets).pipe(in_place_order),))
+
+
+@_lower.register
+def _(node: Sorted, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    one_place = lowering.in_one_place(node, inputs[0])
+    if one_place is not None:
+        return one_place
+    flow, step, key, cluster = inputs[0], _step(node), guarded(node), lowering.cluster
+    runs = cluster.pinned(rows_of(flow, SortRuns(key, node.reverse, step), cluster))
+    samples = list(cluster.rows(runs.where(f"channel = {SAMPLE}")))
+    kept = runs.where(f"channel <> {SAMPLE}")
+    total = sum(row.size for row in samples)
+    targets = min(lowering.targets(flow.count_partitions()), 1 + total // _ITEMS_WORTH_A_TARGET)
+    if targets > 1:
+        sample = [item for row in samples for item in loads(row.payload)]
+        by_range = RouteByRange(key, node.reverse, sample, targets, step)
+        kept = segment_rows(Frame(kept, flow.count_partitions(), read_batches), by_range, 0, cluster)
+    return Flow((Frame(cluster.shuffled(kept, targets), targets).pipe(operation(node)),))
+
+
+@_lower.register
+def _(node: Top, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    one_place = lowering.in_one_place(node, inputs[0])
+    if one_place is not None:
+        return one_place
+    top, cluster = operation(node), lowering.cluster
+    candidates = rows_of(inputs[0].pipe(top), WriteItems(), cluster)
+    return Flow((Frame(cluster.shuffled(candidates, 1), 1).pipe(top),))
+
+
+def _step(node: Node) -> Step:
+    assert node.step is not None, "rewrite gives every node its step"
+    return node.step

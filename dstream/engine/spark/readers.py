@@ -1,0 +1,103 @@
+"""Readers: how a stage turns the rows of an earlier stage back into items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.engine.batches import loads
+from dstream.engine.kernels import Task
+from dstream.engine.spark.rows import Row
+from dstream.engine.spilling import distinct_items, grouped, sorted_items
+from dstream.failures import naming
+from dstream.plan.steps import Step
+from dstream.spi.collector import Collector
+
+__all__ = [
+    "KeepRange",
+    "combine_groups",
+    "first_of_keys",
+    "in_place_order",
+    "read_batches",
+    "read_groups",
+    "read_items",
+    "read_places",
+]
+
+
+def read_items(rows: Iterator[Row]) -> Iterator[Any]:
+    """Give the items of each row."""
+    for row in rows:
+        yield from loads(row.payload)
+
+
+def read_batches(rows: Iterator[Row]) -> Iterator[list[Any]]:
+    """Give the list of items of each row."""
+    for row in rows:
+        yield loads(row.payload)
+
+
+def read_groups(rows: Iterator[Row]) -> Iterator[tuple[Any, Any, Any]]:
+    """Give (key, (source, rank), container) of each group."""
+    for row in rows:
+        for key, rank, container in loads(row.payload):
+            yield key, (row.source, rank), container
+
+
+def read_places(rows: Iterator[Row]) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Give ((source, position), item)."""
+    for row in rows:
+        for position, item in loads(row.payload):
+            yield (row.source, position), item
+
+
+@dataclass(frozen=True)
+class KeepRange:
+    """Give the items whose number in their partition lies in the partition's range; None is no end."""
+
+    ranges: Mapping[int, tuple[int, int | None]]
+
+    def __call__(self, rows: Iterator[Row]) -> Iterator[Any]:
+        for row in rows:
+            start, stop = self.ranges.get(row.source, (0, 0))
+            first = max(start - row.sequence, 0)
+            last = row.size if stop is None else min(stop - row.sequence, row.size)
+            if first < last:
+                yield from loads(row.payload)[first:last]
+
+
+def first_of_keys(
+    key: Any, keep_places: bool, step: Step, pairs: Iterator[tuple[Any, Any]], task: Task
+) -> Iterator[Any]:
+    """Give the first pair (place, item) of each key of the item, or its item alone."""
+    with naming(step):
+        for pair in distinct_items(pairs, _KeyOfPair(key), task.bound):
+            yield pair if keep_places else pair[1]
+
+
+@dataclass(frozen=True)
+class _KeyOfPair:
+    key: Any
+
+    def __call__(self, pair: tuple[Any, Any]) -> Any:
+        return pair[1] if self.key is None else self.key(pair[1])
+
+
+def in_place_order(pairs: Iterator[tuple[Any, Any]], task: Task) -> Iterator[Any]:
+    """Give the items of (place, item) pairs in the order of their places."""
+    for _, item in sorted_items(pairs, _place, False, task.bound):
+        yield item
+
+
+def _place(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
+def combine_groups(
+    downstream: Collector[Any, Any, Any], step: Step, entries: Iterator[tuple[Any, Any, Any]], task: Task
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Give (rank, key, finished value) of each group."""
+    with naming(step):
+        for key, rank, container in grouped(entries, downstream.combined, task.bound):
+            yield rank, key, downstream.finisher(container)

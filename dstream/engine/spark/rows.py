@@ -1,0 +1,72 @@
+"""Rows: the one schema in which items travel between stages and to the driver.
+
+A row is a batch of pickled items and where it belongs: `target`, the partition it is sent to;
+`source` and `sequence`, where it came from, which is what order is restored from; `channel`, what
+it carries; `size`, how many items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ITEMS", "SAMPLE", "SCHEMA", "STOPPED", "Row", "from_record_batch", "to_record_batch"]
+
+SCHEMA = "target int, source int, sequence bigint, channel int, size int, payload binary"
+
+ITEMS = 0
+"""The channel of the items themselves. Channels above it carry the items that a `peek` step saw."""
+
+SAMPLE = -1
+"""The channel of the sample from which `sorted` chooses its ranges."""
+
+STOPPED = -2
+"""The channel of the mark that a prefix ended in this partition."""
+
+
+class Row(NamedTuple):
+    """One batch on its way."""
+
+    target: int
+    source: int
+    sequence: int
+    channel: int
+    size: int
+    payload: Any
+
+
+def to_record_batch(row: Row) -> pa.RecordBatch:
+    """Return the Arrow form of one row; each row is a batch of its own, so that none waits for another."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(
+        [pa.array([value], type=kind) for value, kind in zip(row, _arrow_types(), strict=True)], names=list(Row._fields)
+    )
+
+
+def from_record_batch(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Give the rows of an Arrow batch; payloads are views, not copies."""
+    places = zip(*(batch.column(name).to_pylist() for name in Row._fields[:-1]), strict=True)
+    for (target, source, sequence, channel, size), payload in zip(places, batch.column("payload"), strict=True):
+        yield Row(target, source, sequence, channel, size, payload.as_buffer())
+
+
+def from_record_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    """Give the rows of Arrow batches, one after another."""
+    for batch in batches:
+        yield from from_record_batch(batch)
+
+
+def _arrow_types() -> tuple[Any, ...]:
+    global _types
+    if _types is None:
+        import pyarrow as pa
+
+        _types = (pa.int32(), pa.int32(), pa.int64(), pa.int32(), pa.int32(), pa.binary())
+    return _types
+
+
+_types: tuple[Any, ...] | None = None

@@ -1,0 +1,126 @@
+"""Shipping: pickling what goes to the workers, and naming what cannot go."""
+
+from __future__ import annotations
+
+import dis
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle
+
+from dstream.engine.spark.stage import FrameInput, Piece, SplitInput, Stage
+from dstream.errors import SerializationError
+from dstream.failures import shown
+from dstream.plan.rewrite import Op
+
+__all__ = ["packed"]
+
+
+def packed(stage: Stage) -> bytes:
+    """Pickle a stage.
+
+    Raises:
+        SerializationError: a function captures what cannot travel; the message names the variable.
+    """
+    try:
+        return bytes(cloudpickle.dumps(stage, protocol=5))
+    except SerializationError:
+        raise
+    except Exception as error:
+        raise SerializationError(_explained(stage, error)) from error
+
+
+def _explained(stage: Stage, error: Exception) -> str:
+    for place, value in _functions(stage):
+        reason = _reason(value)
+        if reason is not None:
+            return f"{place} cannot be sent to the workers: {reason}"
+    return f"this pipeline cannot be sent to the workers: {error}"
+
+
+def _functions(stage: Stage) -> Iterator[tuple[str, Any]]:
+    """Give the user's functions, with how their step names itself."""
+    operations: list[Any] = [stage.sink]
+    if isinstance(stage.input, FrameInput):
+        operations += stage.input.operations
+    elif isinstance(stage.input, SplitInput):
+        for piece in _all_pieces(stage.input.pieces):
+            operations += piece.operations
+    for operation in operations:
+        yield from _inside(operation, "this operation")
+
+
+def _all_pieces(pieces: tuple[Piece, ...]) -> Iterator[Piece]:
+    for piece in pieces:
+        yield piece
+        yield from _all_pieces(piece.parts)
+
+
+def _inside(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Look for functions in partials, steps and sinks."""
+    if isinstance(value, Op):
+        yield str(value.step), value.fn
+        return
+    step = getattr(value, "step", None)
+    place = str(step) if step is not None else place
+    if isinstance(value, types.FunctionType):
+        yield place, value
+    for part in _parts(value):
+        yield from _inside(part, place)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple | list):
+        yield from value
+    if hasattr(value, "func") and hasattr(value, "args"):
+        yield from value.args
+        yield from value.keywords.values()
+    for name in getattr(type(value), "__dataclass_fields__", ()):
+        if name != "step":
+            yield getattr(value, name)
+
+
+def _reason(fn: Any) -> str | None:
+    """Say what `fn` captures that cannot be pickled, or None if `fn` can be."""
+    problem = _problem(fn)
+    if problem is None:
+        return None
+    for name, value in _captured(fn):
+        cause = _problem(value)
+        if cause is not None:
+            where = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
+            return (
+                f"the function at {where} captures the variable {name!r}, a {type(value).__name__} "
+                f"({shown(value)}), which cannot be pickled: {cause}"
+            )
+    return f"{shown(fn)}: {problem}"
+
+
+def _captured(fn: Any) -> Iterator[tuple[str, Any]]:
+    """Give the variables that a function takes from around it."""
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        yield from vars(fn).items() if hasattr(fn, "__dict__") else ()
+        return
+    for name, cell in zip(code.co_freevars, fn.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+    for name in _global_names(code):
+        if name in fn.__globals__:
+            yield name, fn.__globals__[name]
+
+
+def _global_names(code: types.CodeType) -> list[str]:
+    names = {step.argval: None for step in dis.get_instructions(code) if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.update(dict.fromkeys(_global_names(constant)))
+    return list(names)
+
+
+def _problem(value: Any) -> str | None:
+    try:
+        cloudpickle.dumps(value, protocol=5)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,256 @@
+"""Sinks: what a stage does with its items. Each turns the items of one task into rows."""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from dstream.engine.batches import Batcher, dumps
+from dstream.engine.kernels import partial_groups
+from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, Row
+from dstream.engine.spark.stage import StageTask
+from dstream.failures import naming
+from dstream.keys import canonical, check_hash_seed, stable_hash
+from dstream.plan.steps import Step
+from dstream.spi.collector import Collector
+
+__all__ = [
+    "Accumulate",
+    "Act",
+    "RouteByKey",
+    "RouteByPlace",
+    "RouteByRange",
+    "RouteGroups",
+    "SortRuns",
+    "WriteItems",
+    "WritePrefix",
+]
+
+_PIECE_BYTES = 4 * 2**20
+_RUN_ITEMS = 16_384
+_SAMPLE_ITEMS = 16
+_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class WriteItems:
+    """Write the items in batches, in order; `sequence` counts the items before a batch."""
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        written = 0
+        for size, data in Batcher().batches(items):
+            yield Row(0, task.partition, written, ITEMS, size, data)
+            written += size
+
+
+@dataclass(frozen=True)
+class WritePrefix:
+    """Write the items up to the first that does not satisfy a predicate, and mark its position.
+
+    With `keep_rest`, write all items and mark the position too: where the prefix of all partitions
+    ends is known only when every partition before this one has been looked at.
+    """
+
+    predicate: Callable[[Any], object]
+    keep_rest: bool
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        failed: list[tuple[int, Any]] = []
+        written = self._prefix(items, failed)
+        if self.keep_rest:
+            written = chain(written, (item for _, item in failed), items)
+        yield from WriteItems()(written, task)
+        for position, _ in failed:
+            yield Row(0, task.partition, position, STOPPED, 0, b"")
+
+    def _prefix(self, items: Iterator[Any], failed: list[tuple[int, Any]]) -> Iterator[Any]:
+        for position, item in enumerate(items):
+            if not self.predicate(item):
+                failed.append((position, item))
+                return
+            yield item
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """Write the one container of the partition, pickled, in pieces of a few megabytes."""
+
+    collector: Collector[Any, Any, Any]
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        with naming(self.step):
+            container = self.collector.accumulated(self.collector.supplier(), items)
+        data = memoryview(dumps(container))
+        for number, start in enumerate(range(0, len(data), _PIECE_BYTES)):
+            yield Row(0, task.partition, number, ITEMS, 1, bytes(data[start : start + _PIECE_BYTES]))
+
+
+@dataclass(frozen=True)
+class Act:
+    """Run the user's action on the items; write nothing."""
+
+    action: Callable[[Iterator[Any]], object]
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        with naming(self.step):
+            self.action(items)
+        return iter(())
+
+
+class _Router:
+    """Holds what goes to each target until a batch is full."""
+
+    def __init__(self, targets: int, task: StageTask) -> None:
+        self._task = task
+        self._held: list[list[Any]] = [[] for _ in range(targets)]
+        self._batchers = [Batcher() for _ in range(targets)]
+        self._sequence = 0
+
+    def put(self, target: int, value: Any) -> Iterator[Row]:
+        """Take a value; give a row if its batch is full."""
+        held = self._held[target]
+        held.append(value)
+        return self._row(target) if len(held) >= self._batchers[target].count else iter(())
+
+    def rest(self) -> Iterator[Row]:
+        """Give the rows of what is still held."""
+        for target, held in enumerate(self._held):
+            if held:
+                yield from self._row(target)
+
+    def _row(self, target: int) -> Iterator[Row]:
+        held, self._held[target] = self._held[target], []
+        data = dumps(held)
+        self._batchers[target].learn(len(held), len(data))
+        self._sequence += 1
+        yield Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
+
+
+@dataclass(frozen=True)
+class RouteGroups:
+    """Combine the items of this partition by key and send (key, rank, container) to the key's target."""
+
+    collector: Collector[Any, Any, Any]
+    targets: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        router = _Router(self.targets, task)
+        rank = 0
+        with naming(self.step):
+            for groups in partial_groups(items, self.collector, task.bound):
+                for key, container in groups.items():
+                    yield from router.put(stable_hash(key) % self.targets, (key, rank, container))
+                    rank += 1
+        yield from router.rest()
+
+
+@dataclass(frozen=True)
+class RouteByKey:
+    """Send (position, item) to the target of the item's key, leaving out what this partition repeats."""
+
+    key: Callable[[Any], Any] | None
+    targets: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        router = _Router(self.targets, task)
+        with naming(self.step):
+            for position, key, item in self._first_ones(items, task):
+                yield from router.put(stable_hash(key) % self.targets, (position, item))
+        yield from router.rest()
+
+    def _first_ones(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any, Any]]:
+        seen: set[Any] = set()
+        for position, item in enumerate(items):
+            key = canonical(item if self.key is None else self.key(item))
+            if key not in seen:
+                seen.add(key)
+                yield position, key, item
+            if position % _CHUNK == 0 and task.bound.exceeded():
+                seen.clear()
+                task.bound.spilled()
+
+
+@dataclass(frozen=True)
+class RouteByPlace:
+    """Send ((source, position), item) back to where the item came from, several sources to a target."""
+
+    sources: int
+    targets: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        router = _Router(self.targets, task)
+        for place, item in items:
+            yield from router.put(place[0] * self.targets // self.sources, (place, item))
+        yield from router.rest()
+
+
+@dataclass(frozen=True)
+class SortRuns:
+    """Write the items in sorted runs, and a sample of each run."""
+
+    key: Callable[[Any], Any] | None
+    reverse: bool
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        sequence = 0
+        while run := list(islice(items, _RUN_ITEMS)):
+            with naming(self.step):
+                run.sort(key=self.key, reverse=self.reverse)
+            for size, data in Batcher().batches(run):
+                yield Row(0, task.partition, sequence, ITEMS, size, data)
+                sequence += 1
+            sample = run[:: max(1, len(run) // _SAMPLE_ITEMS)]
+            yield Row(0, task.partition, sequence, SAMPLE, len(run), dumps(sample))
+
+
+@dataclass(frozen=True)
+class RouteByRange:
+    """Cut batches that are sorted and send each part to the target of its range of keys.
+
+    The items of the sample that divide it evenly are the borders; keys equal to a border stand right of it.
+    """
+
+    key: Callable[[Any], Any] | None
+    reverse: bool
+    sample: Sequence[Any]
+    targets: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        with naming(self.step):
+            borders = self._borders()
+            for sequence, batch in enumerate(items):
+                for target, part in enumerate(self._parts(batch, borders)):
+                    if part:
+                        yield Row(target, task.partition, sequence, ITEMS, len(part), dumps(part))
+
+    def _borders(self) -> list[Any]:
+        ordered = sorted(self.sample, key=self.key, reverse=self.reverse)
+        chosen = [ordered[len(ordered) * number // self.targets] for number in range(1, self.targets)]
+        return [self._key_of(item) for item in chosen]
+
+    def _parts(self, batch: list[Any], borders: list[Any]) -> Iterator[list[Any]]:
+        start = 0
+        for border in borders:
+            end = bisect_left(batch, True, lo=start, key=functools.partial(self._reaches, border))
+            yield batch[start:end]
+            start = end
+        yield batch[start:]
+
+    def _reaches(self, border: Any, item: Any) -> bool:
+        key = self._key_of(item)
+        return not (border < key if self.reverse else key < border)
+
+    def _key_of(self, item: Any) -> Any:
+        return item if self.key is None else self.key(item)

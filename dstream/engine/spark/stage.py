@@ -1,0 +1,190 @@
+"""A stage as it runs on a worker: open the input, run the operations, feed the sink.
+
+Everything here is pickled in the driver and loaded by each task; nothing here knows the plan.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dstream.engine.batches import dumps, loads
+from dstream.engine.kernels import Operation
+from dstream.engine.memory import Bound
+from dstream.engine.spark.rows import ITEMS, Row, from_record_batches, to_record_batch
+from dstream.engine.spark.transport import raise_to_driver
+from dstream.failures import naming
+from dstream.plan.rewrite import Op
+from dstream.plan.steps import Step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FrameInput", "Piece", "Sink", "SplitInput", "Stage", "StageTask", "run"]
+
+_PEEKED_TOGETHER = 1024
+
+
+class StageTask:
+    """One task of a stage.
+
+    Attributes:
+        partition: its number among all partitions of the stage's output, in encounter order.
+        bound: how much memory its operations may hold.
+    """
+
+    def __init__(self, partition: int, worker_memory: int) -> None:
+        self.partition = partition
+        self.bound = Bound(worker_memory)
+        self._side_rows: list[Row] = []
+        self._peeked: dict[int, list[Any]] = {}
+        self._peek_sequence = 0
+
+    def peeking(self, op: Op) -> Callable[[Any], object]:
+        """Return a function that keeps an item for the driver, which runs the action of the step."""
+        channel = op.step.position
+        seen = self._peeked.setdefault(channel, [])
+
+        def keep(item: Any) -> None:
+            seen.append(item)
+            if len(seen) >= _PEEKED_TOGETHER:
+                self._flush(channel)
+
+        return keep
+
+    def pass_through(self, row: Row) -> None:
+        """Hand on a row that is no item of this stage: what a `peek` step of an earlier one saw."""
+        self._side_rows.append(row)
+
+    def side_rows(self) -> Iterator[Row]:
+        """Give the rows beside the items that came up since the last call."""
+        rows, self._side_rows = self._side_rows, []
+        return iter(rows)
+
+    def last_side_rows(self) -> Iterator[Row]:
+        """Give all that is left at the end of the task."""
+        for channel in self._peeked:
+            self._flush(channel)
+        return self.side_rows()
+
+    def _flush(self, channel: int) -> None:
+        seen = self._peeked[channel]
+        if seen:
+            data = dumps(seen)
+            self._side_rows.append(Row(0, self.partition, self._peek_sequence, channel, len(seen), data))
+            self._peek_sequence += 1
+            seen.clear()
+
+
+Sink = Callable[[Iterator[Any], StageTask], Iterator[Row]]
+
+
+class Input(Protocol):
+    """Where a stage reads from."""
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        """Give each task that this Spark task runs, with its items."""
+        ...
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a source and the operations on it; or several such parts, one after another.
+
+    Attributes:
+        split: the pickled split; None if there are `parts`.
+        step: how the source names itself.
+    """
+
+    split: bytes | None
+    parts: tuple[Piece, ...]
+    operations: tuple[Operation, ...]
+    step: Step | None
+
+    def open(self, task: StageTask) -> Iterator[Any]:
+        """Give the items."""
+        items = self._read() if self.split is not None else chain.from_iterable(part.open(task) for part in self.parts)
+        for operation in self.operations:
+            items = operation(items, task)
+        return items
+
+    def _read(self) -> Iterator[Any]:
+        assert self.split is not None
+        with naming(self.step):
+            yield from loads(self.split).read()
+
+
+@dataclass(frozen=True)
+class SplitInput:
+    """Reads pieces of sources: the row with the id `i` stands for `pieces[i]`."""
+
+    pieces: tuple[Piece, ...]
+    first_partition: int
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                task = StageTask(self.first_partition + index, task_memory)
+                yield task, self.pieces[index].open(task)
+
+
+Reader = Callable[[Iterator[Row]], Iterator[Any]]
+
+
+@dataclass(frozen=True)
+class FrameInput:
+    """Reads the rows that an earlier stage wrote."""
+
+    reader: Reader
+    operations: tuple[Operation, ...]
+    first_partition: int
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None, "a stage runs inside a Spark task"
+        task = StageTask(self.first_partition + context.partitionId(), task_memory)
+        items = self.reader(self._item_rows(batches, task))
+        for operation in self.operations:
+            items = operation(items, task)
+        yield task, items
+
+    def _item_rows(self, batches: Iterator[pa.RecordBatch], task: StageTask) -> Iterator[Row]:
+        for row in from_record_batches(batches):
+            if row.channel == ITEMS:
+                yield row
+            elif row.channel > ITEMS:
+                task.pass_through(row._replace(payload=row.payload.to_pybytes()))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one `mapInArrow` runs."""
+
+    input: Input
+    sink: Sink
+    worker_memory: int
+
+
+def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole."""
+    _extend_search_path(path)
+    try:
+        stage: Stage = loads(pickled)
+        for task, items in stage.input.open(batches, stage.worker_memory):
+            for row in stage.sink(items, task):
+                yield to_record_batch(row)
+                yield from map(to_record_batch, task.side_rows())
+            yield from map(to_record_batch, task.last_side_rows())
+    except Exception as error:
+        raise_to_driver(error)
+
+
+def _extend_search_path(path: Iterable[str]) -> None:
+    """Find the user's modules where the driver finds them, behind what this worker has."""
+    known = set(sys.path)
+    sys.path.extend(entry for entry in path if entry not in known)

@@ -1,0 +1,178 @@
+"""Operations that hold many items: in memory up to a bound, beyond it in temporary files.
+
+Each is a plain generator over one partition. The files have no name: the system removes them when
+the process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import Any, Protocol
+
+from dstream.engine.batches import Batcher
+from dstream.engine.memory import Bound
+from dstream.keys import canonical
+
+__all__ = ["Combining", "distinct_items", "grouped", "sorted_items"]
+
+_CHUNK = 512
+_FAN_OUT = 16
+_MOST_RUNS = 64
+_DEEPEST = 4
+
+
+class Run:
+    """A temporary file of items in the order in which they were written."""
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the run
+        self._batcher = Batcher()
+        self.extend(items)
+
+    def extend(self, items: Iterable[Any]) -> None:
+        """Append `items`."""
+        for _, data in self._batcher.batches(items):
+            self._file.write(len(data).to_bytes(8, "little") + data)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Read the items back, once, one batch in memory at a time, and give the space back."""
+        self._file.seek(0)
+        with self._file:
+            while header := self._file.read(8):
+                yield from pickle.loads(self._file.read(int.from_bytes(header, "little")))
+
+
+def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse: bool, bound: Bound) -> Iterator[Any]:
+    """Give `items` in order, stable as `sorted` is; past the bound sorted runs are merged from disk."""
+    runs: list[Run] = []
+    held: list[Any] = []
+    items = iter(items)
+    while chunk := list(islice(items, _CHUNK)):
+        held += chunk
+        if bound.exceeded():
+            held.sort(key=key, reverse=reverse)
+            runs.append(Run(held))
+            held = []
+            bound.spilled()
+            if len(runs) == _MOST_RUNS:
+                runs = [Run(heapq.merge(*runs, key=key, reverse=reverse))]
+    held.sort(key=key, reverse=reverse)
+    return heapq.merge(*runs, held, key=key, reverse=reverse) if runs else iter(held)
+
+
+def distinct_items(
+    items: Iterable[Any], key: Callable[[Any], Any] | None, bound: Bound, level: int = 0
+) -> Iterator[Any]:
+    """Give the first item of each key, in order, as soon as it is seen.
+
+    Past the bound no key is taken in any more: items with unknown keys go to files by their key's
+    hash, each file is made distinct on its own, and the rest comes out merged by position.
+    """
+    seen: set[Any] = set()
+    items = iter(items)
+    add, find_key = seen.add, key or _itself
+    while level == _DEEPEST or not bound.exceeded():
+        chunk = islice(items, _CHUNK)
+        first = next(chunk, _END)
+        if first is _END:
+            return
+        for item in chain((first,), chunk):
+            found = canonical(find_key(item))
+            if found not in seen:
+                add(found)
+                yield item
+    unknown = (pair for pair in enumerate(items) if canonical(find_key(pair[1])) not in seen)
+    for _, item in _distinct_from_disk(unknown, find_key, bound, level):
+        yield item
+
+
+_END = object()
+
+
+def _itself(item: Any) -> Any:
+    return item
+
+
+def _distinct_from_disk(
+    pairs: Iterable[tuple[int, Any]], find_key: Callable[[Any], Any], bound: Bound, level: int
+) -> Iterator[tuple[int, Any]]:
+    def pair_key(pair: tuple[int, Any]) -> Any:
+        return find_key(pair[1])
+
+    buckets = [Run() for _ in range(_FAN_OUT)]
+    _distribute(pairs, lambda pair: _mixed(hash(canonical(pair_key(pair))), level), buckets)
+    bound.spilled()
+    outcomes = [Run(distinct_items(bucket, pair_key, bound, level + 1)) for bucket in buckets]
+    return heapq.merge(*outcomes, key=_position)
+
+
+def _position(pair: tuple[int, Any]) -> int:
+    return pair[0]
+
+
+def _distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: list[Run]) -> None:
+    """Append each item to the bucket that its hash names, keeping order inside a bucket."""
+    items = iter(items)
+    while chunk := list(islice(items, _CHUNK * _FAN_OUT)):
+        parts: list[list[Any]] = [[] for _ in buckets]
+        for item in chunk:
+            parts[hash_of(item) % len(buckets)].append(item)
+        for bucket, part in zip(buckets, parts, strict=True):
+            bucket.extend(part)
+
+
+def _mixed(value: int, level: int) -> int:
+    """Spread hashes by other bits at each level; those of one partition agree in their remainder already."""
+    return hash((value, level))
+
+
+class Combining(Protocol):
+    """How two containers of one key become one."""
+
+    def __call__(self, left: Any, right: Any) -> Any: ...
+
+
+def grouped(
+    entries: Iterable[tuple[Any, Any, Any]], combine: Combining, bound: Bound, level: int = 0
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Combine (key, rank, container) entries by key, in order; the first rank of a key stays.
+
+    Past the bound everything held goes to files by the hash of its key, and each file is combined
+    on its own. Keys are canonical.
+    """
+
+    def hash_of(entry: tuple[Any, Any, Any]) -> int:
+        return _mixed(hash(entry[0]), level)
+
+    held: dict[Any, tuple[Any, Any]] = {}
+    buckets: list[Run] = []
+    entries = iter(entries)
+    while chunk := list(islice(entries, _CHUNK)):
+        for key, rank, container in chunk:
+            key = canonical(key)
+            known = held.get(key)
+            if known is None:
+                held[key] = (rank, container)
+            else:
+                held[key] = (known[0], combine(known[1], container))
+        if level < _DEEPEST and bound.exceeded():
+            buckets = buckets or [Run() for _ in range(_FAN_OUT)]
+            _distribute(_drained(held), hash_of, buckets)
+            bound.spilled()
+    if not buckets:
+        yield from _drained(held)
+        return
+    _distribute(_drained(held), hash_of, buckets)
+    for bucket in buckets:
+        yield from grouped(bucket, combine, bound, level + 1)
+
+
+def _drained(held: dict[Any, tuple[Any, Any]]) -> Iterator[tuple[Any, Any, Any]]:
+    """Give the entries that `held` holds, then empty it."""
+    for key, (rank, container) in held.items():
+        yield key, rank, container
+    held.clear()

@@ -1,0 +1,71 @@
+"""The one tree of errors that dstream raises.
+
+Each class also derives from the built-in that Python users would expect, so `except LookupError`
+catches a `NoSuchElementError`. The user's own exceptions are never wrapped: they arrive with their
+own type and carry notes (see `dstream.failures`).
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CacheNotExistsError",
+    "CollectionDestroyedError",
+    "DStreamError",
+    "EngineError",
+    "IllegalStateError",
+    "NoSuchElementError",
+    "NullElementError",
+    "SerializationError",
+    "SetupError",
+    "SourceError",
+    "UnstableKeyError",
+    "UnsupportedError",
+]
+
+
+class DStreamError(Exception):
+    """The root of every error that dstream itself raises."""
+
+
+class IllegalStateError(DStreamError, RuntimeError):
+    """The object cannot do this now: a closed stream, a duplicate key, a second `build`."""
+
+
+class CollectionDestroyedError(IllegalStateError):
+    """The distributed collection behind this handle was destroyed."""
+
+
+class NullElementError(DStreamError, TypeError):
+    """A None stands where None is refused."""
+
+
+class UnstableKeyError(DStreamError, TypeError):
+    """A key cannot be grouped safely: its hash or its equality does not survive a process border."""
+
+
+class NoSuchElementError(DStreamError, LookupError):
+    """An empty `Optional` was asked for its value."""
+
+
+class CacheNotExistsError(DStreamError, LookupError):
+    """The cache was never configured."""
+
+
+class SerializationError(DStreamError, TypeError):
+    """A function or an item cannot travel to the workers; the message names what stands in the way."""
+
+
+class UnsupportedError(DStreamError, NotImplementedError):
+    """dstream does not do this here; the message names the operation and the engine."""
+
+
+class SourceError(DStreamError, OSError):
+    """A source cannot be read: it is missing, torn, or not what it was said to be."""
+
+
+class SetupError(DStreamError, RuntimeError):
+    """This machine lacks something that the engine needs, such as Java."""
+
+
+class EngineError(DStreamError, RuntimeError):
+    """The engine failed outside the user's functions: a worker was killed, a disk is full."""

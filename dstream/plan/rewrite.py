@@ -1,0 +1,172 @@
+"""From the nodes that users write to the dozen that engines know.
+
+A run of element-wise steps becomes one `Chain`, neighbouring limits and skips become one,
+`sorted().limit(n)` becomes `Top`, nested concats become flat, and each node learns its `Step`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.plan.nodes import (
+    Concat,
+    Filter,
+    FlatMap,
+    Limit,
+    Map,
+    MapMulti,
+    Node,
+    Peek,
+    Skip,
+    Sorted,
+    node,
+)
+from dstream.plan.steps import Step
+from dstream.plan.walk import topological
+
+__all__ = ["Chain", "Op", "Top", "rewrite"]
+
+_LARGEST_TOP = 100_000
+_ElementWise = Map | Filter | FlatMap | MapMulti | Peek
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One element-wise step of a `Chain`.
+
+    Attributes:
+        action: `"map"`, `"filter"`, `"flat_map"` or `"peek"`.
+        kind: None, or `int` or `float`: what each result must be.
+    """
+
+    action: str
+    fn: Callable[[Any], Any]
+    kind: type | None
+    step: Step
+
+
+@node
+class Chain(Node):
+    """A run of element-wise steps, executed as one."""
+
+    upstream: Node
+    ops: tuple[Op, ...]
+
+    def label(self) -> str:
+        return "".join(op.step.label for op in self.ops)
+
+
+@node
+class Top(Node):
+    """The first `count` items in the order of their keys: `sorted().limit(count)`."""
+
+    upstream: Node
+    count: int
+    key: Callable[[Any], Any] | None
+    reverse: bool
+
+
+def rewrite(root: Node) -> Node:
+    """Return the plan of `root` in core nodes; a node that is shared stays shared."""
+    return _Rewriting(root).result()
+
+
+class _Rewriting:
+    """The state of one rewrite: what each node became, and the runs that are still growing."""
+
+    def __init__(self, root: Node) -> None:
+        self._order = topological(root)
+        self._readers = Counter(id(upstream) for node in self._order for upstream in node.inputs())
+        self._became: dict[int, Node] = {}
+        self._runs: dict[int, tuple[Node, list[Op]]] = {}
+        self._parts: dict[int, list[Node]] = {}
+
+    def result(self) -> Node:
+        for position, each in enumerate(self._order, start=1):
+            step = Step(each.label(), each.where, position, len(self._order))
+            if isinstance(each, _ElementWise):
+                self._runs[id(each)] = self._run(each, step)
+            elif isinstance(each, Concat):
+                self._parts[id(each)] = self._flat_parts(each)
+            else:
+                self._became[id(each)] = self._core(each, step)
+        return self._core_of(self._order[-1])
+
+    def _run(self, node: _ElementWise, step: Step) -> tuple[Node, list[Op]]:
+        """Lengthen the run that ends in the upstream, unless someone else reads from it too."""
+        upstream = node.upstream
+        if id(upstream) in self._runs and self._readers[id(upstream)] == 1:
+            start, ops = self._runs.pop(id(upstream))
+        else:
+            start, ops = self._core_of(upstream), []
+        ops.append(_op(node, step))
+        return start, ops
+
+    def _core_of(self, node: Node) -> Node:
+        if id(node) in self._runs:
+            start, ops = self._runs.pop(id(node))
+            self._became[id(node)] = Chain(start, tuple(ops), where=node.where, step=ops[-1].step)
+        elif id(node) in self._parts:
+            self._became[id(node)] = Concat(tuple(self._parts.pop(id(node))), where=node.where)
+        return self._became[id(node)]
+
+    def _flat_parts(self, node: Concat) -> list[Node]:
+        """Return the parts of a concat; a part that is a concat of its own gives its parts, unless it is shared."""
+        first, *others = [self._parts_of(part) for part in node.parts]
+        for parts in others:
+            first.extend(parts)
+        return first
+
+    def _parts_of(self, part: Node) -> list[Node]:
+        if id(part) in self._parts and self._readers[id(part)] == 1:
+            return self._parts.pop(id(part))
+        return [self._core_of(part)]
+
+    def _core(self, node: Node, step: Step) -> Node:
+        inputs = [self._core_of(upstream) for upstream in node.inputs()]
+        if isinstance(node, Limit):
+            return self._limit(node, inputs[0], step)
+        if isinstance(node, Skip) and isinstance(inputs[0], Skip):
+            return Skip(inputs[0].upstream, inputs[0].count + node.count, where=node.where, step=step)
+        if inputs:
+            return dataclasses.replace(node, upstream=inputs[0], step=step)  # type: ignore[call-arg]
+        return dataclasses.replace(node, step=step)
+
+    def _limit(self, node: Limit, upstream: Node, step: Step) -> Node:
+        if isinstance(upstream, Limit | Top):
+            return dataclasses.replace(upstream, count=min(node.count, upstream.count))
+        if isinstance(upstream, Sorted) and node.count <= _LARGEST_TOP and self._readers[id(node.upstream)] == 1:
+            return Top(
+                upstream.upstream, node.count, upstream.key, upstream.reverse, where=upstream.where, step=upstream.step
+            )
+        return Limit(upstream, node.count, where=node.where, step=step)
+
+
+def _op(node: _ElementWise, step: Step) -> Op:
+    match node:
+        case Map(upstream=_, fn=fn, kind=kind):
+            return Op("map", fn, kind, step)
+        case Filter(upstream=_, predicate=predicate):
+            return Op("filter", predicate, None, step)
+        case FlatMap(upstream=_, fn=fn, kind=kind):
+            return Op("flat_map", fn, kind, step)
+        case MapMulti(upstream=_, fn=emitting, kind=kind):
+            return Op("flat_map", _Emitted(emitting), kind, step)
+        case Peek(upstream=_, action=action):
+            return Op("peek", action, None, step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitted:
+    """`map_multi` as a `flat_map`: the items that `fn` emits, as a list."""
+
+    fn: Callable[[Any, Callable[[Any], None]], object]
+
+    def __call__(self, item: Any) -> list[Any]:
+        emitted: list[Any] = []
+        self.fn(item, emitted.append)
+        return emitted

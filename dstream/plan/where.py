@@ -1,0 +1,30 @@
+"""`Where`: the file and line of the user's call that made a node."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+__all__ = ["Where", "call_site"]
+
+_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
+
+
+class Where(NamedTuple):
+    """A place in the user's code."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def call_site() -> Where | None:
+    """Return the place in the user's code that called into dstream, or None outside of any."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+            return Where(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -1,0 +1,113 @@
+"""`Collector`: a mutable reduction as data, usable with no engine at all."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Characteristics", "Collector", "Keyed", "identity"]
+
+T = TypeVar("T")
+A = TypeVar("A")
+R = TypeVar("R")
+R2 = TypeVar("R2")
+
+
+class Characteristics(enum.Enum):
+    """What a collector allows the engine to do."""
+
+    CONCURRENT = "CONCURRENT"
+    UNORDERED = "UNORDERED"
+    IDENTITY_FINISH = "IDENTITY_FINISH"
+
+
+def identity(container: Any) -> Any:
+    """Return `container`: the finisher of a collector whose container is its result."""
+    return container
+
+
+@dataclass(frozen=True)
+class Collector(Generic[T, A, R]):
+    """How items become a result: `supplier`, `accumulator`, `combiner`, `finisher`.
+
+    `accumulator(container, item)` and `combiner(left, right)` may change the container and return
+    None (`list.append`, `list.extend`), or return the next container. Combining is associative and
+    keeps the order left, right. A container is fresh for each task and travels pickled.
+
+    Attributes:
+        accumulate_all: the same as a loop of `accumulator`, faster; returns the container.
+        keyed: set when the result is a dictionary of groups; an engine may then combine group by
+            group where the data is.
+
+    Example:
+        >>> import operator
+        >>> total = Collector(int, operator.add, operator.add)
+        >>> total.collect([1, 2, 3])
+        6
+    """
+
+    supplier: Callable[[], A]
+    accumulator: Callable[[A, T], A | None]
+    combiner: Callable[[A, A], A | None]
+    finisher: Callable[[A], R] = identity
+    characteristics: frozenset[Characteristics] = frozenset()
+    accumulate_all: Callable[[A, Iterable[T]], A] | None = None
+    keyed: Keyed[T, R] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("supplier", "accumulator", "combiner", "finisher"):
+            if not callable(getattr(self, name)):
+                raise TypeError(f"Collector: {name} must be callable, not {type(getattr(self, name)).__name__}")
+
+    @staticmethod
+    def of(
+        supplier: Callable[[], A],
+        accumulator: Callable[[A, T], A | None],
+        combiner: Callable[[A, A], A | None],
+        finisher: Callable[[A], Any] = identity,
+        *characteristics: Characteristics,
+    ) -> Collector[T, A, Any]:
+        """Make a collector, with the arguments in the order of `java.util.stream.Collector.of`."""
+        return Collector(supplier, accumulator, combiner, finisher, frozenset(characteristics))
+
+    def collect(self, items: Iterable[T]) -> R:
+        """Reduce `items` here and now, in this process.
+
+        Example:
+            >>> Collector(list, list.append, list.extend).collect("abc")
+            ['a', 'b', 'c']
+        """
+        return self.finisher(self.accumulated(self.supplier(), items))
+
+    def accumulated(self, container: A, items: Iterable[T]) -> A:
+        """Return the container that holds what `container` held and then `items`."""
+        if self.accumulate_all is not None:
+            return self.accumulate_all(container, items)
+        accumulator = self.accumulator
+        for item in items:
+            following = accumulator(container, item)
+            if following is not None:
+                container = following
+        return container
+
+    def combined(self, left: A, right: A) -> A:
+        """Return the container of `left` followed by `right`; either may be changed or used up."""
+        following = self.combiner(left, right)
+        return left if following is None else following
+
+
+@dataclass(frozen=True)
+class Keyed(Generic[T, R]):
+    """A collector seen as one downstream collector per key.
+
+    Attributes:
+        classifier: the key of an item; it raises for a key that the collector refuses.
+        downstream: what happens to the items of one key, as (container, finished value).
+        assemble: makes the result from (key, value) pairs in the order in which the keys were first seen.
+    """
+
+    classifier: Callable[[T], Any]
+    downstream: Collector[Any, Any, Any]
+    assemble: Callable[[Iterable[tuple[Any, Any]]], R]

@@ -1,0 +1,63 @@
+"""`Source`: where the items of a stream come from, and how the work of reading them is divided.
+
+`docs/how-to/write-a-source.md` writes one in 30 lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar, runtime_checkable
+
+__all__ = ["Source", "Split"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@runtime_checkable
+class Split(Protocol[T_co]):
+    """One part of a source. It travels pickled, and the worker that owns it opens it.
+
+    Parallelism: one task reads one split, from the start to the end or until nobody asks for more.
+    On re-run: `read` may be called again, in another process, and must give the same items.
+    """
+
+    def read(self) -> Iterator[T_co]:
+        """Open the split and give its items one after another; release it when the iterator closes.
+
+        Raises:
+            SourceError: the data is missing, torn, or not what it was said to be.
+        """
+        ...
+
+
+@runtime_checkable
+class Source(Protocol[T_co]):
+    """Items that can be read again and again, divided into splits.
+
+    Attributes:
+        ordered: the items have an encounter order: the order of the splits, then that inside each.
+        bounded: the items end.
+        in_caller: the splits hold their items themselves, so that reading one costs nothing; an
+            engine then moves the items in batches rather than the split as a whole.
+    """
+
+    @property
+    def ordered(self) -> bool: ...
+
+    @property
+    def bounded(self) -> bool: ...
+
+    @property
+    def in_caller(self) -> bool: ...
+
+    def splits(self, parallelism: int) -> Iterable[Split[T_co]]:
+        """Divide the source, in the caller's process, when a terminal operation starts.
+
+        Args:
+            parallelism: how many splits keep every core busy; a source may give more or fewer, and
+                may give them lazily: a short-circuiting operation asks for no more than it needs.
+
+        Raises:
+            SourceError: what was asked for does not exist.
+        """
+        ...

@@ -1,0 +1,54 @@
+"""Checks of arguments at the call that passes them, before anything runs."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, TypeVar
+
+__all__ = ["count", "function", "partition_count"]
+
+F = TypeVar("F")
+
+
+def function(value: F, name: str) -> F:
+    """Return `value` if it can be called.
+
+    Raises:
+        TypeError: it cannot; the message names the argument.
+    """
+    if not callable(value):
+        raise TypeError(f"{name} must be a function, not {_kind(value)}")
+    return value
+
+
+def optional_function(value: F, name: str) -> F:
+    """Return `value` if it is None or can be called."""
+    return value if value is None else function(value, name)
+
+
+def count(value: Any, name: str) -> int:
+    """Return `value` if it is an int and not negative.
+
+    Raises:
+        TypeError: it is no int.
+        ValueError: it is negative.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {_kind(value)}") from None
+    if number < 0:
+        raise ValueError(f"{name} must not be negative: {number}")
+    return number
+
+
+def partition_count(value: Any) -> int:
+    """Return `value` if it is an int of at least 1."""
+    number = count(value, "partitions")
+    if number == 0:
+        raise ValueError("partitions must be at least 1: 0")
+    return number
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__name__

@@ -1,0 +1,267 @@
+"""`IntStream`, `LongStream`, `DoubleStream`: streams of numbers, with sums and statistics.
+
+Ints are Python's: they do not overflow, so `IntStream` and `LongStream` differ in name only. Each
+checks the numbers that user functions give: an int stays an int, a float stays a float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from dstream.plan import Map, Read, Sorted, call_site, unchanged
+from dstream.spi import Collector, Source
+from dstream.stream.arguments import function
+from dstream.stream.base import BaseStream
+from dstream.stream.stream import iteration
+from dstream.stream.terminals import (
+    double_statistics,
+    double_sum,
+    extreme,
+    int_statistics,
+    int_sum,
+    nan_extreme,
+    present,
+)
+from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, Optional
+from dstream.values.numbers import exact_float, exact_int
+from sources.memory import Generate, Items
+from sources.ranges import Range
+
+if TYPE_CHECKING:
+    from dstream.stream.stream import Stream
+
+__all__ = ["DoubleStream", "IntStream", "LongStream"]
+
+N = TypeVar("N", int, float)
+U = TypeVar("U")
+
+
+class _NumericStream(BaseStream[N]):
+    """What the streams of numbers share."""
+
+    __slots__ = ()
+
+    _kind: ClassVar[type]
+
+    # Getting a stream
+
+    @classmethod
+    def of(cls, *numbers: N) -> Self:
+        """Return a stream of the arguments; what is no number of this kind is refused here.
+
+        Example:
+            >>> IntStream.of(1, 2, 3).sum()
+            6
+        """
+        checked = tuple(map(exact_int if cls._kind is int else exact_float, numbers))
+        return cls._read(Items(checked), f"{cls.__name__}.of({len(numbers)} numbers)")
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return a stream of nothing."""
+        return cls._read(Items(()), f"{cls.__name__}.empty()")
+
+    @classmethod
+    def from_iterable(cls, iterable: Iterable[N], partitions: int | None = None) -> Self:
+        """Return a stream of the numbers of `iterable`, checked as they are read."""
+        return cls._read(Items(iterable, partitions), f"{cls.__name__}.from_iterable(...)")._checked("numbers")
+
+    @classmethod
+    def iterate(cls, seed: N, *functions: Callable[[N], Any]) -> Self:
+        """Return `seed, next(seed), ...`: `iterate(seed, next)` or `iterate(seed, has_next, next)`.
+
+        Example:
+            >>> IntStream.iterate(1, lambda n: n * 2).limit(4).to_list()
+            [1, 2, 4, 8]
+        """
+        return cls._read(iteration(seed, functions), f"{cls.__name__}.iterate(...)")._checked("numbers")
+
+    @classmethod
+    def generate(cls, supplier: Callable[[], N]) -> Self:
+        """Return an infinite unordered stream of what `supplier` makes, in parallel."""
+        source = Generate(function(supplier, "supplier"))
+        return cls._read(source, f"{cls.__name__}.generate(...)")._checked("numbers")
+
+    @classmethod
+    def concat(cls, first: Self, second: Self) -> Self:
+        """Return the numbers of `first`, then those of `second`; ordered if both are."""
+        return first._concat(second)
+
+    # Lazy operations
+
+    def map(self, fn: Callable[[N], N]) -> Self:
+        """Replace each number by `fn(number)`, which must be a number of the same kind."""
+        return self._then(self._map(fn, self._kind, "map"))
+
+    def map_to_obj(self, fn: Callable[[N], U]) -> Stream[U]:
+        """Replace each number by the object `fn(number)`."""
+        stream: Stream[U] = self._as("Stream", self._map(fn, None, "map_to_obj"))
+        return stream
+
+    def map_to_int(self, fn: Callable[[N], int]) -> IntStream:
+        """Replace each number by the int `fn(number)`; anything else is a `TypeError` that names it."""
+        ints: IntStream = self._as("IntStream", self._map(fn, int, "map_to_int"))
+        return ints
+
+    def map_to_long(self, fn: Callable[[N], int]) -> LongStream:
+        """Replace each number by the int `fn(number)`; anything else is a `TypeError` that names it."""
+        longs: LongStream = self._as("LongStream", self._map(fn, int, "map_to_long"))
+        return longs
+
+    def map_to_double(self, fn: Callable[[N], float]) -> DoubleStream:
+        """Replace each number by the float of `fn(number)`."""
+        doubles: DoubleStream = self._as("DoubleStream", self._map(fn, float, "map_to_double"))
+        return doubles
+
+    def flat_map(self, fn: Callable[[N], Iterable[N] | None]) -> Self:
+        """Replace each number by all the numbers that `fn(number)` gives; None is none of them."""
+        return self._then(self._flat_map(fn, self._kind, "flat_map"))
+
+    def map_multi(self, fn: Callable[[N, Callable[[N], None]], object]) -> Self:
+        """Replace each number by what `fn(number, emit)` passes to `emit`."""
+        return self._then(self._map_multi(fn, self._kind, "map_multi"))
+
+    def boxed(self) -> Stream[N]:
+        """Return the numbers as a stream of objects, which has collectors and sorting by key."""
+        stream: Stream[N] = self._as("Stream", self._node)
+        return stream
+
+    def sorted(self, *, reverse: bool = False) -> Self:
+        """Sort the numbers; NaN comes after all others."""
+        key = _nan_last if self._kind is float else None
+        return self._then(Sorted(self._node, key, bool(reverse), where=call_site()))
+
+    # Terminal operations
+
+    def average(self) -> Optional[float]:
+        """Return the mean, or an empty `Optional` for no numbers.
+
+        Example:
+            >>> IntStream.of(1, 2).average()
+            Optional[1.5]
+        """
+        statistics = self._collect(self._statistics(), "average")
+        return Optional.of(statistics.average) if statistics.count else Optional.empty()
+
+    def _statistics(self) -> Collector[Any, Any, Any]:
+        return int_statistics() if self._kind is int else double_statistics()
+
+    @classmethod
+    def _read(cls, source: Source[Any], name: str) -> Self:
+        return cls(Read(source, name, where=call_site()), None)
+
+    def _checked(self, name: str) -> Self:
+        """Check each number that comes from outside."""
+        return type(self)(Map(self._node, unchanged, self._kind, name, where=self._node.where), self._runtime)
+
+
+class _IntegralStream(_NumericStream[int]):
+    """What the streams of ints share."""
+
+    __slots__ = ()
+
+    _kind = int
+
+    @classmethod
+    def range(cls, start: int, stop: int) -> Self:
+        """Return the ints from `start` up to `stop`, without it; none if `start >= stop`.
+
+        Split over partitions, never built in the caller.
+
+        Example:
+            >>> IntStream.range(1, 4).to_list()
+            [1, 2, 3]
+        """
+        return cls._read(Range(start, stop), f"{cls.__name__}.range({start}, {stop})")
+
+    @classmethod
+    def range_closed(cls, start: int, stop: int) -> Self:
+        """Return the ints from `start` up to `stop`, with it; none if `start > stop`."""
+        return cls._read(Range(start, exact_int(stop) + 1), f"{cls.__name__}.range_closed({start}, {stop})")
+
+    def as_double_stream(self) -> DoubleStream:
+        """Return the ints as floats."""
+        doubles: DoubleStream = self._as("DoubleStream", self._map(unchanged, float, "as_double_stream"))
+        return doubles
+
+    def sum(self) -> int:
+        """Return the sum, 0 for no ints; it does not overflow.
+
+        Example:
+            >>> IntStream.range_closed(1, 100).sum()
+            5050
+        """
+        return self._collect(int_sum(), "sum")
+
+    def min(self) -> Optional[int]:
+        """Return the least int, or an empty `Optional` for none."""
+        return present(self._collect(extreme(min, None), "min"), "min")
+
+    def max(self) -> Optional[int]:
+        """Return the greatest int, or an empty `Optional` for none."""
+        return present(self._collect(extreme(max, None), "max"), "max")
+
+    def summary_statistics(self) -> IntSummaryStatistics:
+        """Return count, sum, min, max and average in one pass.
+
+        Example:
+            >>> IntStream.of(1, 2, 3).summary_statistics()
+            IntSummaryStatistics(count=3, sum=6, min=1, max=3, average=2.0)
+        """
+        return self._collect(int_statistics(), "summary_statistics")
+
+
+class IntStream(_IntegralStream):
+    """A stream of ints: `java.util.stream.IntStream` without overflow.
+
+    Example:
+        >>> IntStream.range(0, 10).filter(lambda n: n % 3 == 0).to_list()
+        [0, 3, 6, 9]
+    """
+
+    __slots__ = ()
+
+    def as_long_stream(self) -> LongStream:
+        """Return the same ints as a `LongStream`."""
+        longs: LongStream = self._as("LongStream", self._node)
+        return longs
+
+
+class LongStream(_IntegralStream):
+    """A stream of ints under Java's other name; Python has one kind of int."""
+
+    __slots__ = ()
+
+
+class DoubleStream(_NumericStream[float]):
+    """A stream of floats: ints become floats, sums are compensated, one NaN makes `min`, `max`, `sum` NaN.
+
+    Example:
+        >>> DoubleStream.of(*[0.1] * 10).sum()
+        1.0
+    """
+
+    __slots__ = ()
+
+    _kind = float
+
+    def sum(self) -> float:
+        """Return the sum, rounded once, however the floats are split; 0.0 for none."""
+        return self._collect(double_sum(), "sum")
+
+    def min(self) -> Optional[float]:
+        """Return the least float, NaN if any is, or an empty `Optional` for none."""
+        return present(self._collect(nan_extreme(min), "min"), "min")
+
+    def max(self) -> Optional[float]:
+        """Return the greatest float, NaN if any is, or an empty `Optional` for none."""
+        return present(self._collect(nan_extreme(max), "max"), "max")
+
+    def summary_statistics(self) -> DoubleSummaryStatistics:
+        """Return count, sum, min, max and average in one pass."""
+        return self._collect(double_statistics(), "summary_statistics")
+
+
+def _nan_last(number: float) -> tuple[bool, float]:
+    return (number != number, number)

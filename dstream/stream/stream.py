@@ -1,0 +1,275 @@
+"""`Stream`: a stream of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from dstream.failures import shown
+from dstream.plan import Node, Read, Sorted, call_site
+from dstream.spi import Runtime, Source
+from dstream.stream.arguments import function, optional_function, partition_count
+from dstream.stream.base import BaseStream
+from dstream.stream.builder import StreamBuilder
+from dstream.stream.terminals import extreme, present
+from dstream.values import Optional
+from sources.memory import Generate, Items, Iterate
+
+if TYPE_CHECKING:
+    from dstream.stream.numeric import DoubleStream, IntStream, LongStream
+
+__all__ = ["Stream", "from_iterable", "iteration", "of_nullable", "read"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Stream(BaseStream[T]):
+    """A stream of objects: `java.util.stream.Stream` over distributed data.
+
+    The static factories make streams on the default context, which opens when the first terminal
+    operation needs it; `Context.stream` and `Context.read` make them on a context of your choice.
+
+    Example:
+        >>> Stream.of("the whale", "the sea").flat_map(str.split).distinct().to_list()
+        ['the', 'whale', 'sea']
+    """
+
+    __slots__ = ()
+
+    # Getting a stream
+
+    @staticmethod
+    def of(*items: U) -> Stream[U]:
+        """Return a stream of the arguments."""
+        return read(Items(items), f"Stream.of({_few(items)})")
+
+    @staticmethod
+    def empty() -> Stream[Any]:
+        """Return a stream of nothing."""
+        return read(Items(()), "Stream.empty()")
+
+    @staticmethod
+    def of_nullable(item: U | None) -> Stream[U]:
+        """Return a stream of `item`, or of nothing if it is None."""
+        return of_nullable(item)
+
+    @staticmethod
+    def from_iterable(iterable: Iterable[U], partitions: int | None = None) -> Stream[U]:
+        """Return a stream of the items of `iterable`.
+
+        A list is read when a terminal operation runs, so later changes are seen. An iterator that can
+        be read only once is read as far as needed, and what was read is kept for the next time.
+
+        Args:
+            iterable: a list, a range, a generator; a set gives an unordered stream.
+            partitions: in how many parts to divide it; by default as many as there are cores.
+        """
+        return from_iterable(iterable, partitions, None)
+
+    @staticmethod
+    def builder() -> StreamBuilder[Any]:
+        """Return a builder, which collects items and makes a stream of them.
+
+        Example:
+            >>> Stream.builder().add(1).add(2).build().to_list()
+            [1, 2]
+        """
+        return StreamBuilder(lambda items: read(Items(items), "Stream.builder().build()"))
+
+    @overload
+    @staticmethod
+    def iterate(seed: U, next: Callable[[U], U], /) -> Stream[U]: ...
+
+    @overload
+    @staticmethod
+    def iterate(seed: U, has_next: Callable[[U], object], next: Callable[[U], U], /) -> Stream[U]: ...
+
+    @staticmethod
+    def iterate(seed: Any, *functions: Any) -> Stream[Any]:
+        """Return `seed, next(seed), next(next(seed)), ...`, forever or while `has_next(item)` holds.
+
+        Ordered; made in one task.
+
+        Example:
+            >>> Stream.iterate(1, lambda n: n < 20, lambda n: n * 3).to_list()
+            [1, 3, 9]
+        """
+        return read(iteration(seed, functions), "Stream.iterate(...)")
+
+    @staticmethod
+    def generate(supplier: Callable[[], U]) -> Stream[U]:
+        """Return an infinite unordered stream of what `supplier` makes, in parallel."""
+        return read(Generate(function(supplier, "supplier")), "Stream.generate(...)")
+
+    @staticmethod
+    def concat(first: Stream[U], second: Stream[U]) -> Stream[U]:
+        """Return the items of `first`, then those of `second`; ordered if both are.
+
+        Raises:
+            IllegalStateError: they belong to different contexts.
+        """
+        return first._concat(second)
+
+    # Lazy operations
+
+    def map(self, fn: Callable[[T], U]) -> Stream[U]:
+        """Replace each item by `fn(item)`; a None stays.
+
+        Example:
+            >>> Stream.of("a", "bb").map(len).to_list()
+            [1, 2]
+        """
+        return self._stream(self._map(fn, None, "map"))
+
+    def map_to_obj(self, fn: Callable[[T], U]) -> Stream[U]:
+        """Replace each item by `fn(item)`, as `map`."""
+        return self._stream(self._map(fn, None, "map_to_obj"))
+
+    def map_to_int(self, fn: Callable[[T], int]) -> IntStream:
+        """Replace each item by the int `fn(item)`; anything else is a `TypeError` that names it.
+
+        Example:
+            >>> Stream.of("a", "bb").map_to_int(len).sum()
+            3
+        """
+        ints: IntStream = self._as("IntStream", self._map(fn, int, "map_to_int"))
+        return ints
+
+    def map_to_long(self, fn: Callable[[T], int]) -> LongStream:
+        """Replace each item by the int `fn(item)`; anything else is a `TypeError` that names it."""
+        longs: LongStream = self._as("LongStream", self._map(fn, int, "map_to_long"))
+        return longs
+
+    def map_to_double(self, fn: Callable[[T], float]) -> DoubleStream:
+        """Replace each item by the float of the number `fn(item)`; anything else is a `TypeError` that names it."""
+        doubles: DoubleStream = self._as("DoubleStream", self._map(fn, float, "map_to_double"))
+        return doubles
+
+    def flat_map(self, fn: Callable[[T], Iterable[U] | None]) -> Stream[U]:
+        """Replace each item by all that `fn(item)` gives: any iterable or stream; None is an empty one.
+
+        Example:
+            >>> Stream.of("to be", "or not").flat_map(str.split).to_list()
+            ['to', 'be', 'or', 'not']
+        """
+        return self._stream(self._flat_map(fn, None, "flat_map"))
+
+    def flat_map_to_int(self, fn: Callable[[T], Iterable[int] | None]) -> IntStream:
+        """Replace each item by all the ints that `fn(item)` gives."""
+        ints: IntStream = self._as("IntStream", self._flat_map(fn, int, "flat_map_to_int"))
+        return ints
+
+    def flat_map_to_long(self, fn: Callable[[T], Iterable[int] | None]) -> LongStream:
+        """Replace each item by all the ints that `fn(item)` gives."""
+        longs: LongStream = self._as("LongStream", self._flat_map(fn, int, "flat_map_to_long"))
+        return longs
+
+    def flat_map_to_double(self, fn: Callable[[T], Iterable[float] | None]) -> DoubleStream:
+        """Replace each item by all the numbers that `fn(item)` gives, as floats."""
+        doubles: DoubleStream = self._as("DoubleStream", self._flat_map(fn, float, "flat_map_to_double"))
+        return doubles
+
+    def map_multi(self, fn: Callable[[T, Callable[[U], None]], object]) -> Stream[U]:
+        """Replace each item by what `fn(item, emit)` passes to `emit`, from none to many.
+
+        Example:
+            >>> Stream.of(1, 2, 3).map_multi(lambda n, emit: [emit(n) for _ in range(n)]).to_list()
+            [1, 2, 2, 3, 3, 3]
+        """
+        return self._stream(self._map_multi(fn, None, "map_multi"))
+
+    def map_multi_to_int(self, fn: Callable[[T, Callable[[int], None]], object]) -> IntStream:
+        """Replace each item by the ints that `fn(item, emit)` emits."""
+        ints: IntStream = self._as("IntStream", self._map_multi(fn, int, "map_multi_to_int"))
+        return ints
+
+    def map_multi_to_long(self, fn: Callable[[T, Callable[[int], None]], object]) -> LongStream:
+        """Replace each item by the ints that `fn(item, emit)` emits."""
+        longs: LongStream = self._as("LongStream", self._map_multi(fn, int, "map_multi_to_long"))
+        return longs
+
+    def map_multi_to_double(self, fn: Callable[[T, Callable[[float], None]], object]) -> DoubleStream:
+        """Replace each item by the numbers that `fn(item, emit)` emits, as floats."""
+        doubles: DoubleStream = self._as("DoubleStream", self._map_multi(fn, float, "map_multi_to_double"))
+        return doubles
+
+    def sorted(self, key: Callable[[T], Any] | None = None, *, reverse: bool = False) -> Stream[T]:
+        """Sort the items as `sorted()` does: stable, also in reverse. The stream is ordered from here on.
+
+        In parallel: the items are cut into ranges of keys, by a sample, and each range is sorted
+        where it is, on disk past the memory bound. `functools.cmp_to_key` serves comparators.
+        `sorted().limit(n)` keeps `n` items for each partition and sorts nothing else.
+
+        Raises:
+            TypeError: two keys cannot be compared.
+
+        Example:
+            >>> Stream.of("bb", "a", "cc").sorted(key=len).to_list()
+            ['a', 'bb', 'cc']
+        """
+        node = Sorted(self._node, optional_function(key, "key"), bool(reverse), where=call_site())
+        return self._then(node)
+
+    # Terminal operations
+
+    def min(self, key: Callable[[T], Any] | None = None) -> Optional[T]:
+        """Return the least item, the first of equals.
+
+        Raises:
+            NullElementError: the least item is None.
+            TypeError: two keys cannot be compared.
+
+        Example:
+            >>> Stream.of("bb", "a", "c").min(key=len)
+            Optional['a']
+        """
+        return present(self._collect(extreme(min, optional_function(key, "key")), "min"), "min")
+
+    def max(self, key: Callable[[T], Any] | None = None) -> Optional[T]:
+        """Return the greatest item, the first of equals.
+
+        Raises:
+            NullElementError: the greatest item is None.
+            TypeError: two keys cannot be compared.
+        """
+        return present(self._collect(extreme(max, optional_function(key, "key")), "max"), "max")
+
+    def _stream(self, node: Node) -> Stream[Any]:
+        stream: Stream[Any] = self._as("Stream", node)
+        return stream
+
+
+def read(source: Source[U], name: str = "read(...)", runtime: Runtime | None = None) -> Stream[U]:
+    """Return a stream of the items of `source` on a context, the default one if it is None."""
+    return Stream(Read(source, name, where=call_site()), runtime)
+
+
+def from_iterable(iterable: Iterable[U], partitions: int | None, runtime: Runtime | None) -> Stream[U]:
+    """Return a stream of the items of `iterable` on a context, the default one if it is None."""
+    parts = None if partitions is None else partition_count(partitions)
+    return read(Items(iterable, parts), f"stream({type(iterable).__name__})", runtime)
+
+
+def of_nullable(item: U | None) -> Stream[U]:
+    """Return a stream of `item`, or of nothing if it is None."""
+    items: tuple[U, ...] = () if item is None else (item,)
+    return read(Items(items), f"Stream.of_nullable({shown(item)})")
+
+
+def iteration(seed: Any, functions: tuple[Any, ...]) -> Iterate[Any]:
+    """Return the source behind `iterate(seed, next)` and `iterate(seed, has_next, next)`."""
+    match functions:
+        case (following,):
+            return Iterate(seed, function(following, "next"))
+        case (has_next, following):
+            return Iterate(seed, function(following, "next"), function(has_next, "has_next"))
+    raise TypeError(f"iterate() takes (seed, next) or (seed, has_next, next), not {1 + len(functions)} arguments")
+
+
+def _few(items: tuple[Any, ...]) -> str:
+    shown_items = ", ".join(shown(item) for item in items[:3])
+    return shown_items if len(items) <= 3 else f"{shown_items}, ... {len(items)} items"
+
+
+Optional._make_stream = of_nullable

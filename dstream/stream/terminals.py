@@ -1,0 +1,176 @@
+"""The reductions behind the terminal operations, as collectors, so that engines know one mechanism."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from dstream.errors import NullElementError
+from dstream.spi.collector import Collector
+from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, Optional
+
+__all__ = [
+    "double_statistics",
+    "double_sum",
+    "extreme",
+    "folding",
+    "folding_from",
+    "int_statistics",
+    "int_sum",
+    "nan_extreme",
+    "present",
+]
+
+T = TypeVar("T")
+
+_CHUNK = 4096
+
+
+def present(found: list[T], operation: str) -> Optional[T]:
+    """Return the `Optional` of a list with one item or none.
+
+    Raises:
+        NullElementError: the item is None, which an `Optional` cannot hold.
+    """
+    if not found:
+        return Optional.empty()
+    if found[0] is None:
+        raise NullElementError(f"{operation}() found a None, which an Optional cannot hold; filter it out or map it")
+    return Optional.of(found[0])
+
+
+def folding(op: Callable[[T, T], T]) -> Collector[T, list[T], list[T]]:
+    """Fold the items with `op`: a list of the one result, or of none for no items."""
+    add_all = functools.partial(_fold_all, op)
+    return Collector(list, functools.partial(_fold, op), functools.partial(_fold_pair, op), accumulate_all=add_all)
+
+
+def _fold(op: Callable[[Any, Any], Any], held: list[Any], item: Any) -> None:
+    held[:] = [op(held[0], item)] if held else [item]
+
+
+def _fold_pair(op: Callable[[Any, Any], Any], left: list[Any], right: list[Any]) -> None:
+    for item in right:
+        _fold(op, left, item)
+
+
+def _fold_all(op: Callable[[Any, Any], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
+    items = iter(items)
+    if not held:
+        held.extend(islice(items, 1))
+    if held:
+        held[0] = functools.reduce(op, items, held[0])
+    return held
+
+
+def folding_from(
+    identity: Any, accumulator: Callable[[Any, Any], Any], combiner: Callable[[Any, Any], Any]
+) -> Collector[Any, list[Any], Any]:
+    """Fold the items onto a fresh copy of `identity` in each partition that has any."""
+    return Collector(
+        list,
+        functools.partial(_fold_from, identity, accumulator),
+        functools.partial(_fold_pair, combiner),
+        functools.partial(_or_identity, identity),
+        accumulate_all=functools.partial(_fold_all_from, identity, accumulator),
+    )
+
+
+def _fold_from(identity: Any, accumulator: Callable[[Any, Any], Any], held: list[Any], item: Any) -> None:
+    held[:] = [accumulator(held[0] if held else _fresh(identity), item)]
+
+
+def _fold_all_from(
+    identity: Any, accumulator: Callable[[Any, Any], Any], held: list[Any], items: Iterable[Any]
+) -> list[Any]:
+    items = iter(items)
+    for item in items:
+        _fold_from(identity, accumulator, held, item)
+        held[0] = functools.reduce(accumulator, items, held[0])
+    return held
+
+
+def _or_identity(identity: Any, held: list[Any]) -> Any:
+    return held[0] if held else identity
+
+
+def _fresh(identity: Any) -> Any:
+    """Copy an identity that could be changed, so that no two folds share it."""
+    return copy.deepcopy(identity)
+
+
+def extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None) -> Collector[Any, list[Any], list[Any]]:
+    """Choose the first of the extreme items by `min` or `max`: a list of it, or of none."""
+    choose_all = functools.partial(_choose_all, choose, key)
+    return Collector(list, functools.partial(_choose_one, choose, key), choose_all, accumulate_all=choose_all)
+
+
+def _choose_one(choose: Callable[..., Any], key: Callable[[Any], Any] | None, held: list[Any], item: Any) -> list[Any]:
+    return _choose_all(choose, key, held, (item,))
+
+
+def _choose_all(
+    choose: Callable[..., Any], key: Callable[[Any], Any] | None, held: list[Any], items: Iterable[Any]
+) -> list[Any]:
+    for chunk in _chunks(items):
+        held = [choose([*held, *chunk], key=key)]
+    return held
+
+
+def nan_extreme(choose: Callable[..., Any]) -> Collector[float, list[float], list[float]]:
+    """Choose the extreme float; one NaN makes it NaN."""
+    choose_all = functools.partial(_choose_all_floats, choose)
+    return Collector(list, functools.partial(_choose_float, choose), choose_all, accumulate_all=choose_all)
+
+
+def _choose_float(choose: Callable[..., Any], held: list[float], item: float) -> list[float]:
+    return _choose_all_floats(choose, held, (item,))
+
+
+def _choose_all_floats(choose: Callable[..., Any], held: list[float], items: Iterable[float]) -> list[float]:
+    for chunk in _chunks(items):
+        candidates = [*held, *chunk]
+        held = [math.nan if any(map(math.isnan, candidates)) else choose(candidates)]
+    return held
+
+
+def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
+    items = iter(items)
+    while chunk := list(islice(items, _CHUNK)):
+        yield chunk
+
+
+def int_sum() -> Collector[int, int, int]:
+    """Add ints, which do not overflow."""
+    return Collector(int, operator.add, operator.add, accumulate_all=_add_all)
+
+
+def _add_all(total: int, items: Iterable[int]) -> int:
+    return sum(items, total)
+
+
+def double_sum() -> Collector[float, ExactSum, float]:
+    """Add floats with compensation: the result is rounded once, however the items are split."""
+    return Collector(ExactSum, ExactSum.add, ExactSum.merge, ExactSum.value, accumulate_all=_add_all_floats)
+
+
+def _add_all_floats(total: ExactSum, items: Iterable[float]) -> ExactSum:
+    total.add_all(items)
+    return total
+
+
+def int_statistics() -> Collector[int, IntSummaryStatistics, IntSummaryStatistics]:
+    """Take the statistics of ints."""
+    statistics = IntSummaryStatistics
+    return Collector(statistics, statistics.accept, statistics.combine, accumulate_all=statistics.accept_all)
+
+
+def double_statistics() -> Collector[float, DoubleSummaryStatistics, DoubleSummaryStatistics]:
+    """Take the statistics of floats."""
+    statistics = DoubleSummaryStatistics
+    return Collector(statistics, statistics.accept, statistics.combine, accumulate_all=statistics.accept_all)

@@ -1,0 +1,153 @@
+"""`Optional`: a value that may be absent, as `java.util.Optional`.
+
+Questions are methods (`is_present()`); the truth value is presence, not the truth of the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from dstream.errors import NoSuchElementError, NullElementError
+
+if TYPE_CHECKING:
+    from dstream.stream import Stream
+
+__all__ = ["Optional"]
+
+T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
+
+
+class Optional(Generic[T_co]):
+    """A value of type `T`, or nothing. Immutable; compares and hashes by its value.
+
+    Example:
+        >>> Optional.of(3).map(lambda n: n + 1)
+        Optional[4]
+        >>> Optional.empty().or_else("none")
+        'none'
+        >>> bool(Optional.of(0))
+        True
+    """
+
+    __slots__ = ("_value",)
+
+    _make_stream: ClassVar[Callable[[Any], Any]]
+    """How `stream()` makes its stream; `dstream.stream` sets it, since it stands above this module."""
+
+    def __init__(self, value: T_co | None = None) -> None:
+        self._value = value
+
+    @staticmethod
+    def of(value: U) -> Optional[U]:
+        """Hold `value`.
+
+        Raises:
+            NullElementError: `value` is None; `of_nullable` takes it.
+        """
+        if value is None:
+            raise NullElementError("Optional.of() takes a value, not None; use Optional.of_nullable()")
+        return Optional(value)
+
+    @staticmethod
+    def of_nullable(value: U | None) -> Optional[U]:
+        """Hold `value`, or nothing if it is None."""
+        return Optional(value)
+
+    @staticmethod
+    def empty() -> Optional[Any]:
+        """Hold nothing."""
+        return _EMPTY
+
+    def is_present(self) -> bool:
+        """Say whether there is a value."""
+        return self._value is not None
+
+    def is_empty(self) -> bool:
+        """Say whether there is no value."""
+        return self._value is None
+
+    def get(self) -> T_co:
+        """Return the value.
+
+        Raises:
+            NoSuchElementError: there is none ("No value present").
+        """
+        if self._value is None:
+            raise NoSuchElementError("No value present")
+        return self._value
+
+    def or_else(self, other: U) -> T_co | U:
+        """Return the value, or `other` if there is none."""
+        return other if self._value is None else self._value
+
+    def or_else_get(self, supplier: Callable[[], U]) -> T_co | U:
+        """Return the value, or what `supplier` makes if there is none."""
+        return supplier() if self._value is None else self._value
+
+    def or_else_throw(self, supplier: Callable[[], BaseException] | None = None) -> T_co:
+        """Return the value, or raise what `supplier` makes (by default as `get` does)."""
+        if self._value is None and supplier is not None:
+            raise supplier()
+        return self.get()
+
+    def if_present(self, action: Callable[[T_co], object]) -> None:
+        """Run `action` on the value, if there is one."""
+        if self._value is not None:
+            action(self._value)
+
+    def if_present_or_else(self, action: Callable[[T_co], object], empty_action: Callable[[], object]) -> None:
+        """Run `action` on the value, or `empty_action` if there is none."""
+        if self._value is None:
+            empty_action()
+        else:
+            action(self._value)
+
+    def filter(self, predicate: Callable[[T_co], object]) -> Optional[T_co]:
+        """Keep the value if it satisfies `predicate`."""
+        return self if self._value is None or predicate(self._value) else _EMPTY
+
+    def map(self, fn: Callable[[T_co], U | None]) -> Optional[U]:
+        """Apply `fn` to the value; a None result is an empty `Optional`."""
+        return _EMPTY if self._value is None else Optional(fn(self._value))
+
+    def flat_map(self, fn: Callable[[T_co], Optional[U]]) -> Optional[U]:
+        """Apply `fn`, which itself returns an `Optional`, to the value.
+
+        Raises:
+            TypeError: `fn` returned something else.
+        """
+        if self._value is None:
+            return _EMPTY
+        result = fn(self._value)
+        if not isinstance(result, Optional):
+            raise TypeError(f"flat_map() needs a function that returns an Optional, not {type(result).__name__}")
+        return result
+
+    def or_(self, supplier: Callable[[], Optional[U]]) -> Optional[T_co] | Optional[U]:
+        """Return this `Optional`, or the one that `supplier` makes if this is empty."""
+        return supplier() if self._value is None else self
+
+    def stream(self) -> Stream[T_co]:
+        """Return a stream of the value, or an empty one."""
+        stream: Stream[T_co] = Optional._make_stream(self._value)
+        return stream
+
+    def __bool__(self) -> bool:
+        return self._value is not None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Optional) and bool(self._value == other._value)
+
+    def __hash__(self) -> int:
+        return hash((Optional, self._value))
+
+    def __repr__(self) -> str:
+        return "Optional.empty" if self._value is None else f"Optional[{self._value!r}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Optional, (self._value,))
+
+
+_EMPTY: Optional[Any] = Optional()

@@ -1,0 +1,305 @@
+"""Items that the caller already holds, or that a function makes.
+
+Nothing here imports `dstream`, so that `dstream` can import this module while it loads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import reprlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar, cast
+
+__all__ = [
+    "Generate",
+    "GenerateSplit",
+    "Items",
+    "ItemsSplit",
+    "Iterate",
+    "IterateSplit",
+    "cut",
+    "partition_count",
+    "whole",
+]
+
+T = TypeVar("T")
+
+FIRST_CHUNK = 64
+LARGEST_CHUNK = 16_384
+"""What has no `len` is pulled in chunks of 64, 256, 1,024, ... up to 16,384 items."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ItemsSplit(Generic[T]):
+    """A stretch of items: a list, a tuple or a range.
+
+    Attributes:
+        items: the items themselves, so that an engine may move them in batches of its own.
+    """
+
+    items: Sequence[T]
+
+    def read(self) -> Iterator[T]:
+        """Give the items one after another."""
+        return iter(self.items)
+
+    def __repr__(self) -> str:
+        return f"ItemsSplit({reprlib.repr(self.items)})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Items(Generic[T]):
+    """The items of a Python iterable, read when a terminal operation starts and not before.
+
+    A list that changed after the stream was built is seen as it is then. A set has no order. What
+    has no `len` (a generator, `itertools.count()`, an open file) may be infinite: it is pulled in
+    small chunks, only as far as it is asked for, and `partitions` does not apply to it.
+
+    **Parallelism**: `partitions` splits of nearly equal size, by default as many as keep every
+    core busy; a `range` is cut into ranges and never built.
+    **Guarantee**: every item once, in the iterable's order, as it stands when `splits` is called.
+    **On re-run**: the iterable is read again. A one-shot iterator cannot be: what was pulled from
+    it is kept in the caller's memory and given again, and so is the exception that ended it.
+
+    Args:
+        iterable: what `iter` accepts; a str gives its characters, a dict its keys.
+        partitions: how many splits to make, some of them empty if there are fewer items.
+
+    Raises:
+        TypeError: `iterable` is not iterable, or `partitions` is not an int.
+        ValueError: `partitions` is below 1.
+
+    Example:
+        >>> source = Items("abcde", partitions=2)
+        >>> [list(split.read()) for split in source.splits(8)]
+        [['a', 'b'], ['c', 'd', 'e']]
+    """
+
+    iterable: Iterable[T]
+    partitions: int | None = None
+    _tape: _Tape[T] | None = field(init=False, default=None)
+
+    bounded: ClassVar[bool] = True
+    in_caller: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partitions", partition_count(self.partitions))
+        if not isinstance(self.iterable, Iterable):
+            iter(self.iterable)  # Raises Python's own TypeError, unless __getitem__ makes it iterable.
+        if isinstance(self.iterable, Iterator) and iter(self.iterable) is self.iterable:
+            object.__setattr__(self, "_tape", _Tape(self.iterable))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the items have an encounter order: all but those of a set do."""
+        return not isinstance(self.iterable, (set, frozenset))
+
+    @property
+    def one_shot(self) -> bool:
+        """Whether the iterable can be read only once, and may be infinite."""
+        return self._tape is not None
+
+    def splits(self, parallelism: int) -> Iterable[ItemsSplit[T]]:
+        """Read the iterable and divide its items; lazily if it has no `len`."""
+        if isinstance(self.iterable, range):
+            return cut(cast("Sequence[T]", self.iterable), self.partitions, parallelism)
+        if self._tape is not None:
+            return _chunks(self._tape)
+        if not isinstance(self.iterable, Sized):
+            return _chunks(_Tape(iter(self.iterable)))
+        return cut(list(self.iterable), self.partitions, parallelism)
+
+    def __repr__(self) -> str:
+        return f"Items({reprlib.repr(self.iterable)}, partitions={self.partitions})"
+
+
+def partition_count(partitions: int | None) -> int | None:
+    """Return `partitions` as an int of at least 1, or None.
+
+    Raises:
+        TypeError: it is not an int.
+        ValueError: it is below 1.
+    """
+    if partitions is None:
+        return None
+    count = whole(partitions, "partitions")
+    if count < 1:
+        raise ValueError(f"partitions must be at least 1, not {count}")
+    return count
+
+
+def whole(value: object, name: str) -> int:
+    """Return a whole number as an int, also one of NumPy's; a `TypeError` names the argument."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # It is what `index` is asked.
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+
+
+def cut(items: Sequence[T], partitions: int | None, parallelism: int) -> list[ItemsSplit[T]]:
+    """Cut `items` into splits of nearly equal size, at least one."""
+    size = _length(items)
+    count = partitions or max(1, min(size, parallelism))
+    return [ItemsSplit(items[size * i // count : size * (i + 1) // count]) for i in range(count)]
+
+
+def _length(items: Sequence[Any]) -> int:
+    """Return `len(items)`, also for a range that is too long for `len`."""
+    if not isinstance(items, range):
+        return len(items)
+    step = items.step
+    return max(0, (items.stop - items.start + step - (1 if step > 0 else -1)) // step)
+
+
+class _Tape(Generic[T]):
+    """An iterator and all that was pulled from it, so that it can be read from the start again."""
+
+    def __init__(self, iterator: Iterator[T], pulled: Iterable[T] = ()) -> None:
+        self.iterator = iterator
+        self.pulled = list(pulled)
+        self.end: Exception | None = None
+        self.lock = threading.RLock()  # Two threads may run one stream.
+
+    def chunk(self, start: int, size: int) -> list[T]:
+        """Return up to `size` items from position `start`; fewer mean that the iterator ended."""
+        with self.lock:
+            if len(self.pulled) < start + size and self.end is None:
+                self._pull(start + size - len(self.pulled))
+            chunk = self.pulled[start : start + size]
+            if len(chunk) < size and self.end is not None and not isinstance(self.end, StopIteration):
+                raise self.end
+            return chunk
+
+    def _pull(self, count: int) -> None:
+        before = len(self.pulled)
+        try:
+            self.pulled.extend(itertools.islice(self.iterator, count))
+        except Exception as failure:
+            self.end = failure
+        except BaseException:  # Ctrl-C ends a generator, which afterwards looks as if it had no more items.
+            self.end = RuntimeError("reading this iterator was interrupted: make a new one")
+            raise
+        else:
+            if len(self.pulled) - before < count:
+                self.end = StopIteration()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Tape, (self.iterator, self.pulled)  # A lock cannot be pickled.
+
+
+def _chunks(tape: _Tape[T]) -> Iterator[ItemsSplit[T]]:
+    """Give what is on the tape as lazy splits, the first of them small."""
+    start, size = 0, FIRST_CHUNK
+    while chunk := tape.chunk(start, size):
+        yield ItemsSplit(chunk)
+        start, size = start + len(chunk), min(size * 4, LARGEST_CHUNK)
+    if not start:
+        yield ItemsSplit([])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iterate(Generic[T]):
+    """`seed`, `next(seed)`, `next(next(seed))`, ... while `has_next` holds.
+
+    `next` is never called for an item that nobody asked for. With `has_next` the source counts as
+    bounded; as in Java it is still infinite if `has_next` never fails.
+
+    **Parallelism**: one split, since each item needs the one before it.
+    **Guarantee**: ordered; every item once.
+    **On re-run**: made again from `seed`, so `next` must not change its argument.
+
+    Raises:
+        TypeError: `next` or `has_next` is not callable.
+
+    Example:
+        >>> [split] = Iterate(1, lambda n: n * 2, lambda n: n < 20).splits(8)
+        >>> list(split.read())
+        [1, 2, 4, 8, 16]
+    """
+
+    seed: T
+    next: Callable[[T], T]
+    has_next: Callable[[T], bool] | None = None
+
+    ordered: ClassVar[bool] = True
+    in_caller: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _require_callable(self.next, "next")
+        if self.has_next is not None:
+            _require_callable(self.has_next, "has_next")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether something can end the items."""
+        return self.has_next is not None
+
+    def splits(self, parallelism: int) -> list[IterateSplit[T]]:
+        """Give the one split that makes all items."""
+        return [IterateSplit(self.seed, self.next, self.has_next)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IterateSplit(Generic[T]):
+    """The one split of `Iterate`."""
+
+    seed: T
+    next: Callable[[T], T]
+    has_next: Callable[[T], bool] | None
+
+    def read(self) -> Iterator[T]:
+        """Make the items, each when it is asked for."""
+        item = self.seed
+        while self.has_next is None or self.has_next(item):
+            yield item
+            item = self.next(item)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generate(Generic[T]):
+    """What `supplier()` returns, again and again, without end and without order.
+
+    **Parallelism**: as many splits as keep every core busy; each calls `supplier` on its own.
+    **Guarantee**: none about which call lands where.
+    **On re-run**: `supplier` is called again, so the items may differ.
+
+    Raises:
+        TypeError: `supplier` is not callable.
+
+    Example:
+        >>> first, second = Generate(lambda: "tick").splits(2)
+        >>> next(first.read())
+        'tick'
+    """
+
+    supplier: Callable[[], T]
+
+    ordered: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
+    in_caller: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _require_callable(self.supplier, "supplier")
+
+    def splits(self, parallelism: int) -> list[GenerateSplit[T]]:
+        """Give one endless split for each task."""
+        return [GenerateSplit(self.supplier)] * max(1, parallelism)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GenerateSplit(Generic[T]):
+    """One of the equal splits of `Generate`."""
+
+    supplier: Callable[[], T]
+
+    def read(self) -> Iterator[T]:
+        """Call the supplier once for each item that is asked for."""
+        return itertools.starmap(self.supplier, itertools.repeat(()))
+
+
+def _require_callable(value: object, name: str) -> None:
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, not {type(value).__name__}")

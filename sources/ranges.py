@@ -1,0 +1,46 @@
+"""Ranges of whole numbers, made where they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sources.memory import ItemsSplit, cut, partition_count, whole
+
+__all__ = ["Range"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The whole numbers from `start` up to, but not including, `stop`; none if `start` >= `stop`.
+
+    **Parallelism**: `partitions` splits of nearly equal size, by default as many as keep every
+    core busy. A split is a `range`; no list is ever built.
+    **Guarantee**: ordered; every number once.
+    **On re-run**: the same numbers.
+
+    Raises:
+        TypeError: `start`, `stop` or `partitions` is not an int.
+        ValueError: `partitions` is below 1.
+
+    Example:
+        >>> [split.items for split in Range(0, 10).splits(3)]
+        [range(0, 3), range(3, 6), range(6, 10)]
+    """
+
+    start: int
+    stop: int
+    partitions: int | None = None
+
+    ordered: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
+    in_caller: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", whole(self.start, "start"))
+        object.__setattr__(self, "stop", whole(self.stop, "stop"))
+        object.__setattr__(self, "partitions", partition_count(self.partitions))
+
+    def splits(self, parallelism: int) -> list[ItemsSplit[int]]:
+        """Cut the range into ranges."""
+        return cut(range(self.start, self.stop), self.partitions, parallelism)

@@ -1,0 +1,44 @@
+"""Shared fixtures: each test that asks for `engine` runs on both engines, on one Spark session for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+import dstream as ds
+from dstream.stream import Stream
+
+
+class EngineUnderTest:
+    """A context, and how a test gets its data onto it."""
+
+    def __init__(self, context: ds.Context) -> None:
+        self.context = context
+        self.name = context.engine
+
+    def stream(self, items: Iterable[Any], partitions: int = 2) -> Stream[Any]:
+        """Return a stream of `items` in that many partitions, empty ones among them if there are fewer items."""
+        return self.context.stream(items, partitions)
+
+
+@pytest.fixture(scope="session")
+def spark_context() -> Iterator[ds.Context]:
+    """The one Spark context of the test run: two cores, little memory, no UI."""
+    config = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+    with ds.connect("local[2]", config=config) as context:
+        yield context
+
+
+@pytest.fixture(scope="session")
+def local_context() -> Iterator[ds.Context]:
+    """The local context of the test run."""
+    with ds.connect(engine="local") as context:
+        yield context
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
+    """Each engine in turn."""
+    return EngineUnderTest(request.getfixturevalue(f"{request.param}_context"))

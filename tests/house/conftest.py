@@ -1,0 +1,95 @@
+"""What the tests of the pages share: how their code is found and run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+_BLOCK = re.compile(
+    r"""
+    (?P<excluded> ^[ ]*<!--[ ]not[ ]run:[ ]*\S.*?-->[ ]*\n (?:[ ]*\n)? )?
+    ^(?P<indent>[ ]*) ```(?P<language>\w*)[^\n]*\n
+    (?P<code> .*?)
+    ^(?P=indent) ```[ ]*$
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    code: str
+    first_line: int
+    excluded: bool
+
+
+class Page:
+    """A Markdown page seen as the code in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.text = path.read_text(encoding="utf-8")
+        self.blocks = [self._block(match) for match in _BLOCK.finditer(self.text)]
+
+    def _block(self, match: re.Match[str]) -> Block:
+        return Block(
+            language=match["language"],
+            code=textwrap.dedent(match["code"]),
+            first_line=self.text.count("\n", 0, match.start("code")),
+            excluded=match["excluded"] is not None,
+        )
+
+    def python(self) -> list[Block]:
+        """Return the blocks of Python that are to be run."""
+        return [block for block in self.blocks if block.language in {"python", "py", "python3"} and not block.excluded]
+
+
+@pytest.fixture
+def page() -> Callable[[str], Page]:
+    """Read the page at a path below the root of the repository."""
+    return lambda path: Page(ROOT / path)
+
+
+@pytest.fixture
+def run_blocks(tmp_path: Path) -> Callable[[list[Block]], str]:
+    """Run blocks of one page as one script, in an empty folder; return what it printed."""
+
+    def run(blocks: list[Block]) -> str:
+        script, folder = tmp_path / "page.py", tmp_path / "empty"
+        script.write_text(_script(blocks), encoding="utf-8")
+        folder.mkdir()
+        done = subprocess.run(
+            [sys.executable, script],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"the page's code failed; its lines are those of the page:\n{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+def _script(blocks: list[Block]) -> str:
+    """Put each block on the lines where the page has it, so that a traceback points into the page."""
+    lines: list[str] = []
+    for block in blocks:
+        lines += [""] * (block.first_line - len(lines))
+        lines += block.code.splitlines()
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,128 @@
+"""Imports point the way that the contracts in pyproject.toml say, and each contract bites."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+LEGAL = {
+    "dstream/__init__.py": "from dstream.session import connect",
+    "dstream/errors.py": "",
+    "dstream/keys.py": "import dstream.errors",
+    "dstream/failures.py": "import dstream.errors",
+    "dstream/values/__init__.py": "import dstream.errors",
+    "dstream/spi/__init__.py": "import dstream.keys, dstream.values",
+    "dstream/plan/__init__.py": "import dstream.spi",
+    "dstream/engine/__init__.py": "",
+    "dstream/engine/kernels.py": "import dstream.plan, dstream.failures",
+    "dstream/engine/local/__init__.py": "import dstream.engine.kernels",
+    "dstream/engine/spark/__init__.py": "import dstream.engine.kernels, pyspark.sql",
+    "dstream/stream/__init__.py": "import dstream.plan, collectors, sources",
+    "dstream/session.py": "import dstream.stream, dstream.engine.local, dstream.engine.spark, reducers",
+    "collectors/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
+    "reducers/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
+    "sources/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
+}
+"""The smallest tree with every module that the contracts name, and every kind of import that they allow."""
+
+LAYERS = "A module of dstream imports only from the lines below its own"
+PLUGINS = "A plug-in stands on the contracts and small values, and knows no other plug-in"
+PLUGINS_ALONE = "A plug-in imports neither dstream itself nor its failures"
+PLUGIN_USERS = "Only streams and the session import collectors and sources"
+REDUCER_USERS = "Only the session imports reducers"
+ENGINE_USERS = "Only the session imports an engine"
+ENGINES = "No engine imports another, and shared kernels import none"
+PYSPARK = "Only the Spark engine imports pyspark"
+
+ILLEGAL = [
+    (LAYERS, "dstream/errors.py", "import dstream.values"),
+    (LAYERS, "dstream/keys.py", "import dstream.spi"),
+    (LAYERS, "dstream/spi/__init__.py", "import dstream.plan"),
+    (LAYERS, "dstream/plan/__init__.py", "import dstream.stream"),
+    (LAYERS, "dstream/stream/__init__.py", "import dstream.engine.kernels"),
+    (LAYERS, "dstream/engine/kernels.py", "import dstream.stream"),
+    (LAYERS, "dstream/engine/spark/__init__.py", "import dstream.session"),
+    (LAYERS, "dstream/unplaced.py", ""),
+    (PLUGINS, "collectors/__init__.py", "import dstream.plan"),
+    (PLUGINS, "sources/__init__.py", "import dstream.session"),
+    (PLUGINS, "reducers/__init__.py", "import collectors"),
+    (PLUGINS, "dstream/spi/__init__.py", "import collectors"),
+    (PLUGINS_ALONE, "reducers/__init__.py", "import dstream"),
+    (PLUGINS_ALONE, "sources/files.py", "import dstream.failures"),
+    (PLUGIN_USERS, "dstream/engine/local/__init__.py", "import collectors"),
+    (PLUGIN_USERS, "dstream/plan/__init__.py", "import sources"),
+    (REDUCER_USERS, "dstream/stream/__init__.py", "import reducers"),
+    (ENGINE_USERS, "dstream/stream/__init__.py", "import dstream.engine.local"),
+    (ENGINES, "dstream/engine/local/__init__.py", "import dstream.engine.spark"),
+    (ENGINES, "dstream/engine/spark/__init__.py", "import dstream.engine.local"),
+    (ENGINES, "dstream/engine/kernels.py", "import dstream.engine.spark"),
+    (PYSPARK, "dstream/session.py", "import pyspark"),
+    (PYSPARK, "dstream/engine/kernels.py", "import pyspark.sql"),
+    (PYSPARK, "sources/__init__.py", "import pyspark"),
+]
+
+
+def broken_contracts(tree: Path) -> set[str]:
+    """Run the contracts of this repository on `tree` and return the names of those that do not hold."""
+    command = "import importlinter.cli as cli, sys; sys.exit(cli.lint_imports(no_cache=True, no_logo=True))"
+    run = subprocess.run([sys.executable, "-c", command], cwd=tree, capture_output=True, text=True, check=False)
+    broken = {line.removesuffix(" BROKEN") for line in run.stdout.splitlines() if line.endswith(" BROKEN")}
+    assert bool(broken) == bool(run.returncode), f"the contracts could not be checked:\n{run.stdout}{run.stderr}"
+    return broken
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of the smallest legal tree, under the contracts of this repository."""
+    (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
+    for path, text in LEGAL.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text + "\n")
+    return tmp_path
+
+
+def test_imports_of_this_repository_keep_every_contract():
+    """No module imports what its contract forbids."""
+    assert broken_contracts(ROOT) == set()
+
+
+def test_imports_that_the_design_allows_break_no_contract(tree):
+    """The contracts forbid no more than they should."""
+    assert broken_contracts(tree) == set()
+
+
+def test_imports_for_type_checking_do_not_count(tree):
+    """An import that only a type checker sees loads nothing, so it may point anywhere."""
+    text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import dstream.stream, pyspark\n"
+    (tree / "dstream/values/__init__.py").write_text(text)
+
+    assert broken_contracts(tree) == set()
+
+
+@pytest.mark.parametrize(("contract", "path", "text"), ILLEGAL, ids=[f"{path}: {text}" for _, path, text in ILLEGAL])
+def test_imports_that_point_the_wrong_way_break_their_contract(tree, contract, path, text):
+    """One forbidden import is enough for the contract against it to fail."""
+    (tree / path).write_text(LEGAL.get(path, "") + "\n" + text + "\n")
+
+    assert contract in broken_contracts(tree)
+
+
+def test_imports_each_contract_has_a_case_that_breaks_it():
+    """A contract that is added without a case above could be one that never fails."""
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+
+    assert {contract["name"] for contract in stated} == {contract for contract, _, _ in ILLEGAL}
+
+
+def test_imports_of_dstream_load_no_pyspark():
+    """`import dstream` and the plug-ins are quick: Spark comes with the first job that needs it."""
+    command = "import collectors, dstream, reducers, sources, sys; print('pyspark' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert run.stdout == "False\n"

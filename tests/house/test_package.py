@@ -1,0 +1,84 @@
+"""The wheel and the source distribution hold what a user needs, and nothing else."""
+
+from __future__ import annotations
+
+import email
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"collectors", "dstream", "reducers", "sources"}
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    """Build both, the wheel from the source distribution as an installer would."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions):
+    """The wheel, open."""
+    with zipfile.ZipFile(next(distributions.glob("*.whl"))) as archive:
+        yield archive
+
+
+@pytest.fixture(scope="module")
+def sdist_files(distributions):
+    """The files of the source distribution, below its own folder."""
+    with tarfile.open(next(distributions.glob("*.tar.gz"))) as archive:
+        return {name.partition("/")[2] for name in archive.getnames()}
+
+
+def source_files():
+    """Every file of the four packages, as Git would see them."""
+    paths = (path for package in PACKAGES for path in (ROOT / package).rglob("*"))
+    return {str(path.relative_to(ROOT)) for path in paths if path.is_file() and "__pycache__" not in path.parts}
+
+
+def test_wheel_holds_the_four_packages_and_nothing_else(wheel):
+    """Every module and `py.typed` is in; tests and pages are not."""
+    files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+    assert files == source_files()
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_wheel_marks_each_package_as_typed(wheel, package):
+    """A user's type checker reads our annotations."""
+    assert f"{package}/py.typed" in wheel.namelist()
+
+
+def test_sdist_holds_the_packages_and_the_papers(sdist_files):
+    """One can build from it: sources, project file, README, license, changelog."""
+    papers = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO", ".gitignore"}
+
+    assert sdist_files == source_files() | papers
+
+
+def test_wheel_metadata_says_what_the_project_file_says(wheel):
+    """Name, version, license and Python are declared, and the run-time dependencies need no extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    metadata = email.message_from_bytes(wheel.read(f"dstream-{project['version']}.dist-info/METADATA"))
+    required = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
+
+    assert (metadata["Name"], metadata["Version"]) == ("dstream", project["version"])
+    assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("Apache-2.0", ">=3.11")
+    assert len(required) == len(project["dependencies"])
+
+
+def test_wheel_carries_the_license(wheel):
+    """The full text travels with the code."""
+    license_file = next(name for name in wheel.namelist() if name.endswith("licenses/LICENSE"))
+
+    assert wheel.read(license_file) == (ROOT / "LICENSE").read_bytes()

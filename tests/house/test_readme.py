@@ -1,0 +1,38 @@
+"""The README keeps its word: its example prints what it says, its commands exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_readme_example_prints_what_the_readme_says(page, run_blocks):
+    """The first Python block runs as it stands, and prints the text block below it."""
+    blocks = page("README.md").blocks
+    first = next(position for position, block in enumerate(blocks) if block.language == "python")
+
+    assert run_blocks([blocks[first]]) == blocks[first + 1].code
+
+
+def test_readme_example_is_short(page):
+    """About ten lines say what the project is for."""
+    example = page("README.md").python()[0]
+
+    assert len([line for line in example.code.splitlines() if line.strip()]) <= 12
+
+
+def test_readme_names_only_commands_that_exist():
+    """Each `make` command in the README is a target of the Makefile, `demo` and `test` among them."""
+    named = set(re.findall(r"\bmake ([a-z]+)\b", (ROOT / "README.md").read_text()))
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_readme_links_lead_somewhere():
+    """Every relative link of the README is a file or folder of the repository."""
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", (ROOT / "README.md").read_text())
+
+    assert [link for link in links if not (ROOT / link).exists()] == []
