@@ -4,7 +4,7 @@ Start with `connect()` or with `Stream.of(...)`; collectors come from `collector
 `sources`, reducers from `reducers`.
 """
 
-from dstream import errors
+from dstream import errors, neighbours
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
@@ -26,3 +26,5 @@ __all__ = [
     "failure",
     "set_default_context",
 ]
+
+del neighbours

@@ -6,9 +6,13 @@ gains notes (`add_note`) and, for programs, the object that `failure()` returns.
 
 from __future__ import annotations
 
+import dis
+import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any
 
 __all__ = ["MISSING", "Failure", "annotate", "attach", "came_from_worker", "failure", "naming", "shown"]
@@ -79,8 +83,47 @@ def naming(step: Any) -> Iterator[None]:
         yield
     except Exception as error:
         if failure(error) is None:
-            annotate(error, step)
+            annotate(error, step, item_of(error))
         raise
+
+
+def item_of(error: BaseException) -> Any:
+    """Find the item on which a user's function failed, in the frames of `error`; `MISSING` if it is not certain.
+
+    Either the loop that called the function names it `item`, or it is the only argument of the
+    function, which has not given the name to something else since.
+    """
+    caller: FrameType | None = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if _is_ours(frame):
+            caller = frame
+        elif frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+            return _item_between(caller, frame)
+    return MISSING
+
+
+_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
+_LIBRARIES = (sys.stdlib_module_names | {"more_itertools"}) - {"__main__"}
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in _OURS
+
+
+def _item_between(caller: FrameType | None, called: FrameType) -> Any:
+    if caller is None:
+        return MISSING
+    if "item" in caller.f_locals:
+        return caller.f_locals["item"]
+    code = called.f_code
+    if code.co_argcount != 1:
+        return MISSING
+    name = code.co_varnames[0]
+    is_rebound = any(
+        step.argval == name for step in dis.get_instructions(code) if step.opname.startswith(("STORE_", "DELETE_"))
+    )
+    argument = called.f_locals.get(name, MISSING)
+    return MISSING if is_rebound or isinstance(argument, Iterator) else argument
 
 
 def came_from_worker(error: BaseException, remote_traceback: str) -> None:

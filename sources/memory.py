@@ -27,9 +27,9 @@ __all__ = [
 
 T = TypeVar("T")
 
-FIRST_CHUNK = 64
+FIRST_CHUNK = 1
 LARGEST_CHUNK = 16_384
-"""What has no `len` is pulled in chunks of 64, 256, 1,024, ... up to 16,384 items."""
+"""What has no `len` is pulled in chunks of 1, 4, 16, ... up to 16,384 items: who asks for one gets one."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

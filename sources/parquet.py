@@ -107,9 +107,8 @@ class ParquetSplit:
     def _batches(self, file: File, groups: list[RowGroup]) -> Iterator[list[dict[str, Any]]]:
         rows = min(row_group.batch_rows for row_group in groups)
         with _parquet(file) as parquet:
-            columns = list(self.columns or parquet.schema_arrow.names)
-            for batch in parquet.iter_batches(rows, [row_group.index for row_group in groups], columns):
-                yield batch.select(columns).to_pylist()
+            for batch in parquet.iter_batches(rows, [row_group.index for row_group in groups], self.columns):
+                yield batch.to_pylist()
 
 
 @contextlib.contextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import cloudpickle
 
-__all__ = ["Batcher", "dumps", "loads"]
+__all__ = ["Batch", "Batcher", "dumps", "loads"]
 
 TARGET_BYTES = 256 * 1024
 _FIRST_COUNT = 64
@@ -29,6 +30,17 @@ def dumps(value: Any) -> bytes:
         if b"__main__" in data:
             data = cloudpickle.dumps(value, protocol=5)
     return bytes(data)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A pickled batch as a split of its own."""
+
+    data: bytes
+
+    def read(self) -> Iterator[Any]:
+        """Give the items."""
+        return iter(loads(self.data))
 
 
 class Batcher:

@@ -102,6 +102,9 @@ class Collector(Generic[T, A, R]):
 class Keyed(Generic[T, R]):
     """A collector seen as one downstream collector per key.
 
+    The container of such a collector is a dictionary from canonical key (`dstream.keys`) to
+    downstream container, in the order in which the keys were first seen.
+
     Attributes:
         classifier: the key of an item; it raises for a key that the collector refuses.
         downstream: what happens to the items of one key, as (container, finished value).

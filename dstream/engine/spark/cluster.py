@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dstream.engine.spark.rows import SCHEMA, Row, from_record_batches
 from dstream.engine.spark.shipping import packed
-from dstream.engine.spark.stage import Input, Sink, Stage, run
+from dstream.engine.spark.stage import Input, Piece, Sink, Stage, run
 from dstream.engine.spark.transport import from_worker
 from dstream.errors import EngineError
 
@@ -41,6 +41,14 @@ class Cluster:
         """Return `count` partitions with their number in each."""
         return self.spark.range(0, count, 1, max(count, 1))
 
+    def shipped(self, pieces: Sequence[Piece]) -> DataFrame:
+        """Return one partition for each piece, with the piece in it."""
+        import pyarrow as pa
+
+        numbers = pa.array(range(len(pieces)), type=pa.int32())
+        table = pa.table({"target": numbers, "payload": pa.array(map(packed, pieces), type=pa.binary())})
+        return self.spark.createDataFrame(table).repartitionById(len(pieces), "target")
+
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
         pickled = packed(Stage(source, sink, self.worker_memory))
@@ -62,7 +70,7 @@ class Cluster:
     def rows(self, frame: DataFrame) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
         with translated():
-            batches = frame.select(*Row._fields).toArrow().to_batches()
+            batches = frame.toArrow().to_batches()
         return from_record_batches(batches)
 
     def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING
 
 from dstream.engine.kernels import Operation
 from dstream.engine.spark.readers import read_items
-from dstream.engine.spark.stage import FrameInput, Input, Piece, Reader, Sink, SplitInput
+from dstream.engine.spark.stage import FrameInput, Input, Piece, Reader, ShippedInput, Sink, SplitInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from dstream.engine.spark.cluster import Cluster
 
-__all__ = ["Flow", "Frame", "Splits"]
+__all__ = ["Flow", "Frame", "Pieces", "Segment", "Splits", "piece_rows", "rows_of", "segment_rows"]
+
+_LARGEST_PASSENGER = 4 * 2**20
+"""How many bytes of splits may travel with the function that reads them, to every task."""
 
 
 class Pieces:
@@ -121,7 +124,7 @@ def rows_of(flow: Flow, sink: Sink, cluster: Cluster) -> DataFrame:
     for segment in flow.segments:
         frames.append(segment_rows(segment, sink, first, cluster))
         first += _partitions(segment)
-    return functools.reduce(lambda left, right: left.union(right), frames)
+    return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, cluster)])
 
 
 def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame:
@@ -134,4 +137,6 @@ def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: Cl
 
 def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame:
     """Return the rows that `sink` makes of some pieces, one task for each."""
+    if sum(piece.size() for piece in pieces) > _LARGEST_PASSENGER:
+        return cluster.stage(cluster.shipped(pieces), ShippedInput(first_partition), sink)
     return cluster.stage(cluster.numbers(len(pieces)), SplitInput(tuple(pieces), first_partition), sink)

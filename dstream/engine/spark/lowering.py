@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dstream.engine.batches import dumps, loads
+from dstream.engine.batches import Batch, Batcher, dumps, loads
 from dstream.engine.kernels import guarded, operation
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Pieces, Splits, rows_of, segment_rows
@@ -43,10 +43,12 @@ from dstream.plan import (
     is_ordered,
     parallelism,
 )
+from dstream.spi import Split
 
 __all__ = ["Lowering"]
 
 _ITEMS_WORTH_A_TARGET = 10_000
+_LARGE_SPLIT = 2**20
 
 
 class Lowering:
@@ -69,7 +71,7 @@ class Lowering:
 
     def targets(self, partitions: int) -> int:
         """Return in how many partitions to shuffle what stands in `partitions` partitions."""
-        return min(partitions, max(self.parallelism, 3 * self.cluster.cores))
+        return max(1, min(partitions, max(self.parallelism, 3 * self.cluster.cores)))
 
     def in_one_place(self, node: Node, flow: Flow) -> Flow | None:
         """Run `node` inside the one partition that `flow` has; None if it has more."""
@@ -86,8 +88,21 @@ def _lower(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
 @_lower.register
 def _(node: Read, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     splits = node.source.splits(lowering.parallelism)
-    pieces = (Piece(dumps(split), (), (), node.step) for split in splits)
-    return Flow((Splits(Pieces(pieces)),))
+    cut = _in_batches if node.source.in_caller else _whole
+    return Flow((Splits(Pieces(cut(split, node.step) for split in splits)),))
+
+
+def _whole(split: Split[Any], step: Step | None) -> Piece:
+    return Piece(dumps(split), (), (), step)
+
+
+def _in_batches(split: Split[Any], step: Step | None) -> Piece:
+    """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
+    whole = _whole(split, step)
+    if whole.split is None or len(whole.split) <= _LARGE_SPLIT:
+        return whole
+    batches = Batcher().batches(split.read())
+    return Piece(None, tuple(Piece(dumps(Batch(data)), (), (), step) for _, data in batches), (), step)
 
 
 @_lower.register

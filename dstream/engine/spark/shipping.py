@@ -17,8 +17,8 @@ from dstream.plan.rewrite import Op
 __all__ = ["packed"]
 
 
-def packed(stage: Stage) -> bytes:
-    """Pickle a stage.
+def packed(stage: Stage | Piece) -> bytes:
+    """Pickle a stage, or a piece of a source with its operations.
 
     Raises:
         SerializationError: a function captures what cannot travel; the message names the variable.
@@ -31,7 +31,7 @@ def packed(stage: Stage) -> bytes:
         raise SerializationError(_explained(stage, error)) from error
 
 
-def _explained(stage: Stage, error: Exception) -> str:
+def _explained(stage: Stage | Piece, error: Exception) -> str:
     for place, value in _functions(stage):
         reason = _reason(value)
         if reason is not None:
@@ -39,16 +39,23 @@ def _explained(stage: Stage, error: Exception) -> str:
     return f"this pipeline cannot be sent to the workers: {error}"
 
 
-def _functions(stage: Stage) -> Iterator[tuple[str, Any]]:
+def _functions(stage: Stage | Piece) -> Iterator[tuple[str, Any]]:
     """Give the user's functions, with how their step names itself."""
-    operations: list[Any] = [stage.sink]
-    if isinstance(stage.input, FrameInput):
-        operations += stage.input.operations
-    elif isinstance(stage.input, SplitInput):
-        for piece in _all_pieces(stage.input.pieces):
-            operations += piece.operations
-    for operation in operations:
+    for operation in _operations(stage):
         yield from _inside(operation, "this operation")
+
+
+def _operations(stage: Stage | Piece) -> Iterator[Any]:
+    if isinstance(stage, Piece):
+        for piece in _all_pieces((stage,)):
+            yield from piece.operations
+        return
+    yield stage.sink
+    if isinstance(stage.input, FrameInput):
+        yield from stage.input.operations
+    elif isinstance(stage.input, SplitInput):
+        for piece in stage.input.pieces:
+            yield from _operations(piece)
 
 
 def _all_pieces(pieces: tuple[Piece, ...]) -> Iterator[Piece]:

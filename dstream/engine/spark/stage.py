@@ -23,7 +23,7 @@ from dstream.plan.steps import Step
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FrameInput", "Piece", "Sink", "SplitInput", "Stage", "StageTask", "run"]
+__all__ = ["FrameInput", "Piece", "ShippedInput", "Sink", "SplitInput", "Stage", "StageTask", "run"]
 
 _PEEKED_TOGETHER = 1024
 
@@ -111,6 +111,10 @@ class Piece:
             items = operation(items, task)
         return items
 
+    def size(self) -> int:
+        """Return the bytes of its splits."""
+        return len(self.split or b"") + sum(part.size() for part in self.parts)
+
     def _read(self) -> Iterator[Any]:
         assert self.split is not None
         with naming(self.step):
@@ -129,6 +133,20 @@ class SplitInput:
             for index in batch.column(0).to_pylist():
                 task = StageTask(self.first_partition + index, task_memory)
                 yield task, self.pieces[index].open(task)
+
+
+@dataclass(frozen=True)
+class ShippedInput:
+    """Reads pieces that are too large to travel with every task: each row holds its number and its piece."""
+
+    first_partition: int
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        for batch in batches:
+            for index, data in zip(batch.column("target").to_pylist(), batch.column("payload"), strict=True):
+                task = StageTask(self.first_partition + index, task_memory)
+                piece: Piece = loads(data.as_buffer())
+                yield task, piece.open(task)
 
 
 Reader = Callable[[Iterator[Row]], Iterator[Any]]

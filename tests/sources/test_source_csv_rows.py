@@ -1,0 +1,129 @@
+"""`csv_rows`: rows as dictionaries, strict."""
+
+from __future__ import annotations
+
+import csv
+import pathlib
+import tempfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dstream.errors import SourceError
+from dstream.spi.source import Source
+from sources import csv_rows
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write `a.csv` and give its path."""
+
+    def write_csv(content):
+        (tmp_path / "a.csv").write_bytes(content)
+        return tmp_path / "a.csv"
+
+    return write_csv
+
+
+def error_of(source):
+    """Read a source and give the words of its error."""
+    with pytest.raises(SourceError) as caught:
+        [list(split.read()) for split in source.splits(1)]
+    return str(caught.value)
+
+
+def test_csv_rows_reads_dictionaries(write, read):
+    """Quoted delimiters, quotes and line ends are part of a field; blank lines are skipped."""
+    source = csv_rows(write(b'\nid,text\r\n1,"a, ""b"""\r\n\r\n2,"x\ny\r\nz"\r\n3,'))
+
+    assert isinstance(source, Source)
+    assert (source.ordered, source.bounded, source.in_caller) == (True, True, False)
+    assert read(source) == [{"id": "1", "text": 'a, "b"'}, {"id": "2", "text": "x\ny\r\nz"}, {"id": "3", "text": ""}]
+
+
+def test_csv_rows_takes_the_usual_dialects(write, read):
+    """Another delimiter, another quote, no quotes, a byte order mark."""
+    assert read(csv_rows(write(b"a;b\n'1;2';3\n"), delimiter=";", quotechar="'")) == [{"a": "1;2", "b": "3"}]
+    assert read(csv_rows(write(b'a\tb\n"1\t2\n'), delimiter="\t", quotechar=None)) == [{"a": '"1', "b": "2"}]
+    assert read(csv_rows(write("\ufeffa\n1\n".encode()), encoding="utf-8-sig")) == [{"a": "1"}]
+
+
+def test_csv_rows_takes_fieldnames_for_files_without_a_header(write, read):
+    """The first line is a row then."""
+    assert read(csv_rows(write(b"1,2\n"), fieldnames=iter(["a", "b"]))) == [{"a": "1", "b": "2"}]
+
+
+def test_csv_rows_reads_a_header_in_each_file(tmp_path, read):
+    """Headers may differ; small files share a split and keep their order."""
+    (tmp_path / "b.csv").write_text("y\n2\n")
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (tmp_path / "c.csv").write_text("")
+    source = csv_rows(tmp_path / "*.csv")
+
+    assert len(source.splits(8)) == 1
+    assert read(source) == [{"x": "1"}, {"y": "2"}]
+
+
+def test_csv_rows_never_cuts_a_file(write, tiny_splits, read):
+    """A quoted field may hold a line end anywhere."""
+    source = csv_rows(write(b'a\n"1\n2\n3\n4\n5"\n'))
+
+    assert len(source.splits(9)) == 1
+    assert read(source) == [{"a": "1\n2\n3\n4\n5"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a,b\n1,2\n3\n", "line 3: 1 fields, but there are 2 names (a, b)"),
+        (b'a,b\n"x\ny",2\n1,2,3\n', "line 4: 3 fields, but there are 2 names (a, b)"),
+        (b"a,b,a\n1,2,3\n", "line 1: the header holds 'a' more than once"),
+        (b"a,b\n1,2\0\n", "line 2 holds a NUL character"),
+        (b'a,b\n1,"2\n', "line 2: unexpected end of data"),
+        (b'a,b\n1,"2"3\n', "line 2: ',' expected after '\"'"),
+        (b"a,b\n1,2\n\xff,3\n", "line 3, byte 8: b'\\xff' is not utf-8"),
+    ],
+)
+def test_csv_rows_names_what_is_wrong(write, content, words):
+    """Path and line, never a row that was filled up or cut."""
+    path = write(content)
+
+    message = error_of(csv_rows(path))
+
+    assert message.startswith(str(path))
+    assert words in message
+
+
+def test_csv_rows_reads_fields_beyond_the_limit_of_the_csv_module(write, read):
+    """128 KiB is little for a text in a field."""
+    assert read(csv_rows(write(b"a\n" + b"x" * 200_000))) == [{"a": "x" * 200_000}]
+
+
+def test_csv_rows_refuses_bad_arguments_at_the_call():
+    """Before anything runs."""
+    with pytest.raises(TypeError, match="delimiter"):
+        csv_rows("a", delimiter=";;")
+    with pytest.raises(ValueError, match="fieldnames holds 'a' more than once"):
+        csv_rows("a", fieldnames=["a", "a"])
+    with pytest.raises(TypeError, match=r"write fieldnames=\['ab'\]"):
+        csv_rows("a", fieldnames="ab")
+    with pytest.raises(ValueError, match="fieldnames is empty"):
+        csv_rows("a", fieldnames=[])
+    with pytest.raises(TypeError, match="fieldnames must hold names, not 1"):
+        csv_rows("a", fieldnames=[1])
+    with pytest.raises(LookupError, match="nonsense"):
+        csv_rows("a", encoding="nonsense")
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.text("a,\"'\n\r é"), st.text("a,\"'\n\r é", min_size=1)), max_size=6))
+def test_csv_rows_reads_what_the_csv_module_writes(rows):
+    """Whatever the fields hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "a.csv"
+        with open(path, "w", newline="", encoding="utf-8") as out:
+            csv.writer(out).writerows([("x", "y"), *rows])
+        read = [row for split in csv_rows(path).splits(2) for row in split.read()]
+
+    assert read == [{"x": x, "y": y} for x, y in rows]

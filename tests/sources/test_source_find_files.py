@@ -1,0 +1,190 @@
+"""Which files a path, a glob, a directory or a URL means."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import pytest
+
+from dstream.errors import SourceError
+from sources import text_files
+from sources.files import find_files, path_list
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder that is also the current one."""
+    for name in ("b.txt", "a.txt", "c.log", ".hidden", "_SUCCESS", "sub/d.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names(*paths):
+    """Find files and name them as seen from the current folder."""
+    return [os.path.relpath(file.name) for file in find_files(path_list(paths))]
+
+
+def test_find_files_takes_paths_of_any_kind(folder):
+    """A str, a `Path` and several of them; all become absolute."""
+    assert find_files(path_list("a.txt"))[0].name == str(folder / "a.txt")
+    assert path_list(pathlib.Path("a.txt")) == ("a.txt",)
+    assert path_list(iter(["a.txt", pathlib.Path("b.txt")])) == ("a.txt", "b.txt")
+
+
+def test_find_files_sorts_and_reads_each_file_once(folder):
+    """However often and in whatever order a file is named."""
+    assert names("c.log", "b.txt", "./b.txt", "*.txt", folder / "a.txt") == ["a.txt", "b.txt", "c.log"]
+
+
+def test_find_files_expands_globs(folder):
+    """`**` goes down; directories that match are left out."""
+    assert names("*.txt") == ["a.txt", "b.txt"]
+    assert names("**/*.txt") == ["a.txt", "b.txt", "sub/d.txt"]
+    assert names("*") == ["_SUCCESS", "a.txt", "b.txt", "c.log"]
+
+
+def test_find_files_lists_a_directory(folder):
+    """The files directly inside, without hidden ones and markers."""
+    assert names(folder) == ["a.txt", "b.txt", "c.log"]
+
+
+def test_find_files_prefers_a_path_that_exists_to_a_glob(folder):
+    """A file may have a bracket or a star in its name."""
+    (folder / "[a].txt").write_text("")
+
+    assert names("[a].txt") == ["[a].txt"]
+    assert names("[b].txt") == ["b.txt"]
+
+
+def test_find_files_expands_the_home_directory(folder, monkeypatch):
+    """As a shell would have done."""
+    monkeypatch.setenv("HOME", str(folder))
+
+    assert names("~/a.txt") == ["a.txt"]
+
+
+def test_find_files_knows_the_sizes(folder):
+    """A pipe has none, so that it is read whole."""
+    os.mkfifo(folder / "pipe")
+
+    assert [file.size for file in find_files(["a.txt", "pipe"])] == [5, None]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("none.txt", "cannot read .*none.txt: there is no such file or directory"),
+        ("*.none", r"no file matches .*/\*.none"),
+        ("s*b", "a glob matches no directories"),
+        ("empty", "the directory .*empty holds no files"),
+        ("nowhere://a.txt", "cannot read nowhere://a.txt: ValueError: Protocol not known"),
+        ("memory://none/a.txt", "cannot read memory://none/a.txt: there is no such file"),
+        ("memory://none/*", r"no file matches memory://none/\*"),
+    ],
+)
+def test_find_files_names_what_is_missing(folder, path, words):
+    """A `SourceError` that comes from the original error."""
+    (folder / "empty").mkdir()
+
+    with pytest.raises(SourceError, match=words) as caught:
+        find_files([path])
+    assert caught.value.__cause__ is not None
+
+
+def test_find_files_reports_a_link_that_leads_nowhere(folder):
+    """A file that a directory lists but that cannot be read is never left out in silence."""
+    os.symlink("nothing", folder / "link")
+
+    with pytest.raises(SourceError, match=r"cannot read .*link: there is no such file"):
+        find_files([str(folder)])
+
+
+def test_find_files_reports_a_directory_it_may_not_list(folder, monkeypatch):
+    """No permission is said as such."""
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+
+    with pytest.raises(SourceError, match=r"cannot read .*: this process may not read it"):
+        find_files([str(folder)])
+
+
+def test_path_list_refuses_bad_paths_at_the_call():
+    """Nothing, empty names, and what is no path."""
+    with pytest.raises(ValueError, match="paths is empty"):
+        text_files([])
+    with pytest.raises(ValueError, match="a path is empty"):
+        text_files(["a", ""])
+    for wrong in (5, [5], b"a"):
+        with pytest.raises(TypeError, match=r"a path must be a str or an os\.PathLike"):
+            text_files(wrong)
+
+
+def test_paths_are_looked_up_at_splits(tmp_path, read):
+    """A file that appears after the source was made is read (late binding)."""
+    source = text_files(tmp_path / "*.txt")
+    (tmp_path / "late.txt").write_text("here")
+
+    assert read(source) == ["here"]
+
+
+@pytest.fixture
+def memory():
+    """A folder in fsspec's file system in memory, removed afterwards."""
+    import fsspec
+
+    fs = fsspec.filesystem("memory")
+    for name, text in {"/dir/b.txt": "3\n4", "/dir/a.txt": "1\n2\n", "/dir/_x": "no", "/dir/sub/c.txt": "5"}.items():
+        fs.pipe(name, text.encode())
+    yield fs
+    fs.rm("/dir", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "lines"),
+    [
+        ("memory://dir/a.txt", ["1", "2"]),
+        ("memory://dir", ["1", "2", "3", "4"]),
+        ("memory://dir/*.txt", ["1", "2", "3", "4"]),
+        ("memory://dir/**/*.txt", ["1", "2", "3", "4", "5"]),
+    ],
+)
+def test_urls_work_as_local_paths_do(memory, read, tiny_splits, path, lines):
+    """Files, directories and globs, cut by bytes."""
+    assert read(text_files(path), parallelism=4) == lines
+
+
+def test_urls_name_their_files(memory, read):
+    """The name of a remote file is its URL."""
+    assert read(text_files("memory://dir/a.txt", with_names=True))[0] == ("memory:///dir/a.txt", "1")
+
+
+def test_urls_are_listed_afresh(memory, monkeypatch):
+    """File systems such as S3 remember listings; a file that came since the last run must be seen."""
+    forgotten = []
+    monkeypatch.setattr(type(memory), "invalidate_cache", lambda fs: forgotten.append(fs))
+
+    find_files(["memory://dir"])
+
+    assert forgotten == [memory]
+
+
+def test_urls_of_local_files_are_local_paths(folder, read):
+    """`file://` names the same file as its path does."""
+    assert read(text_files([f"file://{folder}/a.txt", "a.txt"])) == ["a.txt"]
+
+
+def test_urls_may_be_chained(tmp_path, read):
+    """A member of a zip archive has a name that says both."""
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("a.txt", "1\n2")
+    source = text_files(f"zip://*.txt::file://{tmp_path}/x.zip", with_names=True)
+
+    assert read(source) == [(f"zip://a.txt::file://{tmp_path}/x.zip", line) for line in ("1", "2")]

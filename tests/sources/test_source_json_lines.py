@@ -1,0 +1,86 @@
+"""`json_lines`: one JSON value a line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from dstream.errors import SourceError
+from dstream.spi.source import Source
+from sources import json_lines
+
+
+def test_json_lines_reads_one_value_a_line(tmp_path, read):
+    """Any JSON value; blank lines are skipped, and the last line needs no end."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a": "\xc3\xa9"}\r\n\n  \t\n[1]\nnull\n"x"\n2.5')
+
+    source = json_lines(path)
+
+    assert isinstance(source, Source)
+    assert (source.ordered, source.bounded, source.in_caller) == (True, True, False)
+    assert read(source) == [{"a": "é"}, [1], None, "x", 2.5]
+
+
+def test_json_lines_takes_what_json_loads_takes(tmp_path, read):
+    """NaN and Infinity too, and separators that only look like line ends."""
+    (tmp_path / "a").write_text('NaN\n-Infinity\n"a\u2028b\x85c"\n', encoding="utf-8")
+
+    nan, infinity, text = read(json_lines(tmp_path))
+
+    assert math.isnan(nan)
+    assert (infinity, text) == (-math.inf, "a\u2028b\x85c")
+
+
+def test_json_lines_cuts_files_by_bytes(tmp_path, read, tiny_splits):
+    """No value is torn, doubled or lost, for every parallelism."""
+    values = [{"n": n, "text": "é" * n} for n in range(20)]
+    (tmp_path / "a").write_text("\n".join(map(json.dumps, values)))
+
+    assert all(read(json_lines(tmp_path), parallelism) == values for parallelism in range(1, 30))
+
+
+def test_json_lines_names_the_bad_line(tmp_path):
+    """Path, line in the whole file and the text, cut at 200 characters; values before come first."""
+    path = tmp_path / "a"
+    path.write_text("1\n\n2\r" + "x" * 500 + "\n3\n")
+    [split] = json_lines(path).splits(1)
+    values = split.read()
+
+    assert [next(values), next(values)] == [1, 2]
+    with pytest.raises(SourceError, match=f"{path}, line 4 is not JSON .*: {'x' * 200}\\.\\.\\.$") as caught:
+        next(values)
+    assert isinstance(caught.value.__cause__, json.JSONDecodeError)
+
+
+def test_json_lines_counts_the_lines_before_its_split(tmp_path, tiny_splits):
+    """The line number is one of the file, not of the split."""
+    (tmp_path / "a").write_text("1\n2\r3\r\n4\n5\n6\n7\nbad\n")
+
+    with pytest.raises(SourceError, match=r"line 8 is not JSON .*: bad$"):
+        [list(split.read()) for split in json_lines(tmp_path).splits(9)]
+
+
+def test_json_lines_refuses_values_nested_too_deep(tmp_path):
+    """Python's own limit is reported as a bad line."""
+    (tmp_path / "a").write_text("[" * 200_000)
+
+    with pytest.raises(SourceError, match="line 1 is not JSON"):
+        [list(split.read()) for split in json_lines(tmp_path).splits(1)]
+
+
+def test_json_lines_reads_compressed_and_wide_files(tmp_path, read):
+    """As `text_files` does."""
+    import gzip
+
+    (tmp_path / "a.gz").write_bytes(gzip.compress("1\n2\n".encode("utf-16")))
+
+    assert read(json_lines(tmp_path, encoding="utf-16")) == [1, 2]
+
+
+def test_json_lines_refuses_an_unknown_encoding_at_the_call():
+    """Before anything runs."""
+    with pytest.raises(LookupError, match="unknown encoding: nonsense"):
+        json_lines("a", encoding="nonsense")
