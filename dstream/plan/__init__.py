@@ -31,7 +31,7 @@ from dstream.plan.properties import check, configuration, is_bounded, is_ordered
 from dstream.plan.rewrite import Chain, Op, Top, rewrite
 from dstream.plan.show import describe
 from dstream.plan.steps import Step
-from dstream.plan.walk import fold, topological
+from dstream.plan.walk import fold, inputs_first, topological
 from dstream.plan.where import Where, call_site
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "configuration",
     "describe",
     "fold",
+    "inputs_first",
     "is_bounded",
     "is_ordered",
     "parallelism",

@@ -7,24 +7,30 @@ from typing import TypeVar
 
 from dstream.plan.nodes import Node
 
-__all__ = ["fold", "topological"]
+__all__ = ["fold", "inputs_first", "topological"]
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def topological(root: Node) -> list[Node]:
     """Return every node of the plan once, each after the nodes that it reads from."""
-    ordered: list[Node] = []
+    return inputs_first(root, lambda node: node.inputs())
+
+
+def inputs_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
+    """Return everything that `root` reaches through `inputs` once, each after its inputs."""
+    ordered: list[T] = []
     seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    stack: list[tuple[T, bool]] = [(root, False)]
     while stack:
-        node, inputs_are_done = stack.pop()
+        found, inputs_are_done = stack.pop()
         if inputs_are_done:
-            ordered.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((upstream, False) for upstream in reversed(node.inputs()))
+            ordered.append(found)
+        elif id(found) not in seen:
+            seen.add(id(found))
+            stack.append((found, True))
+            stack.extend((upstream, False) for upstream in reversed(inputs(found)))
     return ordered
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dstream.errors import IllegalStateError
+from dstream.plan import inputs_first
 
 __all__ = ["Lifetime"]
 
@@ -54,16 +55,5 @@ class Lifetime:
             raise first
 
     def _from_the_source(self) -> list[Lifetime]:
-        """Return this lifetime and all before it, the earliest first, without recursion."""
-        ordered: list[Lifetime] = []
-        seen: set[int] = set()
-        stack = [(self, False)]
-        while stack:
-            lifetime, parents_are_done = stack.pop()
-            if parents_are_done:
-                ordered.append(lifetime)
-            elif id(lifetime) not in seen:
-                seen.add(id(lifetime))
-                stack.append((lifetime, True))
-                stack.extend((parent, False) for parent in reversed(lifetime._parents))
-        return ordered
+        """Return this lifetime and all before it, the earliest first."""
+        return inputs_first(self, lambda lifetime: lifetime._parents)

@@ -73,12 +73,6 @@ class Lowering:
         """Return in how many partitions to shuffle what stands in `partitions` partitions."""
         return max(1, min(partitions, max(self.parallelism, 3 * self.cluster.cores)))
 
-    def in_one_place(self, node: Node, flow: Flow) -> Flow | None:
-        """Run `node` inside the one partition that `flow` has; None if it has more."""
-        if self.is_sequential or not is_bounded(node.inputs()[0]):
-            flow = flow.in_one_task()
-        return flow.pipe(operation(node)) if flow.has_one_partition() else None
-
 
 @functools.singledispatch
 def _lower(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
@@ -132,15 +126,22 @@ def _in_the_driver(item: Any) -> None:
     """Stand for the action of a `peek`, which stays in the driver."""
 
 
-@_lower.register
-def _(node: Limit, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    bounded = is_bounded(node.upstream)
-    if not bounded and not is_ordered(node.upstream) and not lowering.is_sequential:
-        return _shared_out(node, inputs[0])
-    one_place = lowering.in_one_place(node, inputs[0])
-    if one_place is not None:
-        return one_place
-    return up_to(node.count, inputs[0].pipe(operation(node)), lowering.cluster)
+@_lower.register(Limit)
+@_lower.register(Skip)
+@_lower.register(TakeWhile)
+@_lower.register(DropWhile)
+@_lower.register(Distinct)
+@_lower.register(Sorted)
+@_lower.register(Top)
+def _(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
+    """Pipe the operation onto the one partition that there is, or run it across several."""
+    (flow,) = inputs
+    bounded = is_bounded(node.inputs()[0])
+    if isinstance(node, Limit) and not (bounded or is_ordered(node.upstream) or lowering.is_sequential):
+        return _shared_out(node, flow)
+    if lowering.is_sequential or not bounded:
+        flow = flow.in_one_task()
+    return flow.pipe(operation(node)) if flow.has_one_partition() else _across_partitions(node, flow, lowering)
 
 
 def _shared_out(node: Limit, flow: Flow) -> Flow:
@@ -154,39 +155,36 @@ def _shared_out(node: Limit, flow: Flow) -> Flow:
     return Flow((Splits(Pieces(limited)),))
 
 
-@_lower.register
-def _(node: Skip, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    one_place = lowering.in_one_place(node, inputs[0])
-    if one_place is not None:
-        return one_place
-    return after(node.count, inputs[0], lowering.cluster)
+@functools.singledispatch
+def _across_partitions(node: Node, flow: Flow, lowering: Lowering) -> Flow:
+    raise UnsupportedError(f"the Spark engine does not run {node.label()} across partitions")
 
 
-@_lower.register
-def _(node: TakeWhile, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    one_place = lowering.in_one_place(node, inputs[0])
-    if one_place is not None:
-        return one_place
-    return up_to_first_failing(_step(node).guard(node.predicate), inputs[0], lowering.cluster)
+@_across_partitions.register
+def _(node: Limit, flow: Flow, lowering: Lowering) -> Flow:
+    return up_to(node.count, flow.pipe(operation(node)), lowering.cluster)
 
 
-@_lower.register
-def _(node: DropWhile, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    one_place = lowering.in_one_place(node, inputs[0])
-    if one_place is not None:
-        return one_place
-    return from_first_failing(_step(node).guard(node.predicate), inputs[0], lowering.cluster)
+@_across_partitions.register
+def _(node: Skip, flow: Flow, lowering: Lowering) -> Flow:
+    return after(node.count, flow, lowering.cluster)
 
 
-@_lower.register
-def _(node: Distinct, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    one_place = lowering.in_one_place(node, inputs[0])
-    if one_place is not None:
-        return one_place
-    flow, step, key = inputs[0], _step(node), guarded(node)
+@_across_partitions.register
+def _(node: TakeWhile, flow: Flow, lowering: Lowering) -> Flow:
+    return up_to_first_failing(_step(node).guard(node.predicate), flow, lowering.cluster)
+
+
+@_across_partitions.register
+def _(node: DropWhile, flow: Flow, lowering: Lowering) -> Flow:
+    return from_first_failing(_step(node).guard(node.predicate), flow, lowering.cluster)
+
+
+@_across_partitions.register
+def _(node: Distinct, flow: Flow, lowering: Lowering) -> Flow:
+    cluster, step, key = lowering.cluster, _step(node), guarded(node)
     sources = flow.count_partitions()
     targets = lowering.targets(sources)
-    cluster = lowering.cluster
     routed = cluster.shuffled(rows_of(flow, RouteByKey(key, targets, step), cluster), targets)
     ordered = is_ordered(node.upstream)
     firsts = Frame(routed, targets, read_places).pipe(functools.partial(first_of_keys, key, ordered, step))
@@ -196,31 +194,26 @@ def _(node: Distinct, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     return Flow((Frame(back, targets).pipe(in_place_order),))
 
 
-@_lower.register
-def _(node: Sorted, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    one_place = lowering.in_one_place(node, inputs[0])
-    if one_place is not None:
-        return one_place
-    flow, step, key, cluster = inputs[0], _step(node), guarded(node), lowering.cluster
+@_across_partitions.register
+def _(node: Sorted, flow: Flow, lowering: Lowering) -> Flow:
+    cluster, step, key = lowering.cluster, _step(node), guarded(node)
+    sources = flow.count_partitions()
     runs = cluster.pinned(rows_of(flow, SortRuns(key, node.reverse, step), cluster))
     samples = list(cluster.rows(runs.where(f"channel = {SAMPLE}")))
     kept = runs.where(f"channel <> {SAMPLE}")
     total = sum(row.size for row in samples)
-    targets = min(lowering.targets(flow.count_partitions()), 1 + total // _ITEMS_WORTH_A_TARGET)
+    targets = min(lowering.targets(sources), 1 + total // _ITEMS_WORTH_A_TARGET)
     if targets > 1:
         sample = [item for row in samples for item in loads(row.payload)]
         by_range = RouteByRange(key, node.reverse, sample, targets, step)
-        kept = segment_rows(Frame(kept, flow.count_partitions(), read_batches), by_range, 0, cluster)
+        kept = segment_rows(Frame(kept, sources, read_batches), by_range, 0, cluster)
     return Flow((Frame(cluster.shuffled(kept, targets), targets).pipe(operation(node)),))
 
 
-@_lower.register
-def _(node: Top, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    one_place = lowering.in_one_place(node, inputs[0])
-    if one_place is not None:
-        return one_place
+@_across_partitions.register
+def _(node: Top, flow: Flow, lowering: Lowering) -> Flow:
     top, cluster = operation(node), lowering.cluster
-    candidates = rows_of(inputs[0].pipe(top), WriteItems(), cluster)
+    candidates = rows_of(flow.pipe(top), WriteItems(), cluster)
     return Flow((Frame(cluster.shuffled(candidates, 1), 1).pipe(top),))
 
 

@@ -1,0 +1,107 @@
+"""The types that flow through chains, seen from the user's side; mypy reads this file, nothing runs it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, assert_type
+
+import dstream as ds
+from collectors import (
+    averaging,
+    counting,
+    filtering,
+    grouping_by,
+    joining,
+    mapping,
+    max_by,
+    partitioning_by,
+    summing_int,
+    teeing,
+    to_list,
+    to_map,
+    to_set,
+)
+from dstream import DoubleStream, IntStream, LongStream, Optional, Stream
+from sources import csv_rows, text_files
+
+
+def lazy_operations(words: Stream[str]) -> None:
+    """Each lazy operation knows the type of its items, through lambdas too."""
+    assert_type(words.map(len), Stream[int])
+    assert_type(words.map(lambda word: word.upper()), Stream[str])
+    assert_type(words.map(lambda word: (word, len(word))), Stream[tuple[str, int]])
+    assert_type(words.filter(lambda word: word.isalpha()), Stream[str])
+    assert_type(words.flat_map(lambda word: list(word)), Stream[str])
+    assert_type(words.flat_map(lambda word: [1.5]), Stream[float])
+    assert_type(words.map_to_int(len), IntStream)
+    assert_type(words.map_to_long(len), LongStream)
+    assert_type(words.map_to_double(float), DoubleStream)
+    assert_type(words.distinct(key=str.lower), Stream[str])
+    assert_type(words.sorted(key=len, reverse=True), Stream[str])
+    assert_type(words.limit(3).skip(1).take_while(bool).drop_while(bool).unordered(), Stream[str])
+    assert_type(words.peek(print).parallel(4).sequential(), Stream[str])
+    assert_type(words + words, Stream[str])
+    assert_type(Stream.concat(words, words), Stream[str])
+
+
+def numbers(ints: IntStream) -> None:
+    """Streams of numbers keep their kind and change it by name."""
+    assert_type(ints.map(lambda n: n + 1), IntStream)
+    assert_type(ints.map_to_obj(str), Stream[str])
+    assert_type(ints.boxed(), Stream[int])
+    assert_type(ints.as_double_stream(), DoubleStream)
+    assert_type(ints.as_long_stream(), LongStream)
+    assert_type(ints.sum(), int)
+    assert_type(ints.average(), Optional[float])
+    assert_type(ints.max(), Optional[int])
+    assert_type(ints.as_double_stream().sum(), float)
+    assert_type(ints.summary_statistics().max, int | None)
+    assert_type(IntStream.range(0, 3), IntStream)
+
+
+def terminal_operations(words: Stream[str]) -> None:
+    """Each terminal operation knows the type of its result."""
+    assert_type(words.to_list(), list[str])
+    assert_type(words.to_array(tuple), tuple[str, ...])
+    assert_type(words.count(), int)
+    assert_type(words.find_first(), Optional[str])
+    assert_type(words.find_first().map(len).or_else(0), int)
+    assert_type(words.min(key=len), Optional[str])
+    assert_type(words.reduce(operator.add), Optional[str])
+    assert_type(words.reduce("", operator.add), str)
+    assert_type(words.reduce(0, lambda total, word: total + len(word), operator.add), int)
+    assert_type(words.any_match(str.isalpha), bool)
+    assert_type(iter(words), Iterator[str])
+    assert_type(words.partitions(), list[Iterator[str]])
+
+
+def collected(words: Stream[str]) -> None:
+    """A collector gives the type of the result, nested ones too."""
+    assert_type(words.collect(to_list()), list[str])
+    assert_type(words.collect(to_set()), set[str])
+    assert_type(words.collect(counting()), int)
+    assert_type(words.collect(joining(", ")), str)
+    assert_type(words.collect(grouping_by(len)), dict[int, list[str]])
+    assert_type(words.collect(grouping_by(len, counting())), dict[int, int])
+    assert_type(words.collect(grouping_by(len, mapping(str.upper, counting()))), dict[int, int])
+    assert_type(words.collect(partitioning_by(str.isalpha, counting())), dict[bool, int])
+    assert_type(words.collect(to_map(len, str.upper, operator.add)), dict[int, str])
+    assert_type(words.collect(summing_int(len)), int)
+    assert_type(words.collect(averaging(len)), float)
+    assert_type(words.collect(max_by(len)), Optional[str])
+    assert_type(words.collect(filtering(str.isalpha, counting())), int)
+    assert_type(words.collect(teeing(counting(), joining(), lambda n, text: (n, text))), tuple[int, str])
+    assert_type(words.collect(list[str], list.append, list.extend), list[str])
+
+
+def getting_a_stream(ctx: ds.Context) -> None:
+    """Factories and sources carry the type of their items."""
+    assert_type(ctx.stream([1, 2]), Stream[int])
+    assert_type(ctx.read(text_files("*.txt")), Stream[str])
+    assert_type(ctx.read(csv_rows("*.csv")).map(lambda row: row["name"]).count(), int)
+    assert_type(Stream.of("a", "b"), Stream[str])
+    assert_type(Stream.empty(), Stream[Any])
+    assert_type(Stream.iterate(1, lambda n: n + 1), Stream[int])
+    assert_type(Stream.generate(lambda: "x"), Stream[str])
+    assert_type(Stream.of_nullable("a"), Stream[str])
