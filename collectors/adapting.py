@@ -25,7 +25,13 @@ R4 = TypeVar("R4")
 Parts = tuple[Collector[Any, Any, Any], ...]
 
 
-def mapping(fn: Callable[[T], U], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]:
+# The second form of `mapping` and `flat_mapping` is for downstream collectors that take any item, such as
+# `to_list()`: mypy 2.4 settles the type of their items before it has seen what `fn` gives.
+@overload
+def mapping(fn: Callable[[T], U], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]: ...
+@overload
+def mapping(fn: Callable[[T], Any], downstream: Collector[Any, Any, R]) -> Collector[T, Any, R]: ...
+def mapping(fn: Callable[[Any], Any], downstream: Collector[Any, Any, R]) -> Collector[Any, Any, R]:
     """Apply `fn` to each item, None among them, and collect what it gives.
 
     Example:
@@ -81,7 +87,15 @@ def _filter_all(
     return downstream.accumulated(container, filter(predicate, items))
 
 
-def flat_mapping(fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]:
+@overload
+def flat_mapping(fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]: ...
+@overload
+def flat_mapping(
+    fn: Callable[[T], Iterable[Any] | None], downstream: Collector[Any, Any, R]
+) -> Collector[T, Any, R]: ...
+def flat_mapping(
+    fn: Callable[[Any], Iterable[Any] | None], downstream: Collector[Any, Any, R]
+) -> Collector[Any, Any, R]:
     """Collect all that is in what `fn` gives for each item: an iterable, a stream too, or None for nothing.
 
     Raises:
@@ -174,6 +188,8 @@ def _apply(fn: Callable[..., Any], results: tuple[Any, ...]) -> Any:
 
 
 @overload
+def all_of() -> Collector[Any, Any, tuple[()]]: ...
+@overload
 def all_of(first: Collector[T, Any, R1], /) -> Collector[T, Any, tuple[R1]]: ...
 @overload
 def all_of(first: Collector[T, Any, R1], second: Collector[T, Any, R2], /) -> Collector[T, Any, tuple[R1, R2]]: ...
@@ -190,7 +206,15 @@ def all_of(
     /,
 ) -> Collector[T, Any, tuple[R1, R2, R3, R4]]: ...
 @overload
-def all_of(*collectors: Collector[T, Any, Any]) -> Collector[T, Any, tuple[Any, ...]]: ...
+def all_of(
+    first: Collector[T, Any, Any],
+    second: Collector[T, Any, Any],
+    third: Collector[T, Any, Any],
+    fourth: Collector[T, Any, Any],
+    fifth: Collector[T, Any, Any],
+    /,
+    *more: Collector[T, Any, Any],
+) -> Collector[T, Any, tuple[Any, ...]]: ...
 def all_of(*collectors: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
     """Give each item to all the collectors, in one pass, and return the tuple of their results.
 

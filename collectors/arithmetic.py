@@ -18,7 +18,7 @@ from collectors.batches import Batched, Prepared
 from collectors.numeric import Numbers, doubles, ints, numbers
 from collectors.totals import Summary, Total
 from dstream.spi import Collector
-from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics
+from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
 
 __all__ = [
     "averaging",
@@ -63,9 +63,7 @@ def count_all(count: int, items: Iterable[object]) -> int:
 @overload
 def summing() -> Collector[N, Any, N]: ...
 @overload
-def summing(fn: Callable[[T], int]) -> Collector[T, Any, int]: ...
-@overload
-def summing(fn: Callable[[T], float]) -> Collector[T, Any, float]: ...
+def summing(fn: Callable[[T], N]) -> Collector[T, Any, N]: ...
 def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Sum what `fn` gives for each item: an int if all are ints, exactly; 0 of nothing.
 
@@ -99,11 +97,9 @@ def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, Any, float
 
 
 @overload
-def summarizing() -> Collector[Any, Any, IntSummaryStatistics | DoubleSummaryStatistics]: ...
+def summarizing() -> Collector[N, Any, SummaryStatistics[N]]: ...
 @overload
-def summarizing(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStatistics]: ...
-@overload
-def summarizing(fn: Callable[[T], float]) -> Collector[T, Any, IntSummaryStatistics | DoubleSummaryStatistics]: ...
+def summarizing(fn: Callable[[T], N]) -> Collector[T, Any, SummaryStatistics[N]]: ...
 def summarizing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Take count, sum, least, greatest and average; of ints unless a float is among the numbers.
 

@@ -25,16 +25,19 @@ K = TypeVar("K")
 V = TypeVar("V")
 M = TypeVar("M")
 
+Merge = Callable[[Any, Any], Any]
+"""(V, V) to V or None. Spelled loosely: mypy 2.4 gives up on V if it has to find it in `max` or a lambda too."""
+
 
 @overload
 def to_map(
-    key: Callable[[T], K], value: Callable[[T], V], merge: Callable[[V, V], V | None] | None = None
+    key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
 ) -> Collector[T, Any, dict[K, V]]: ...
 @overload
 def to_map(
     key: Callable[[T], Any],
     value: Callable[[T], V],
-    merge: Callable[[V, V], V | None] | None = None,
+    merge: Merge | None = None,
     *,
     map_factory: Callable[[], M],
 ) -> Collector[T, Any, M]: ...
@@ -42,7 +45,7 @@ def to_map(
 def to_map(
     key: Callable[[T], Any],
     value: Callable[[T], V],
-    merge: Callable[[V, V], V | None] | None,
+    merge: Merge | None,
     map_factory: Callable[[], M],
 ) -> Collector[T, Any, M]: ...
 def to_map(
@@ -78,13 +81,13 @@ def to_map(
 
 @overload
 def to_concurrent_map(
-    key: Callable[[T], K], value: Callable[[T], V], merge: Callable[[V, V], V | None] | None = None
+    key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
 ) -> Collector[T, Any, dict[K, V]]: ...
 @overload
 def to_concurrent_map(
     key: Callable[[T], Any],
     value: Callable[[T], V],
-    merge: Callable[[V, V], V | None] | None = None,
+    merge: Merge | None = None,
     *,
     map_factory: Callable[[], M],
 ) -> Collector[T, Any, M]: ...
@@ -92,7 +95,7 @@ def to_concurrent_map(
 def to_concurrent_map(
     key: Callable[[T], Any],
     value: Callable[[T], V],
-    merge: Callable[[V, V], V | None] | None,
+    merge: Merge | None,
     map_factory: Callable[[], M],
 ) -> Collector[T, Any, M]: ...
 def to_concurrent_map(
@@ -118,7 +121,7 @@ def to_concurrent_map(
 
 
 def to_unmodifiable_map(
-    key: Callable[[T], K], value: Callable[[T], V], merge: Callable[[V, V], V | None] | None = None
+    key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
 ) -> Collector[T, Any, MappingProxyType[K, V]]:
     """Map keys to values as `to_map` does, read-only; None keys are refused.
 
@@ -135,9 +138,13 @@ def to_unmodifiable_map(
 
 
 class _Mark(enum.Enum):
-    """What stands in a container where a value does not; a member of an enum is one object in every process."""
+    """What stands for the value of a key that was removed; a member of an enum is one object in every process."""
 
     REMOVED = "removed"
+
+
+Entry = tuple[Any, ...]
+"""The container of one key: the key and its value so far, or nothing: not seen yet, or removed by `merge`."""
 
 
 @dataclass(frozen=True)
@@ -163,54 +170,44 @@ class _Rules:
             raise NullElementError(f"{self.factory}() refuses None values, but the value of key {shown(key)} is None")
         return value
 
-    def merged(self, key: Any, earlier: Any, later: Any) -> Any:
-        if earlier is _Mark.REMOVED:
-            return later
-        if later is _Mark.REMOVED:
-            return earlier
+    def joined(self, earlier: Entry, later: Entry) -> Entry:
+        if not earlier or not later:
+            return earlier or later
+        key, value = earlier
         if self.merge is None:
-            raise IllegalStateError(f"Duplicate key {key} (attempted merging values {earlier} and {later})")
-        value = self.merge(earlier, later)
-        return _Mark.REMOVED if value is None else value
+            raise IllegalStateError(f"Duplicate key {key} (attempted merging values {value} and {later[1]})")
+        value = self.merge(value, later[1])
+        return () if value is None else (key, value)
 
-    # The container of the whole: key to value.
-
-    def put(self, entries: dict[Any, Any], key: Any, value: Any) -> None:
-        entries[key] = self.merged(key, entries[key], value) if key in entries else value
-
-    def accumulate(self, entries: dict[Any, Any], item: Any) -> None:
+    def accumulate_entry(self, entry: Entry, item: Any) -> Entry:
         key = self.key_of(item)
-        self.put(entries, key, self.checked_value(key, self.value(item)))
+        return self.joined(entry, (key, self.checked_value(key, self.value(item))))
 
-    def accumulate_all(self, entries: dict[Any, Any], items: Iterable[Any]) -> dict[Any, Any]:
+    def accumulate(self, entries: dict[Any, Entry], item: Any) -> None:
+        key = self.key_of(item)
+        later = (key, self.checked_value(key, self.value(item)))
+        entries[key] = self.joined(entries.get(key, ()), later)
+
+    def accumulate_all(self, entries: dict[Any, Entry], items: Iterable[Any]) -> dict[Any, Entry]:
         for batch in batches(items):
             keys = list(map(self.checked_key, map(self.key, batch), batch))
             values = list(map(self.value, batch))
             if type(None) in kinds(values):
                 values = list(map(self.checked_value, keys, values))
-            fresh = dict(zip(keys, values, strict=True))
-            if len(fresh) == len(keys) and entries.keys().isdisjoint(fresh):
-                entries.update(fresh)
-            else:
-                for key, value in zip(keys, values, strict=True):
-                    self.put(entries, key, value)
+            self.add_entries(entries, keys, list(zip(keys, values, strict=True)))
         return entries
 
-    def combine(self, left: dict[Any, Any], right: dict[Any, Any]) -> None:
-        for key, value in right.items():
-            self.put(left, canonical(key), value)
+    def add_entries(self, entries: dict[Any, Entry], keys: list[Any], later: list[Entry]) -> None:
+        fresh = dict(zip(keys, later, strict=True))
+        if len(fresh) == len(keys) and entries.keys().isdisjoint(fresh):
+            entries.update(fresh)
+            return
+        for key, entry in zip(keys, later, strict=True):
+            entries[key] = self.joined(entries[key], entry) if key in entries else entry
 
-    # The container of one key: nothing yet, or the key and its value.
-
-    def accumulate_entry(self, entry: list[Any], item: Any) -> None:
-        key = self.key_of(item)
-        self.combine_entries(entry, [key, self.checked_value(key, self.value(item))])
-
-    def combine_entries(self, left: list[Any], right: list[Any]) -> None:
-        if left and right:
-            left[1] = self.merged(left[0], left[1], right[1])
-        else:
-            left.extend(right)
+    def combine(self, left: dict[Any, Entry], right: dict[Any, Entry]) -> None:
+        # A NaN that went through pickle is another object; its canonical key is the one that `left` knows.
+        self.add_entries(left, list(map(canonical, right)), list(right.values()))
 
 
 def _checked_rules(
@@ -230,7 +227,7 @@ def _checked_rules(
 def _mapping_out(
     rules: _Rules, assemble: Callable[[Iterable[tuple[Any, Any]]], Any], *characteristics: Characteristics
 ) -> Collector[Any, Any, Any]:
-    entry: Collector[Any, Any, Any] = Collector(list, rules.accumulate_entry, rules.combine_entries, _entry_value)
+    entry: Collector[Any, Any, Any] = Collector(tuple, rules.accumulate_entry, rules.joined, _value)
     return Collector(
         dict,
         rules.accumulate,
@@ -242,12 +239,12 @@ def _mapping_out(
     )
 
 
-def _entry_value(entry: list[Any]) -> Any:
+def _value(entry: Entry) -> Any:
     return entry[1] if entry else _Mark.REMOVED
 
 
-def _assembled(assemble: Callable[[Iterable[tuple[Any, Any]]], Any], entries: dict[Any, Any]) -> Any:
-    return assemble(entries.items())
+def _assembled(assemble: Callable[[Iterable[tuple[Any, Any]]], Any], entries: dict[Any, Entry]) -> Any:
+    return assemble(zip(entries, map(_value, entries.values()), strict=True))
 
 
 def _filled(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Any:

@@ -57,7 +57,7 @@ class Numbers:
 
 def ints(factory: str) -> Numbers:
     """Take ints and what Python itself takes for an index."""
-    return Numbers(factory, "ints", frozenset({int}), _as_int)
+    return Numbers(factory, "ints", frozenset({int}), operator.index)
 
 
 def doubles(factory: str) -> Numbers:
@@ -70,10 +70,6 @@ def numbers(factory: str) -> Numbers:
     return Numbers(factory, "ints or floats", frozenset({int, float}), _as_number)
 
 
-def _as_int(value: Any) -> int:
-    return int(operator.index(value))  # the index of a bool is that bool
-
-
 def _as_float(value: Any) -> float:
     if isinstance(value, str | bytes | bytearray):
         raise TypeError("text is not a number")
@@ -82,7 +78,7 @@ def _as_float(value: Any) -> float:
 
 def _as_number(value: Any) -> int | float:
     if hasattr(value, "__index__"):
-        return _as_int(value)
+        return operator.index(value)
     if isinstance(value, Decimal | Fraction):
         # Their sums are exact in their own arithmetic only: reducing(Decimal(0), operator.add).
         raise TypeError("not a float")

@@ -1,6 +1,6 @@
 """Collectors that estimate in little memory: quantiles, and the number of distinct items.
 
-The sketches are those of Apache DataSketches (PyPI `datasketches`).
+The sketches are those of Apache DataSketches (the package `datasketches`, in the extra `sketches`).
 """
 
 from __future__ import annotations
@@ -216,7 +216,9 @@ def _check_library(factory: str) -> None:
         SetupError: it is not installed; it has no wheels for some versions of Python.
     """
     if find_spec("datasketches") is None:
-        raise SetupError(f"{factory}() needs Apache DataSketches, which is not installed: pip install datasketches")
+        raise SetupError(
+            f"{factory}() needs Apache DataSketches, which is not installed: pip install 'dstream[sketches]'"
+        )
 
 
 def _library() -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar, overload
 
-from collectors import counting
+import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.errors import SerializationError
 from dstream.plan import (
     Collect,
@@ -321,7 +321,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of("a", "b").count()
             2
         """
-        return self._collect(counting(), "count")
+        return self._collect(collectors.counting(), "count")
 
     # Terminal operations: short circuits
 

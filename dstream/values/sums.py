@@ -15,6 +15,7 @@ from itertools import chain, islice
 __all__ = ["ExactSum"]
 
 _CHUNK = 4096
+_MOST_WAITING = 32
 
 
 class ExactSum:
@@ -36,7 +37,7 @@ class ExactSum:
     def add(self, number: float) -> None:
         """Add one number."""
         self._parts.append(number)
-        if len(self._parts) > _CHUNK:
+        if len(self._parts) > _MOST_WAITING:
             self._compress()
 
     def add_all(self, numbers: Iterable[float]) -> None:
@@ -114,4 +115,4 @@ def _rounded(parts: list[float]) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf

@@ -1,0 +1,103 @@
+import pytest
+
+from collectors import (
+    all_of,
+    collecting_and_then,
+    counting,
+    filtering,
+    flat_mapping,
+    grouping_by,
+    joining,
+    mapping,
+    summing,
+    teeing,
+    to_list,
+)
+from dstream.spi import Characteristics
+
+
+def test_mapping_applies_the_function_and_keeps_none():
+    """Each item goes through the function; a None result is an item."""
+    assert mapping({1: "a"}.get, to_list()).collect([1, 2]) == ["a", None]
+
+
+def test_mapping_inside_mapping_applies_the_outer_first():
+    """The outer function sees the item, the inner one what the outer gave."""
+    assert mapping(str, mapping(len, to_list())).collect([7, 123]) == [1, 3]
+
+
+def test_filtering_keeps_a_key_with_nothing_in_it():
+    """Unlike a filter before the grouping."""
+    collector = grouping_by(len, filtering(str.isupper, to_list()))
+
+    assert collector.collect(["a", "BB", "c"]) == {1: [], 2: ["BB"]}
+
+
+def test_filtering_goes_by_truth():
+    """Any true value passes."""
+    assert filtering(str.strip, counting()).collect(["a", " ", ""]) == 1
+
+
+def test_flat_mapping_takes_iterables_and_none():
+    """A list, a string, a generator, a dictionary; None is empty."""
+    opened = {1: [1, 2], 2: "ab", 3: (n for n in [3]), 4: {"k": 0}, 5: None, 6: []}
+
+    assert flat_mapping(opened.get, to_list()).collect([1, 2, 3, 4, 5, 6]) == [1, 2, "a", "b", 3, "k"]
+
+
+def test_flat_mapping_refuses_what_is_not_iterable():
+    """The message names the item and what the function gave."""
+    with pytest.raises(TypeError, match=r"flat_mapping\(\) needs .* for 'abc' it gave int"):
+        flat_mapping(len, to_list()).collect(["abc"])
+
+
+def test_flat_mapping_counts_what_is_inside():
+    """The items downstream are the inner ones."""
+    assert flat_mapping(str.split, counting()).collect(["a b", "c"]) == 3
+
+
+def test_collecting_and_then_finishes_once():
+    """The function gets the whole result, once, and may return None."""
+    seen = []
+
+    assert collecting_and_then(to_list(), seen.append).collect([1, 2]) is None
+    assert seen == [[1, 2]]
+
+
+def test_collecting_and_then_has_a_finisher():
+    """Its container is not its result."""
+    collector = collecting_and_then(to_list(), len)
+
+    assert Characteristics.IDENTITY_FINISH not in collector.characteristics
+
+
+def test_collecting_and_then_stays_keyed():
+    """An engine still combines the groups where the data is; the function runs on the whole result."""
+    keyed = collecting_and_then(grouping_by(len, counting()), sorted).keyed
+
+    assert keyed.classifier("ab") == 2
+    assert keyed.assemble([(2, 1), (1, 5)]) == [1, 2]
+
+
+@pytest.mark.parametrize("around", [mapping, filtering, flat_mapping])
+def test_a_grouping_behind_another_function_is_not_keyed(around):
+    """Its classifier would see items that the engine does not have."""
+    assert around(str, grouping_by(len)).keyed is None
+
+
+def test_teeing_gives_each_item_to_both():
+    """One pass over a one-time iterator serves both."""
+    average = teeing(summing(), counting(), lambda total, count: total / count)
+
+    assert average.collect(iter([1, 2, 6])) == 3.0
+
+
+def test_teeing_may_return_none():
+    """The merging function decides."""
+    assert teeing(counting(), counting(), lambda left, right: None).collect([1]) is None
+
+
+def test_all_of_gives_a_tuple():
+    """One result for each collector, in their order."""
+    assert all_of(counting(), joining("-"), to_list()).collect(["a", "b"]) == (2, "a-b", ["a", "b"])
+    assert all_of().collect([1]) == ()

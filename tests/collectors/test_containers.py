@@ -1,0 +1,97 @@
+from collections import deque
+from functools import partial
+
+import pytest
+
+from collectors import to_collection, to_list, to_set, to_unmodifiable_list, to_unmodifiable_set
+from dstream.errors import NullElementError
+from dstream.spi import Characteristics
+
+NAN = float("nan")
+
+
+def test_to_list_keeps_order_and_none():
+    """A list holds every item in encounter order, None too."""
+    assert to_list().collect([3, None, 1, 3]) == [3, None, 1, 3]
+
+
+def test_to_list_of_nothing_is_a_new_list():
+    """Each result is a list of its own, which may be changed."""
+    first = to_list().collect([])
+    first.append(1)
+
+    assert to_list().collect([]) == []
+
+
+def test_to_set_keeps_distinct_items():
+    """A set holds each item once, None too."""
+    assert to_set().collect([1, None, 1, 2]) == {1, 2, None}
+
+
+def test_to_set_takes_every_nan_as_one():
+    """Two NaN are one item, also inside tuples."""
+    assert len(to_set().collect([NAN, float("nan"), (NAN,), (float("nan"),)])) == 2
+
+
+def test_to_set_takes_objects_that_equal_only_themselves():
+    """A set is not a grouping: an object without its own equality is an item."""
+    first, second = object(), object()
+
+    assert to_set().collect([first, second, first]) == {first, second}
+
+
+def test_to_set_refuses_what_has_no_hash():
+    """A list is no item of a set."""
+    with pytest.raises(TypeError, match="unhashable"):
+        to_set().collect([[1]])
+
+
+def test_to_set_does_not_promise_order():
+    """An engine may collect a set in any order."""
+    assert Characteristics.UNORDERED in to_set().characteristics
+
+
+@pytest.mark.parametrize(
+    ("factory", "result"),
+    [(deque, deque([2, 1, 2])), (partial(deque, maxlen=2), deque([1, 2])), (set, {1, 2}), (list, [2, 1, 2])],
+)
+def test_to_collection_fills_what_the_factory_makes(factory, result):
+    """Anything with add() or append() can be filled."""
+    assert to_collection(factory).collect([2, 1, 2]) == result
+
+
+def test_to_collection_refuses_what_cannot_be_filled():
+    """A dictionary has neither add() nor append()."""
+    with pytest.raises(TypeError, match=r"add\(\) or append\(\), not \{\}"):
+        to_collection(dict).collect([1])
+
+
+def test_to_collection_prefers_add():
+    """A sorted list has an append() that only raises."""
+
+    class Sorted(list):
+        def add(self, item):
+            self.insert(0, item)
+
+        def append(self, item):
+            raise NotImplementedError
+
+    assert to_collection(Sorted).collect([1, 2]) == [2, 1]
+
+
+def test_unmodifiable_ones_are_a_tuple_and_a_frozenset():
+    """The results cannot be changed."""
+    assert to_unmodifiable_list().collect("aba") == ("a", "b", "a")
+    assert to_unmodifiable_set().collect("aba") == frozenset("ab")
+    assert type(to_unmodifiable_set().collect("")) is frozenset
+
+
+@pytest.mark.parametrize("factory", [to_unmodifiable_list, to_unmodifiable_set])
+def test_unmodifiable_ones_refuse_none(factory):
+    """A None item is an error that names the factory, taken in bulk or alone."""
+    collector = factory()
+
+    with pytest.raises(NullElementError, match=factory.__name__ + r"\(\) refuses None"):
+        collector.collect([1, None])
+    with pytest.raises(NullElementError, match=factory.__name__ + r"\(\) refuses None"):
+        collector.accumulator(collector.supplier(), None)
