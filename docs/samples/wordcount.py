@@ -1,7 +1,7 @@
 """Count words with a fluent expression, on Spark: of the files named, or of Python's own library.
 
-    python docs/samples/wordcount.py
-    python docs/samples/wordcount.py "books/*.txt" notes.md
+python docs/samples/wordcount.py
+python docs/samples/wordcount.py "books/*.txt" notes.md
 """
 
 from __future__ import annotations
@@ -45,11 +45,13 @@ def main(paths: list[str]) -> None:
         counts = words.collect(grouping_by(lambda word: word, counting()))
         seconds = time.perf_counter() - started
 
-        top = ctx.stream(counts.items()).map(lambda pair: Entry(*pair)).sorted(key=lambda entry: -entry.value).limit(10)
-        for word, count in top:
+        entries = ctx.stream(counts.items()).map(lambda pair: Entry(*pair))
+        for word, count in entries.sorted(key=lambda entry: -entry.value).limit(10):
             print(f"{count:>9,}  {word}")
         print(f"\n{sum(counts.values()):,} words, {len(counts):,} of them different, in {seconds:.1f} s with start-up")
-        print(f"the lines were read and the words counted by Spark {ctx.spark.version}, {ctx.spark.sparkContext.master};")
+        print(
+            f"the lines were read and the words counted by Spark {ctx.spark.version}, {ctx.spark.sparkContext.master};"
+        )
         print("this process got one count for each word")
 
 

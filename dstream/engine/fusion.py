@@ -101,8 +101,12 @@ def many(result: Any) -> Iterable[Any]:
         return cast(Iterable[Any], result)
     if result is None:
         return ()
-    traverse = getattr(type(result), "traverse_and_close", None)
-    return cast(Iterable[Any], result if traverse is None else traverse(result))
+    traverse = getattr(type(result), "_traverse_and_close", None)
+    if traverse is not None:
+        return cast(Iterable[Any], traverse(result))
+    if not isinstance(result, Iterable) and not hasattr(type(result), "__getitem__"):
+        raise TypeError(f"flat_map() needs a function that gives an iterable or None, not {type(result).__name__}")
+    return cast(Iterable[Any], result)
 
 
 _COMMON = frozenset({list, tuple, str, dict, set, range})

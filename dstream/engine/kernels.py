@@ -21,6 +21,7 @@ from dstream.plan.nodes import Distinct, DropWhile, Limit, Node, Skip, Sorted, T
 from dstream.plan.rewrite import Chain, Op, Top
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
+from dstream.values.order import sort
 
 __all__ = ["Operation", "Task", "operation", "partial_groups", "top_items"]
 
@@ -109,7 +110,7 @@ def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any]
 
 @operation.register
 def _(node: Sorted) -> Operation:
-    return functools.partial(_sorted, _step(node), guarded(node), node.reverse)
+    return functools.partial(_sorted, _step(node), node.key, node.reverse)
 
 
 def _sorted(
@@ -121,7 +122,7 @@ def _sorted(
 
 @operation.register
 def _(node: Top) -> Operation:
-    return functools.partial(_top, _step(node), node.count, guarded(node), node.reverse)
+    return functools.partial(_top, _step(node), node.count, node.key, node.reverse)
 
 
 def _top(
@@ -137,7 +138,7 @@ def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None
     items = iter(items) if count else iter(())
     while chunk := list(islice(items, max(_CHUNK, count))):
         held += chunk
-        held.sort(key=key, reverse=reverse)
+        sort(held, key, reverse)
         del held[count:]
     return iter(held)
 
@@ -155,7 +156,7 @@ def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bo
     yield groups
 
 
-def guarded(node: Distinct | Sorted | Top) -> Callable[[Any], Any] | None:
+def guarded(node: Distinct) -> Callable[[Any], Any] | None:
     """Return the key function of `node` so that its exceptions name the step and the item."""
     return None if node.key is None else _step(node).guard(node.key)
 

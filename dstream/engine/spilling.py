@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from dstream.engine.batches import Batcher
 from dstream.engine.memory import Bound
 from dstream.keys import canonical
+from dstream.values.order import NanLast, sort
 
 __all__ = ["Combining", "distinct_items", "grouped", "sorted_items"]
 
@@ -54,14 +55,14 @@ def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse
     while chunk := list(islice(items, _CHUNK)):
         held += chunk
         if bound.exceeded():
-            held.sort(key=key, reverse=reverse)
+            sort(held, key, reverse)
             runs.append(Run(held))
             held = []
             bound.spilled()
             if len(runs) == _MOST_RUNS:
-                runs = [Run(heapq.merge(*runs, key=key, reverse=reverse))]
-    held.sort(key=key, reverse=reverse)
-    return heapq.merge(*runs, held, key=key, reverse=reverse) if runs else iter(held)
+                runs = [Run(heapq.merge(*runs, key=NanLast(key), reverse=reverse))]
+    sort(held, key, reverse)
+    return heapq.merge(*runs, held, key=NanLast(key), reverse=reverse) if runs else iter(held)
 
 
 def distinct_items(

@@ -374,7 +374,7 @@ class BaseStream(Generic[T]):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def traverse_and_close(self) -> Iterator[T]:
+    def _traverse_and_close(self) -> Iterator[T]:
         """Give the items and close this stream at the end, as `flat_map` does with the streams it is given."""
         with self:
             yield from self
@@ -385,7 +385,7 @@ class BaseStream(Generic[T]):
     def __reduce__(self) -> NoReturn:
         raise SerializationError(
             f"a stream cannot be used inside a function that runs on the workers: {describe(self._node)}; "
-            "collect it before and use the result, or join the two streams"
+            "collect it before, and let the function capture the result"
         )
 
     # How streams are made from streams

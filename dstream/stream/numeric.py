@@ -129,8 +129,7 @@ class _NumericStream(BaseStream[N]):
 
     def sorted(self, *, reverse: bool = False) -> Self:
         """Sort the numbers; NaN comes after all others."""
-        key = _nan_last if self._kind is float else None
-        return self._then(Sorted(self._node, key, bool(reverse), where=call_site()))
+        return self._then(Sorted(self._node, None, bool(reverse), where=call_site()))
 
     # Terminal operations
 
@@ -261,7 +260,3 @@ class DoubleStream(_NumericStream[float]):
     def summary_statistics(self) -> DoubleSummaryStatistics:
         """Return count, sum, min, max and average in one pass."""
         return self._collect(double_statistics(), "summary_statistics")
-
-
-def _nan_last(number: float) -> tuple[bool, float]:
-    return (number != number, number)

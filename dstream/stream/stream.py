@@ -201,6 +201,8 @@ class Stream(BaseStream[T]):
         where it is, on disk past the memory bound. `functools.cmp_to_key` serves comparators.
         `sorted().limit(n)` keeps `n` items for each partition and sorts nothing else.
 
+        A key that is NaN comes after all others.
+
         Raises:
             TypeError: two keys cannot be compared.
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from dstream.errors import NullElementError
 from dstream.spi.collector import Collector
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, Optional
+from dstream.values.order import choose as first_extreme
 
 __all__ = [
     "double_statistics",
@@ -118,7 +119,7 @@ def _choose_all(
     choose: Callable[..., Any], key: Callable[[Any], Any] | None, held: list[Any], items: Iterable[Any]
 ) -> list[Any]:
     for chunk in _chunks(items):
-        held = [choose([*held, *chunk], key=key)]
+        held = [first_extreme(choose, [*held, *chunk], key)]
     return held
 
 

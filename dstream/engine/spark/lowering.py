@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dstream.engine.batches import Batch, Batcher, dumps, loads
@@ -22,6 +22,7 @@ from dstream.engine.spark.rows import SAMPLE
 from dstream.engine.spark.sinks import RouteByKey, RouteByPlace, RouteByRange, SortRuns, WriteItems
 from dstream.engine.spark.stage import Piece
 from dstream.errors import UnsupportedError
+from dstream.failures import naming
 from dstream.plan import (
     Chain,
     Concat,
@@ -81,9 +82,14 @@ def _lower(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
 
 @_lower.register
 def _(node: Read, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    splits = node.source.splits(lowering.parallelism)
+    return Flow((Splits(Pieces(_pieces(node, lowering.parallelism))),))
+
+
+def _pieces(node: Read, parallelism: int) -> Iterator[Piece]:
     cut = _in_batches if node.source.in_caller else _whole
-    return Flow((Splits(Pieces(cut(split, node.step) for split in splits)),))
+    with naming(_step(node)):
+        for split in node.source.splits(parallelism):
+            yield cut(split, node.step)
 
 
 def _whole(split: Split[Any], step: Step | None) -> Piece:
@@ -196,7 +202,7 @@ def _(node: Distinct, flow: Flow, lowering: Lowering) -> Flow:
 
 @_across_partitions.register
 def _(node: Sorted, flow: Flow, lowering: Lowering) -> Flow:
-    cluster, step, key = lowering.cluster, _step(node), guarded(node)
+    cluster, step, key = lowering.cluster, _step(node), node.key
     sources = flow.count_partitions()
     runs = cluster.pinned(rows_of(flow, SortRuns(key, node.reverse, step), cluster))
     samples = list(cluster.rows(runs.where(f"channel = {SAMPLE}")))

@@ -25,8 +25,6 @@ def packed(stage: Stage | Piece) -> bytes:
     """
     try:
         return bytes(cloudpickle.dumps(stage, protocol=5))
-    except SerializationError:
-        raise
     except Exception as error:
         raise SerializationError(_explained(stage, error)) from error
 

@@ -17,6 +17,7 @@ from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
+from dstream.values.order import NanLast, sort
 
 __all__ = [
     "Accumulate",
@@ -206,7 +207,7 @@ class SortRuns:
         sequence = 0
         while run := list(islice(items, _RUN_ITEMS)):
             with naming(self.step):
-                run.sort(key=self.key, reverse=self.reverse)
+                sort(run, self.key, self.reverse)
             for size, data in Batcher().batches(run):
                 yield Row(0, task.partition, sequence, ITEMS, size, data)
                 sequence += 1
@@ -236,9 +237,10 @@ class RouteByRange:
                         yield Row(target, task.partition, sequence, ITEMS, len(part), dumps(part))
 
     def _borders(self) -> list[Any]:
-        ordered = sorted(self.sample, key=self.key, reverse=self.reverse)
+        ordered = list(self.sample)
+        sort(ordered, self.key, self.reverse)
         chosen = [ordered[len(ordered) * number // self.targets] for number in range(1, self.targets)]
-        return [self._key_of(item) for item in chosen]
+        return list(map(NanLast(self.key), chosen))
 
     def _parts(self, batch: list[Any], borders: list[Any]) -> Iterator[list[Any]]:
         start = 0
@@ -249,8 +251,5 @@ class RouteByRange:
         yield batch[start:]
 
     def _reaches(self, border: Any, item: Any) -> bool:
-        key = self._key_of(item)
+        key = NanLast(self.key)(item)
         return not (border < key if self.reverse else key < border)
-
-    def _key_of(self, item: Any) -> Any:
-        return item if self.key is None else self.key(item)
