@@ -11,6 +11,26 @@ import dstream as ds
 from dstream.stream import Stream
 
 
+class Doctests:
+    """What the examples in docstrings may use without an import: the names of `dstream`, on the local engine."""
+
+    @pytest.fixture(autouse=True)
+    def names(self, request: pytest.FixtureRequest) -> Iterator[None]:
+        """Offer the names, and let streams without a context run locally."""
+        if not isinstance(request.node, pytest.DoctestItem):
+            yield
+            return
+        request.getfixturevalue("doctest_namespace").update({name: getattr(ds, name) for name in ds.__all__})
+        with ds.connect(engine="local") as context:
+            ds.set_default_context(context)
+            yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the doctests of the packages, which stand beside this folder, have their names."""
+    config.pluginmanager.register(Doctests(), "dstream-doctests")
+
+
 class EngineUnderTest:
     """A context, and how a test gets its data onto it."""
 

@@ -21,6 +21,7 @@ __all__ = ["run_chain"]
 
 _MOST_STEPS = 128
 _MOST_LOOPS = 12
+_MOST_SEGMENTS = 200
 _FIRST_STEP_LINE = 5
 
 Loop = Callable[[Iterable[Any], Sequence[Op], Sequence[Callable[[Any], Any]]], Iterator[Any]]
@@ -28,10 +29,59 @@ Loop = Callable[[Iterable[Any], Sequence[Op], Sequence[Callable[[Any], Any]]], I
 
 def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
     """Give what the steps `ops` make of `items`, one item at a time, nothing ahead of time."""
-    for segment in _segments(ops):
+    segments = list(_segments(ops))
+    if len(segments) > _MOST_SEGMENTS:
+        return _interpreted(ops, iter(items))
+    for segment in segments:
         loop = _loop(tuple((op.action, op.kind) for op in segment))
         items = loop(items, segment, [op.fn for op in segment])
     return iter(items)
+
+
+def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
+    """Do the same with a stack of iterators: for thousands of `flat_map` steps, which would nest as many loops."""
+    stack = [(0, items)]
+    while stack:
+        index, items = stack[-1]
+        try:
+            item = next(items, _END)
+        except Exception as error:
+            if index:
+                annotate(error, ops[index - 1].step)
+            raise
+        if item is _END:
+            stack.pop()
+            continue
+        for op in ops[index:]:
+            index += 1
+            try:
+                result = op.fn(item)
+                item = _CONVERTERS[op.kind](result) if op.action == "map" else item
+                inner = iter(_all_of(result, op.kind)) if op.action == "flat_map" else None
+            except Exception as error:
+                annotate(error, op.step, item)
+                raise
+            if inner is not None:
+                stack.append((index, inner))
+                break
+            if op.action == "filter" and not result:
+                break
+        else:
+            yield item
+
+
+_END = object()
+
+
+def _all_of(result: Any, kind: type | None) -> Iterable[Any]:
+    return many(result) if kind is None else map(_CONVERTERS[kind], many(result))
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+_CONVERTERS: dict[type | None, Callable[[Any], Any]] = {None: _unchanged, int: exact_int, float: exact_float}
 
 
 def _segments(ops: Sequence[Op]) -> Iterator[Sequence[Op]]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import heapq
 import pickle
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from dstream.engine.batches import Batcher
 from dstream.engine.memory import Bound
@@ -27,20 +28,25 @@ _DEEPEST = 4
 
 
 class Run:
-    """A temporary file of items in the order in which they were written."""
+    """A temporary file of items in the order in which they were written; there is none before the first."""
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
-        self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the run
+        self._file: IO[bytes] | None = None
         self._batcher = Batcher()
         self.extend(items)
 
     def extend(self, items: Iterable[Any]) -> None:
         """Append `items`."""
         for _, data in self._batcher.batches(items):
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the run
+                weakref.finalize(self, self._file.close)
             self._file.write(len(data).to_bytes(8, "little") + data)
 
     def __iter__(self) -> Iterator[Any]:
         """Read the items back, once, one batch in memory at a time, and give the space back."""
+        if self._file is None:
+            return
         self._file.seek(0)
         with self._file:
             while header := self._file.read(8):

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 LEGAL = {
     "dstream/__init__.py": "from dstream.session import connect",
     "dstream/errors.py": "",
+    "dstream/neighbours.py": "",
     "dstream/keys.py": "import dstream.errors",
     "dstream/failures.py": "import dstream.errors",
     "dstream/values/__init__.py": "import dstream.errors",

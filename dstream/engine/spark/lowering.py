@@ -15,7 +15,7 @@ from typing import Any
 from dstream.engine.batches import Batch, Batcher, dumps, loads
 from dstream.engine.kernels import guarded, operation
 from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.flow import Flow, Frame, Pieces, Splits, rows_of, segment_rows
+from dstream.engine.spark.flow import Flow, Frame, Pieces, Splits, joined, rows_of, segment_rows
 from dstream.engine.spark.prefixes import after, from_first_failing, up_to, up_to_first_failing
 from dstream.engine.spark.readers import first_of_keys, in_place_order, read_batches, read_places
 from dstream.engine.spark.rows import SAMPLE
@@ -107,7 +107,7 @@ def _in_batches(split: Split[Any], step: Step | None) -> Piece:
 
 @_lower.register
 def _(node: Concat, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    return Flow(tuple(segment for flow in inputs for segment in flow.segments))
+    return joined(inputs)
 
 
 @_lower.register(Unordered)

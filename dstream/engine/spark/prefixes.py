@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.flow import Flow, Frame, Pieces, Segment, Splits, piece_rows, segment_rows
+from dstream.engine.spark.flow import Flow, Frame, Pieces, Segment, Splits, joined, piece_rows, segment_rows
 from dstream.engine.spark.readers import KeepRange
 from dstream.engine.spark.rows import ITEMS, STOPPED
 from dstream.engine.spark.sinks import WriteItems, WritePrefix
@@ -53,7 +53,7 @@ def after(count: int, flow: Flow, cluster: Cluster) -> Flow:
             if size > left:
                 ranges[source] = (left, None)
             left = max(left - size, 0)
-    return waves.kept(ranges).then(waves.rest())
+    return joined((waves.kept(ranges), waves.rest()))
 
 
 def up_to_first_failing(predicate: Callable[[Any], object], flow: Flow, cluster: Cluster) -> Flow:
@@ -81,7 +81,7 @@ def from_first_failing(predicate: Callable[[Any], object], flow: Flow, cluster: 
             elif position is not None:
                 ranges[source] = (position, None)
                 failed = True
-    return waves.kept(ranges).then(waves.rest())
+    return joined((waves.kept(ranges), waves.rest()))
 
 
 class _Waves:

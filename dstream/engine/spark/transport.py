@@ -54,10 +54,11 @@ def _pickled(error: Exception, text: str) -> bytes:
     notes = list(getattr(error, "__notes__", ()))
     state = {name: value for name, value in vars(error).items() if not name.startswith("__")}
     known = _light(failure(error))
+    args = OSError.__reduce__(error)[1] if isinstance(error, OSError) else error.args  # `args` leaves the file out.
     candidates: tuple[tuple[Any, ...], ...] = (
-        (type(error), error.args, state, notes, known, text),
-        (type(error), error.args, {}, notes, _without_item(known), text),
-        (type(error), tuple(map(shown, error.args)), {}, notes, _without_item(known), text),
+        (type(error), args, state, notes, known, text),
+        (type(error), args, {}, notes, _without_item(known), text),
+        (type(error), tuple(map(shown, args)), {}, notes, _without_item(known), text),
     )
     for candidate in candidates:
         try:
@@ -90,6 +91,7 @@ def _rebuilt(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, 
     error = kind.__new__(kind, *args)
     built_in: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
     built_in.__init__(error, *args)
-    error.args = args
+    if not isinstance(error, OSError):
+        error.args = args
     vars(error).update(state)
     return error

@@ -1,0 +1,135 @@
+"""Large plans: 20,000 steps, and a diamond 60 levels deep."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dstream import Stream
+from dstream.plan import Chain, Filter, Limit, Map, Read, Skip, is_bounded, is_ordered, rewrite, topological
+
+STEPS = 20_000
+
+
+def add_one(n):
+    """Add one."""
+    return n + 1
+
+
+def positive(n):
+    """Say whether a number is positive."""
+    return n > 0
+
+
+@pytest.fixture
+def long_stream(engine):
+    """A stream of 20,000 maps and filters."""
+    stream = engine.stream([0, 1], 2)
+    for _ in range(STEPS // 2):
+        stream = stream.map(add_one).filter(positive)
+    return stream
+
+
+def test_a_chain_of_20000_steps_runs(long_stream):
+    """On both engines each step is run, and the failure of none overflows a stack."""
+    assert long_stream.to_list() == [10_000, 10_001]
+
+
+def test_the_last_of_20000_steps_is_blamed(engine):
+    """A failure in the last of 20,000 steps names its number."""
+    stream = engine.stream([0], 1)
+    for _ in range(STEPS):
+        stream = stream.map(add_one)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        stream.map(lambda n: n // (n - 20_000)).to_list()
+    assert "in step 20002 of 20002: .map(lambda)" in caught.value.__notes__[0]
+    assert caught.value.__notes__[1] == "on the item 20000"
+
+
+def test_a_plan_of_20000_steps_is_rewritten_and_shown(source):
+    """Rewriting, asking and showing it take a moment and no recursion."""
+    plan = source
+    for _ in range(STEPS // 2):
+        plan = Filter(Map(plan, add_one), positive)
+    core = rewrite(plan)
+
+    assert (type(core), len(core.ops), type(core.upstream)) == (Chain, STEPS, Read)
+    assert (is_bounded(plan), is_ordered(plan), len(topological(plan))) == (True, True, STEPS + 1)
+
+
+def test_20000_limits_and_skips_become_two_nodes(source):
+    """Neighbouring limits and skips become one each, however many they are."""
+    plan = source
+    for _ in range(STEPS // 2):
+        plan = Skip(plan, 1)
+    for number in range(STEPS // 2):
+        plan = Limit(plan, STEPS - number)
+
+    assert [type(node) for node in topological(rewrite(plan))] == [Read, Skip, Limit]
+
+
+def test_20000_streams_can_be_concatenated(local_context):
+    """A sum of many streams is one flat concat."""
+    one = local_context.stream([1])
+    stream = Stream.empty()
+    for _ in range(STEPS):
+        stream = stream + one
+
+    assert (stream.count(), len(repr(stream)) < 300) == (STEPS, True)
+
+
+@pytest.mark.parametrize("step", [lambda s: s.flat_map(lambda n: [n]), lambda s: s.take_while(lambda n: True)])
+def test_thousands_of_other_steps_run_too(local_context, step):
+    """`flat_map` opens a loop of its own, `take_while` stands alone: neither exhausts the stack."""
+    stream = local_context.stream([1, 2])
+    for _ in range(STEPS):
+        stream = step(stream)
+
+    assert stream.to_list() == [1, 2]
+
+
+def diamond(stream, levels):
+    """Return a stream whose plan doubles its items at each level, without copying a node."""
+    for _ in range(levels):
+        stream = stream.map(add_one) + stream.filter(positive)
+    return stream
+
+
+def test_a_diamond_60_levels_deep_is_rewritten_at_once():
+    """A shared node is rewritten once: 2 ** 60 paths lead through 181 nodes."""
+    start = time.process_time()
+    core = rewrite(diamond(Stream.of(1, 2), 60)._node)
+
+    assert len(topological(core)) == 181
+    assert time.process_time() - start < 0.5
+
+
+def test_a_diamond_60_levels_deep_gives_its_first_items(local_context):
+    """The first of 2 ** 61 items are there at once."""
+    assert diamond(local_context.stream([1, 2]), 60).limit(5).to_list() == [61, 62, 60, 61, 60]
+
+
+_LOWER = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
+from types import SimpleNamespace
+from dstream import Stream
+from dstream.engine.spark.lowering import Lowering
+from dstream.plan import rewrite
+stream = Stream.of(1, 2)
+for _ in range(60):
+    stream = stream.map(abs) + stream.filter(bool)
+core = rewrite(stream._node)
+print(len([Lowering(core, SimpleNamespace(cores=2)).lower(core)]))
+"""
+
+
+def test_a_diamond_60_levels_deep_is_lowered_to_spark():
+    """Lowering does not repeat what is shared: it needs neither a minute nor two gigabytes."""
+    done = subprocess.run([sys.executable, "-c", _LOWER], capture_output=True, text=True, timeout=20, check=False)
+
+    assert (done.stdout, done.stderr[-300:]) == ("1\n", "")

@@ -1,0 +1,65 @@
+"""Nodes: immutable values that compare by identity."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from functools import partial
+
+import pytest
+
+from dstream.plan import Concat, Filter, FlatMap, Limit, Map, Parallel, Sorted, Where, call_site, unchanged
+
+
+def test_a_node_cannot_be_changed(source):
+    """No attribute can be set, none added."""
+    node = Limit(source, 3)
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        node.count = 4
+    with pytest.raises((AttributeError, TypeError)):
+        node.extra = 1
+
+
+def test_nodes_compare_by_identity(source):
+    """Two nodes that say the same are two nodes: functions cannot be compared."""
+    assert Limit(source, 3) != Limit(source, 3)
+    assert len({Limit(source, 3), Limit(source, 3)}) == 2
+
+
+def test_a_node_gives_its_inputs_in_order(source):
+    """A source reads from nothing, a concat from each part."""
+    first, second = Limit(source, 1), Limit(source, 2)
+
+    assert (source.inputs(), first.inputs(), Concat((first, second)).inputs()) == ((), (source,), (first, second))
+
+
+@pytest.mark.parametrize(
+    ("make", "label"),
+    [
+        (lambda s: Map(s, len), ".map(len)"),
+        (lambda s: Map(s, unchanged, float, "as_double_stream"), ".as_double_stream()"),
+        (lambda s: Filter(s, lambda n: n), ".filter(lambda)"),
+        (lambda s: FlatMap(s, partial(str.split, sep=",")), ".flat_map(partial(str.split))"),
+        (lambda s: Sorted(s, str.lower, True), ".sorted(key=str.lower, reverse=True)"),
+        (lambda s: Sorted(s), ".sorted()"),
+        (lambda s: Limit(s, 7), ".limit(7)"),
+        (lambda s: Parallel(s, 1), ".sequential()"),
+        (lambda s: Parallel(s, None), ".parallel()"),
+    ],
+)
+def test_a_node_is_labelled_as_the_user_wrote_the_call(source, make, label):
+    """The label is the call, functions by their names."""
+    assert (make(source).label(), repr(make(source))) == (label, f"<{label}>")
+
+
+def test_where_is_the_line_of_the_users_call():
+    """`call_site` passes over frames of dstream itself; the place prints as an editor reads it."""
+    where = call_site()
+
+    assert (where.file, str(Where("a.py", 3))) == (__file__, "a.py:3")
+
+
+def test_a_node_without_functions_can_be_pickled(source):
+    """Nodes are plain values."""
+    assert pickle.loads(pickle.dumps(Limit(source, 3))).count == 3

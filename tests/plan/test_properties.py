@@ -1,0 +1,86 @@
+"""What a plan answers: order, boundedness, parallelism, configuration, and whether it can finish."""
+
+from __future__ import annotations
+
+import pytest
+
+from dstream.errors import IllegalStateError
+from dstream.plan import (
+    Concat,
+    Configure,
+    Distinct,
+    Filter,
+    Limit,
+    Map,
+    Parallel,
+    Read,
+    Skip,
+    Sorted,
+    TakeWhile,
+    Unordered,
+    check,
+    configuration,
+    is_bounded,
+    is_ordered,
+    parallelism,
+    rewrite,
+)
+from sources.memory import Generate, Items, Iterate
+
+ENDLESS = Read(Generate(lambda: 1))
+COUNTING = Read(Iterate(0, abs))
+
+
+def test_order_comes_from_the_source_and_from_sorting(source):
+    """Lists and `iterate` are ordered, sets and `generate` are not; `sorted` gives an order, `unordered` takes it."""
+    a_set = Read(Items({1, 2}))
+
+    assert [is_ordered(node) for node in (source, COUNTING, a_set, ENDLESS)] == [True, True, False, False]
+    assert [is_ordered(node) for node in (Sorted(a_set), Unordered(source), Map(Distinct(source), str))] == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_a_concat_is_ordered_and_bounded_if_all_its_parts_are(source):
+    """One part without an order, or without an end, takes it from the whole."""
+    assert (is_ordered(Concat((source, COUNTING))), is_ordered(Concat((source, ENDLESS)))) == (True, False)
+    assert (is_bounded(Concat((source, source))), is_bounded(Concat((source, COUNTING)))) == (True, False)
+
+
+def test_limit_and_take_while_end_a_stream(source):
+    """What leaves items out at the front or in the middle does not."""
+    ended = [Limit(ENDLESS, 3), TakeWhile(ENDLESS, bool), rewrite(Limit(Sorted(source), 1))]
+
+    assert [is_bounded(node) for node in ended] == [True] * 3
+    assert [is_bounded(node) for node in (Skip(ENDLESS, 3), Filter(ENDLESS, bool), Distinct(ENDLESS))] == [False] * 3
+
+
+def test_the_last_call_of_parallel_decides(source):
+    """Wherever it stands, the last one counts; None means that nobody asked."""
+    plan = Map(Parallel(Map(Parallel(source, 3), str), 1), str)
+
+    assert (parallelism(source), parallelism(plan), parallelism(Parallel(plan, None))) == (None, 1, None)
+
+
+def test_later_settings_win(source):
+    """All `configure` calls of a plan together; the later ones win."""
+    plan = Map(Configure(Configure(source, {"a": "1", "b": "1"}), {"b": "2"}), str)
+
+    assert configuration(plan) == {"a": "1", "b": "2"}
+
+
+def test_check_refuses_to_sort_without_end(source):
+    """An infinite stream cannot be sorted, whatever follows; the message shows the call."""
+    with pytest.raises(IllegalStateError, match=r"\.sorted\(key=abs\)"):
+        check(Limit(Sorted(Concat((source, ENDLESS)), abs), 3), needs_end=False)
+
+
+def test_check_refuses_what_needs_the_end_of_an_endless_stream(source):
+    """A search may run on an infinite stream, a count may not."""
+    check(ENDLESS, needs_end=False)
+    check(Sorted(Limit(ENDLESS, 3)), needs_end=True)
+
+    with pytest.raises(IllegalStateError, match="every item"):
+        check(Map(ENDLESS, str), needs_end=True)

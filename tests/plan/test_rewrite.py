@@ -1,0 +1,157 @@
+"""Rewrites: from the nodes that users write to the few that engines know."""
+
+from __future__ import annotations
+
+import pytest
+
+from dstream.plan import (
+    Chain,
+    Collect,
+    Concat,
+    Distinct,
+    Filter,
+    FlatMap,
+    Limit,
+    Map,
+    MapMulti,
+    Peek,
+    Read,
+    Skip,
+    Sorted,
+    TakeWhile,
+    Top,
+    Unordered,
+    Where,
+    rewrite,
+    topological,
+)
+from dstream.spi import Collector
+
+
+def emit_twice(item, emit):
+    """Emit an item twice."""
+    emit(item)
+    emit(item)
+
+
+def test_element_wise_steps_become_one_chain(source, shape):
+    """`map`, `filter`, `flat_map`, `map_multi`, `peek` in a row are one node."""
+    core = rewrite(MapMulti(Peek(FlatMap(Filter(Map(source, str), bool), list), print), emit_twice))
+
+    assert shape(core) == "Read Chain"
+    assert [op.action for op in core.ops] == ["map", "filter", "flat_map", "peek", "flat_map"]
+    assert core.ops[-1].fn("a") == ["a", "a"]
+
+
+def test_a_chain_ends_where_another_node_stands(source, shape):
+    """What is not element-wise cuts a chain in two."""
+    core = rewrite(Map(Map(TakeWhile(Map(source, str), bool), str), len))
+
+    assert shape(core) == "Read Chain TakeWhile Chain"
+    assert core.label() == ".map(str).map(len)"
+
+
+def test_a_chain_keeps_the_kind_of_number_of_each_step(source):
+    """The checks of `map_to_int` and its kin travel with their steps."""
+    core = rewrite(FlatMap(Map(source, abs, int, "map_to_int"), list, float, "flat_map_to_double"))
+
+    assert [op.kind for op in core.ops] == [int, float]
+
+
+def test_two_limits_become_the_lesser(source, shape):
+    """The order of two limits does not matter."""
+    lesser = [rewrite(Limit(Limit(source, first), second)) for first, second in [(3, 5), (5, 3)]]
+
+    assert [(shape(core), core.count) for core in lesser] == [("Read Limit", 3), ("Read Limit", 3)]
+
+
+def test_two_skips_add_up(source, shape):
+    """`skip(2).skip(3)` leaves out five items."""
+    core = rewrite(Skip(Skip(source, 2), 3))
+
+    assert (shape(core), core.count) == ("Read Skip", 5)
+
+
+def test_skip_and_limit_do_not_merge(source, shape):
+    """A page needs both."""
+    assert shape(rewrite(Limit(Skip(Limit(source, 9), 2), 3))) == "Read Limit Skip Limit"
+
+
+def test_sorted_and_limit_become_top(source, shape):
+    """`sorted(key).limit(n)` keeps n items; a further limit narrows it."""
+    core = rewrite(Limit(Limit(Sorted(source, abs, True), 7), 4))
+
+    assert (shape(core), core.count, core.key, core.reverse) == ("Read Top", 4, abs, True)
+
+
+def test_sorted_and_a_large_limit_stay_as_they_are(source, shape):
+    """So many items are better sorted in parallel."""
+    assert shape(rewrite(Limit(Sorted(source), 1_000_000))) == "Read Sorted Limit"
+
+
+def test_a_shared_sort_is_not_turned_into_top(source):
+    """If someone else needs all the sorted items, they are sorted once."""
+    ordered = Sorted(source)
+    core = rewrite(Concat((Limit(ordered, 1), ordered)))
+
+    assert [type(node) for node in topological(core)] == [Read, Sorted, Limit, Concat]
+
+
+def test_nested_concats_become_flat(source):
+    """Any nesting gives one node with all parts, in order."""
+    parts = [Limit(source, n) for n in range(4)]
+    core = rewrite(Concat((Concat((parts[0], parts[1])), Concat((parts[2], parts[3])))))
+
+    assert [part.count for part in core.inputs()] == [0, 1, 2, 3]
+
+
+def test_a_shared_concat_is_not_taken_apart(source):
+    """A concat that is read twice stays one node."""
+    both = Concat((Limit(source, 1), Limit(source, 2)))
+    core = rewrite(Concat((both, both)))
+
+    assert [type(part) for part in core.inputs()] == [Concat, Concat]
+    assert core.inputs()[0] is core.inputs()[1]
+
+
+def test_a_shared_node_stays_shared(source):
+    """What two branches read from is one node after the rewrite, and a chain ends there."""
+    shared = Map(source, str)
+    core = rewrite(Concat((Map(shared, len), Filter(shared, bool))))
+    left, right = core.inputs()
+
+    assert left.inputs()[0] is right.inputs()[0]
+    assert (type(left.inputs()[0]), len(left.ops), len(right.ops)) == (Chain, 1, 1)
+
+
+def test_each_node_learns_its_step(source):
+    """A step knows its number in the whole chain of calls, and their number."""
+    plan = Collect(
+        Distinct(Map(Map(source, str), len, where=Where("a.py", 7))), Collector(list, list.append, list.extend)
+    )
+    core = rewrite(plan)
+    distinct = core.inputs()[0]
+
+    assert str(distinct.inputs()[0].ops[1].step) == "step 3 of 5: .map(len) at a.py:7"
+    assert (str(distinct.step), core.step.position) == ("step 4 of 5: .distinct()", 5)
+
+
+def test_rewrite_leaves_the_plan_alone(source):
+    """A plan is a value: rewriting it twice gives the same, and its nodes know nothing of it."""
+    plan = Limit(Map(source, str), 3)
+
+    assert [type(n) for n in topological(rewrite(plan))] == [type(n) for n in topological(rewrite(plan))]
+    assert (plan.step, plan.upstream.step, type(plan.upstream)) == (None, None, Map)
+
+
+@pytest.mark.parametrize("wrap", [Unordered, Distinct])
+def test_other_nodes_stay_what_they_are(source, shape, wrap):
+    """There is nothing to make simpler of them."""
+    assert shape(rewrite(wrap(source))) == f"Read {wrap.__name__}"
+
+
+def test_top_is_ordered_as_the_sort_was(source):
+    """The node that replaces two of them carries the place and the step of the sort."""
+    core = rewrite(Limit(Sorted(source, where=Where("a.py", 1)), 2, where=Where("a.py", 2)))
+
+    assert (type(core), core.where, core.step.position) == (Top, Where("a.py", 1), 2)

@@ -1,0 +1,62 @@
+"""The order of `sorted`, `min` and `max`: Python's own, NaN last."""
+
+from __future__ import annotations
+
+import functools
+import math
+import pickle
+
+import pytest
+
+from dstream.values.order import NanLast, choose, sort
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("reverse", "expected"), [(False, "[-inf, 1, 2.0, inf, nan, nan]"), (True, "[nan, nan, inf, 2.0, 1, -inf]")]
+)
+def test_nan_comes_after_all_other_numbers(reverse, expected):
+    """Wherever it stands, after infinity; in reverse before it."""
+    items = [NAN, 2.0, math.inf, NAN, 1, -math.inf]
+    sort(items, None, reverse)
+
+    assert repr(items) == expected
+
+
+def test_sorting_is_stable_and_asks_for_each_key_once():
+    """Equal keys keep their order, NaN keys too."""
+    calls = []
+    items = [("a", NAN), ("b", 1.0), ("c", NAN), ("d", 1.0)]
+    sort(items, lambda item: calls.append(item) or item[1], False)
+
+    assert ("".join(name for name, _ in items), len(calls)) == ("bdac", 4)
+
+
+def test_comparators_sort():
+    """A key made by `cmp_to_key` has an order of its own."""
+    items = [1, 3, 2]
+    sort(items, functools.cmp_to_key(lambda left, right: right - left), False)
+
+    assert items == [3, 2, 1]
+
+
+def test_choose_gives_the_first_of_equals():
+    """By key or by the items themselves; NaN is the greatest."""
+    words = ["bb", "a", "c", "dd"]
+
+    assert (choose(min, words, len), choose(max, words, len)) == ("a", "bb")
+    assert (choose(min, [NAN, 2.0], None), repr(choose(max, [2.0, NAN], None))) == (2.0, "nan")
+
+
+def test_single_comparisons_agree_with_sorting():
+    """What stands for NaN is after every key, equal to itself only, also after it travelled."""
+    last = pickle.loads(pickle.dumps(NanLast(None)(NAN)))
+
+    assert (math.inf < last, last < math.inf, last > math.inf, last < last, last > last) == (
+        True,
+        False,
+        True,
+        False,
+        False,
+    )
