@@ -93,8 +93,9 @@ def distinct_items(
                 add(found)
                 yield item
     unknown = (pair for pair in enumerate(items) if canonical(find_key(pair[1])) not in seen)
-    for _, item in _distinct_from_disk(unknown, find_key, bound, level):
-        yield item
+    for pair in islice(unknown, 1):
+        for _, item in _distinct_from_disk(chain((pair,), unknown), find_key, bound, level):
+            yield item
 
 
 _END = object()

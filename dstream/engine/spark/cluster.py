@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dstream.engine.spark.code import Code
 from dstream.engine.spark.rows import SCHEMA, Row, from_record_batches
 from dstream.engine.spark.shipping import packed
 from dstream.engine.spark.stage import Input, Piece, Sink, Stage, run
@@ -17,6 +19,7 @@ from dstream.errors import EngineError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -28,14 +31,18 @@ class Cluster:
 
     Attributes:
         spark: the session.
-        cores: how many tasks run at the same time.
         worker_memory: how many bytes a worker may hold before operations spill.
     """
 
-    def __init__(self, spark: SparkSession, cores: int, worker_memory: int) -> None:
+    def __init__(self, spark: SparkSession, worker_memory: int, code: Code | None = None) -> None:
         self.spark = spark
-        self.cores = cores
         self.worker_memory = worker_memory
+        self._code = code
+
+    @property
+    def cores(self) -> int:
+        """How many tasks run at the same time; asked anew, since executors come and go."""
+        return self.spark.sparkContext.defaultParallelism
 
     def numbers(self, count: int) -> DataFrame:
         """Return `count` partitions with their number in each."""
@@ -51,13 +58,16 @@ class Cluster:
 
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
+        if self._code is not None:
+            self._code.ship()
         pickled = packed(Stage(source, sink, self.worker_memory))
         path = tuple(os.path.abspath(entry) for entry in sys.path)
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return run(pickled, path, batches)
 
-        return frame.mapInArrow(dstream_stage, _schema())
+        with _interpreter_of_the_driver(self.spark.sparkContext):
+            return frame.mapInArrow(dstream_stage, _schema())
 
     def shuffled(self, frame: DataFrame, targets: int) -> DataFrame:
         """Return the rows each in its target partition, in the order of their sources."""
@@ -105,6 +115,21 @@ class Cluster:
                 self.spark.conf.unset(name) if old is None else self.spark.conf.set(name, old)
 
 
+@contextmanager
+def _interpreter_of_the_driver(context: SparkContext) -> Iterator[None]:
+    """Let the function that is defined meanwhile run on this interpreter, also in a session that the user started.
+
+    PySpark would take the first `python3` on the PATH, which may know nothing of this environment.
+    """
+    theirs = context.pythonExec
+    if "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = theirs
+
+
 @functools.cache
 def _schema() -> StructType:
     """Return the parsed schema; Spark would parse its text for every stage."""
@@ -126,10 +151,24 @@ def translated() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         original = from_worker(str(error))
         if original is None:
-            raise EngineError(f"Spark could not run the job: {_first_line(error)}") from error
+            raise EngineError(f"Spark could not run the job: {_in_plain_words(error)}") from error
         raise original from None
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+def _in_plain_words(error: Exception) -> str:
+    """Return the cause, which stands deep inside the text of Spark's exception."""
+    text = str(error)
+    if "Python worker exited unexpectedly" in text:
+        return "a Python worker died: it was killed, ran out of memory, or crashed in native code"
+    lines = [line.strip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    if causes:
+        return _without_class(causes[-1].removeprefix("Caused by: "))
+    if "Traceback (most recent call last):" in lines:
+        return f"a Python worker could not run it: {lines[-1]}"
+    return _without_class(lines[0]) if lines else type(error).__name__
+
+
+def _without_class(line: str) -> str:
+    """Drop the name of the Java exception in front of its message."""
+    return re.sub(r"^(?:[a-z]\w*\.)+\w+: ", "", line)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.code import Code
 from dstream.engine.spark.engine import SparkEngine
 from dstream.engine.spark.java import check_java
 from dstream.errors import IllegalStateError, SetupError
@@ -126,7 +127,14 @@ def _engine(spark: SparkSession, settings: Settings, stop: Any) -> SparkEngine:
     for name, value in _OUR_SQL.items():
         if name not in settings.config:
             spark.conf.set(name, value)
-    return SparkEngine(Cluster(spark, spark.sparkContext.defaultParallelism, settings.worker_memory), stop)
+    context = spark.sparkContext
+    code = None if _is_this_machine(context.master) else Code(context)
+    return SparkEngine(Cluster(spark, settings.worker_memory, code), stop)
+
+
+def _is_this_machine(master: str | None) -> bool:
+    """Say whether workers see the driver's own files: `local-cluster[...]` counts as a cluster."""
+    return master is not None and (master == "local" or master.startswith("local["))
 
 
 def _session_of_the_user() -> SparkSession | None:
@@ -174,6 +182,8 @@ def _launched(settings: Settings) -> SparkSession:
     try:
         with _environment(master), _quiet_jvm(conf, settings.log_level):
             spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
+    except SetupError:
+        raise
     except (PySparkException, OSError, RuntimeError) as error:
         raise SetupError(f"Spark did not start: {error}. connect(log_level='INFO') shows its own messages") from error
     atexit.register(_stop_at_exit, spark)
@@ -187,8 +197,10 @@ def _stop_at_exit(spark: SparkSession) -> None:
 
 def _defaults(master: str, log_level: str) -> dict[str, str]:
     settings = {**_OURS, **_OUR_SQL, "spark.log.level": log_level}
+    if not master.startswith("local"):
+        return settings
     settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-    return {**settings, **_ON_ONE_MACHINE} if master.startswith("local") else settings
+    return {**settings, **_ON_ONE_MACHINE}
 
 
 @contextmanager
@@ -208,6 +220,15 @@ def _environment(master: str) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
+_CHATTER = (
+    "Setting Spark log level to ",  # at each start of a session in a JVM that runs already (4.3)
+    "WARNING: Using incubator modules",
+    "Using Spark's default log4j profile",
+    "Setting default log level to ",
+    "To adjust logging level use ",
+)
+
+
 @contextmanager
 def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
     """Start the JVM, if there is none yet, with its start-up messages held back unless they are wanted."""
@@ -220,7 +241,8 @@ def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
     reading, writing = os.pipe()
     pump = _Pump(os.fdopen(reading, "r", errors="replace"))
     try:
-        gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
+        # A JVM that cannot start says why on stdout.
+        gateway = launch_gateway(conf, {"stdout": writing, "stderr": writing})  # type: ignore[no-untyped-call]
     except Exception as error:
         os.close(writing)
         raise SetupError(f"the Java virtual machine did not start: {pump.held_back()}") from error
@@ -253,5 +275,5 @@ class _Pump:
         for line in self._stream:
             if not self._passes:
                 self._lines.append(line)
-            elif sys.stderr is not None:
+            elif sys.stderr is not None and not line.startswith(_CHATTER):
                 sys.stderr.write(line)

@@ -1,0 +1,109 @@
+"""Code: the driver's modules on the workers of a cluster, which cannot look into the driver's folders.
+
+The four packages and the user's own modules travel as zip files. What is installed on the driver
+(the standard library, site-packages) must be installed on the workers too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import site
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+__all__ = ["Code"]
+
+_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
+_NEVER = frozenset({"__main__", "__mp_main__", "pyspark", "py4j"})
+_LARGEST_FILE = 2**20
+"""A larger file inside a user's package is data; zip files are for code and small resources."""
+
+
+class Code:
+    """Sends modules to the workers of one Spark context, each top-level module or package once and whole."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._known: set[str] = set()
+        self._zips = 0
+        self._folder: Path | None = None
+
+    def ship(self) -> None:
+        """Send what was imported since the last call; to be called before a stage is defined."""
+        names = {name.partition(".")[0] for name in list(sys.modules)} - self._known
+        self._known |= names
+        places = [place for name in sorted(names) for place in _places(name)]
+        if places:
+            self._send(places)
+
+    def _send(self, places: list[Path]) -> None:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="dstream-code-"))
+            atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        self._zips += 1
+        # Spark keeps files by their names: two contexts of one session must not share one.
+        archive = self._folder / f"{self._folder.name}-{self._zips}.zip"
+        _write(archive, places)
+        search_path = list(sys.path)
+        self._context.addPyFile(str(archive))
+        # addPyFile puts the zip before the driver's own folders, where it would hide what the user edits (4.3).
+        sys.path[:] = search_path
+
+
+def _places(name: str) -> Iterator[Path]:
+    """Give the file or the folders of a top-level module that workers lack."""
+    module = sys.modules.get(name)
+    if not isinstance(module, ModuleType) or name in _NEVER:
+        return
+    for place in _files(module):
+        if name in _OURS or (place.exists() and _is_of_the_user(place)):
+            yield place
+
+
+def _files(module: ModuleType) -> Iterator[Path]:
+    if hasattr(module, "__path__"):
+        yield from (Path(os.path.abspath(entry)) for entry in module.__path__)
+    elif str(getattr(module, "__file__", None)).endswith(".py"):
+        yield Path(os.path.abspath(str(module.__file__)))
+
+
+def _is_of_the_user(place: Path) -> bool:
+    """Say whether `place` lies in a folder of the search path and is not installed."""
+    if {"site-packages", "dist-packages"} & set(place.parts) or any(map(place.is_relative_to, _installed())):
+        return False
+    return str(place.parent) in map(os.path.abspath, sys.path)
+
+
+def _installed() -> list[Path]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    folders = [*map(sysconfig.get_path, names), *site.getsitepackages(), site.getusersitepackages()]
+    return [Path(os.path.abspath(folder)) for folder in folders]
+
+
+def _write(archive: Path, places: list[Path]) -> None:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as target:
+        for place in places:
+            for file in sorted(_contents(place)):
+                target.write(file, file.relative_to(place.parent))
+
+
+def _contents(place: Path) -> Iterator[Path]:
+    """Give the files of a package, without caches, hidden folders and data; or the one file of a module."""
+    folders = [place]
+    while folders:
+        current = folders.pop()
+        if current.is_dir():
+            folders += (entry for entry in current.iterdir() if not entry.name.startswith((".", "__pycache__")))
+        elif current.suffix == ".py" or current.stat().st_size <= _LARGEST_FILE:
+            yield current
