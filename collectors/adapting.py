@@ -56,7 +56,7 @@ def _mapped(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any]) -> P
 def _map_and_prepare(
     fn: Callable[[Any], Any], prepare: Callable[[list[Any]], list[Any]], batch: list[Any]
 ) -> list[Any]:
-    return prepare(list(map(fn, batch)))
+    return prepare([fn(item) for item in batch])
 
 
 def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]) -> Collector[T, Any, R]:
@@ -118,7 +118,7 @@ def _flatten_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any],
 def _flatten_all(
     fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], container: Any, items: Iterable[Any]
 ) -> Any:
-    return downstream.accumulated(container, chain.from_iterable(map(partial(_opened, fn), items)))
+    return downstream.accumulated(container, chain.from_iterable(_opened(fn, item) for item in items))
 
 
 def _opened(fn: Callable[[Any], Any], item: Any) -> Iterator[Any]:

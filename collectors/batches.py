@@ -39,7 +39,7 @@ def kinds(batch: Iterable[object]) -> set[type]:
 
 def applied(fn: Callable[[Any], Any] | None, batch: list[Any]) -> list[Any]:
     """Return what `fn` makes of each item; no function leaves the items as they are."""
-    return batch if fn is None else list(map(fn, batch))
+    return batch if fn is None else [fn(item) for item in batch]
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def _fold_one(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, bo
 
 
 def _fold_all(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, box: Box, items: Iterable[Any]) -> Box:
-    values = iter(items if fn is None else map(fn, items))
+    values = iter(items if fn is None else (fn(item) for item in items))
     for first in values:
         box[:] = [functools.reduce(op, values, op(box[0], first) if box else first)]
     return box

@@ -133,7 +133,7 @@ def _checked_key(key: Any, item: Any) -> Any:
 
 
 def _group_keys(classifier: Callable[[Any], Any], batch: list[Any]) -> list[Any]:
-    keys = list(map(classifier, batch))
+    keys = [classifier(item) for item in batch]
     return keys if kinds(keys) <= _CANONICAL else list(map(_checked_key, keys, batch))
 
 

@@ -190,8 +190,8 @@ class _Rules:
 
     def accumulate_all(self, entries: dict[Any, Entry], items: Iterable[Any]) -> dict[Any, Entry]:
         for batch in batches(items):
-            keys = list(map(self.checked_key, map(self.key, batch), batch))
-            values = list(map(self.value, batch))
+            keys = [self.checked_key(self.key(item), item) for item in batch]
+            values = [self.value(item) for item in batch]
             if type(None) in kinds(values):
                 values = list(map(self.checked_value, keys, values))
             self.add_entries(entries, keys, list(zip(keys, values, strict=True)))

@@ -13,6 +13,7 @@ import enum
 import math
 import os
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,7 @@ NAN = math.nan
 _NONE_HASH = 0x5EED
 _NAN_HASH = 0x7FF8
 _PLAIN = frozenset({str, int, bytes, bool, type(None)})
+_HASHED_BY_ADDRESS = (types.BuiltinFunctionType, types.MethodType, types.GenericAlias, types.UnionType)
 _vetted: set[type] = set()
 
 
@@ -93,7 +95,7 @@ def _canonical_other(key: Any, kind: type) -> Any:
         return _canonical_dataclass(key, kind)
     if kind not in _vetted:
         _vet(key, kind)
-    return key if isinstance(key, type) or key == key else NAN
+    return key if isinstance(key, type) or _equals_itself(key) else NAN
 
 
 def _rebuilt(key: Any, parts: Any, rebuild: Callable[[Any], Any]) -> Any:
@@ -129,18 +131,25 @@ def _vet(key: Any, kind: type) -> None:
         raise UnstableKeyError(
             f"{_shown(key)} cannot be a key: {kind.__qualname__} has no hash; use an immutable value, such as a tuple"
         )
-    if _hash_of(kind) is object.__hash__ or _eq_of(kind) is object.__eq__:
+    if _hash_of(kind) is object.__hash__ or _eq_of(kind) is object.__eq__ or isinstance(key, _HASHED_BY_ADDRESS):
         raise UnstableKeyError(
             f"{_shown(key)} cannot be a key: {kind.__qualname__} compares and hashes by identity, so equal copies in "
             "two processes would be two keys; give it __eq__ and __hash__ (a frozen dataclass has both)"
         )
-    hash(key)
     if kind.__module__ != "builtins" and _changes_when_copied(key):
         raise UnstableKeyError(
             f"{_shown(key)} cannot be a key: a copy of it that went through pickle has another hash or is not equal; "
             f"{kind.__qualname__}.__hash__ must depend on values only"
         )
     _vetted.add(kind)
+
+
+def _equals_itself(key: Any) -> bool:
+    try:
+        hash(key)
+        return bool(key == key)
+    except Exception as error:
+        raise UnstableKeyError(f"{_shown(key)} cannot be a key: {error}") from error
 
 
 def _changes_when_copied(key: Any) -> bool:
@@ -172,7 +181,8 @@ def _may_hash_none(key: Any, kind: type) -> bool:
 
 def _state(key: Any) -> list[Any]:
     slots = [name for base in type(key).__mro__ for name in getattr(base, "__slots__", ())]
-    return [*getattr(key, "__dict__", {}).values(), *(getattr(key, name, 0) for name in slots)]
+    values = (getattr(key, name, 0) for name in slots if name != "__weakref__")
+    return [*getattr(key, "__dict__", {}).values(), *values]
 
 
 def _has_generated_hash(kind: type) -> bool:

@@ -297,7 +297,8 @@ class GenerateSplit(Generic[T]):
 
     def read(self) -> Iterator[T]:
         """Call the supplier once for each item that is asked for."""
-        return itertools.starmap(self.supplier, itertools.repeat(()))
+        while True:  # A C iterator would take a StopIteration of the supplier for the end.
+            yield self.supplier()
 
 
 def _require_callable(value: object, name: str) -> None:

@@ -10,7 +10,10 @@ from typing import Any
 
 import cloudpickle
 
-__all__ = ["Batch", "Batcher", "dumps", "loads"]
+from dstream.errors import SerializationError
+from dstream.failures import shown
+
+__all__ = ["Batch", "Batcher", "dumps", "dumps_items", "loads"]
 
 TARGET_BYTES = 256 * 1024
 _FIRST_COUNT = 64
@@ -30,6 +33,29 @@ def dumps(value: Any) -> bytes:
         if b"__main__" in data:
             data = cloudpickle.dumps(value, protocol=5)
     return bytes(data)
+
+
+def dumps_items(items: list[Any]) -> bytes:
+    """Pickle a list of items.
+
+    Raises:
+        SerializationError: one of them cannot be pickled; the message names it.
+    """
+    try:
+        return dumps(items)
+    except Exception as error:
+        for item in items:
+            _check(item)
+        raise SerializationError(f"these items cannot be pickled together: {error}") from error
+
+
+def _check(item: Any) -> None:
+    try:
+        dumps(item)
+    except Exception as error:
+        raise SerializationError(
+            f"an item cannot travel between processes: {type(item).__name__} {shown(item)} cannot be pickled: {error}"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -53,7 +79,7 @@ class Batcher:
         """Give (number of items, pickled list) for `items`, reading no further than the batch at hand."""
         items = iter(items)
         while batch := list(islice(items, self.count)):
-            data = dumps(batch)
+            data = dumps_items(batch)
             self.learn(len(batch), len(data))
             yield len(batch), data
 

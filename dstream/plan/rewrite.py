@@ -137,6 +137,10 @@ class _Rewriting:
         return dataclasses.replace(node, step=step)
 
     def _limit(self, node: Limit, upstream: Node, step: Step) -> Node:
+        if isinstance(upstream, Skip):
+            # The page behind `skip(n)` ends at n + count: nobody needs to look further.
+            first = dataclasses.replace(node, count=upstream.count + node.count)
+            return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
         if isinstance(upstream, Limit | Top):
             return dataclasses.replace(upstream, count=min(node.count, upstream.count))
         if isinstance(upstream, Sorted) and node.count <= _LARGEST_TOP and self._readers[id(node.upstream)] == 1:

@@ -46,6 +46,11 @@ class _Guarded:
     def __call__(self, item: Any) -> Any:
         try:
             return self.fn(item)
+        except StopIteration as error:
+            # What iterates would take it for the end of the items.
+            failed = RuntimeError(f"{shown_function(self.fn)} raised StopIteration")
+            annotate(failed, self.step, item)
+            raise failed from error
         except Exception as error:
             annotate(error, self.step, item)
             raise

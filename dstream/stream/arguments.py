@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any, TypeVar
 
-__all__ = ["count", "function", "partition_count"]
+__all__ = ["count", "function", "kind_of", "optional_function", "partition_count"]
 
 F = TypeVar("F")
 
@@ -17,7 +17,7 @@ def function(value: F, name: str) -> F:
         TypeError: it cannot; the message names the argument.
     """
     if not callable(value):
-        raise TypeError(f"{name} must be a function, not {_kind(value)}")
+        raise TypeError(f"{name} must be a function, not {kind_of(value)}")
     return value
 
 
@@ -36,7 +36,7 @@ def count(value: Any, name: str) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an int, not {_kind(value)}") from None
+        raise TypeError(f"{name} must be an int, not {kind_of(value)}") from None
     if number < 0:
         raise ValueError(f"{name} must not be negative: {number}")
     return number
@@ -50,5 +50,6 @@ def partition_count(value: Any) -> int:
     return number
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return the name of the type of `value` for a message."""
     return "None" if value is None else type(value).__name__

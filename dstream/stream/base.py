@@ -32,7 +32,7 @@ from dstream.plan import (
     parallelism,
 )
 from dstream.spi import Collector, Engine, Reducer, Runtime
-from dstream.stream.arguments import count, function, optional_function, partition_count
+from dstream.stream.arguments import count, function, kind_of, optional_function, partition_count
 from dstream.stream.lifetime import Lifetime
 from dstream.stream.runtime import default_runtime, shared
 from dstream.stream.terminals import folding, folding_from, present
@@ -172,6 +172,8 @@ class BaseStream(Generic[T]):
         Args:
             config: names and values of Spark SQL settings; the local engine has none and ignores them.
         """
+        if not isinstance(config, Mapping):
+            raise TypeError(f"config must be a mapping of names to values, not {kind_of(config)}")
         settings = {str(name): str(value) for name, value in config.items()}
         return self._then(Configure(self._node, settings, where=call_site()))
 
@@ -410,6 +412,8 @@ class BaseStream(Generic[T]):
         return MapMulti(self._node, function(fn, "fn"), kind, name, where=call_site())
 
     def _concat(self, other: Self) -> Self:
+        if not isinstance(other, type(self)):
+            raise TypeError(f"concat() takes two streams of one type, not {type(self).__name__} and {kind_of(other)}")
         runtime = shared(self._runtime, other._runtime)
         for lifetime in (self._lifetime, other._lifetime):
             lifetime.check_open()

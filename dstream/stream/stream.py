@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site
 from dstream.spi import Runtime, Source
-from dstream.stream.arguments import function, optional_function, partition_count
+from dstream.stream.arguments import function, kind_of, optional_function, partition_count
 from dstream.stream.base import BaseStream
 from dstream.stream.builder import StreamBuilder
 from dstream.stream.terminals import extreme, present
@@ -109,6 +109,8 @@ class Stream(BaseStream[T]):
         Raises:
             IllegalStateError: they belong to different contexts.
         """
+        if not isinstance(first, Stream):
+            raise TypeError(f"concat() takes two streams, not {kind_of(first)}")
         return first._concat(second)
 
     # Lazy operations

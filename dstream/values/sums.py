@@ -28,11 +28,12 @@ class ExactSum:
         1.0
     """
 
-    __slots__ = ("_parts", "_special")
+    __slots__ = ("_huge", "_parts", "_special")
 
     def __init__(self) -> None:
         self._parts: list[float] = []
         self._special: float | None = None
+        self._huge = Fraction()  # What no few floats can hold.
 
     def add(self, number: float) -> None:
         """Add one number."""
@@ -50,6 +51,7 @@ class ExactSum:
     def merge(self, other: ExactSum) -> None:
         """Add the sum that `other` holds."""
         self._parts.extend(other._parts)
+        self._huge += other._huge
         if other._special is not None:
             self._parts.append(other._special)
         self._compress()
@@ -59,7 +61,7 @@ class ExactSum:
         self._compress()
         if self._special is not None:
             return self._special
-        return _rounded(self._parts)
+        return _rounded(self._huge + sum(map(Fraction, self._parts))) if self._huge else math.fsum(self._parts)
 
     def _compress(self) -> None:
         if self._special is not None:
@@ -75,7 +77,9 @@ class ExactSum:
         specials = [number for number in self._parts if not math.isfinite(number)]
         if specials:
             self._special = sum(specials)
-            self._parts = []
+        else:
+            self._huge += sum(map(Fraction, self._parts))
+        self._parts = []
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ExactSum):
@@ -88,12 +92,12 @@ class ExactSum:
     def __repr__(self) -> str:
         return f"ExactSum({self.value()!r})"
 
-    def __getstate__(self) -> tuple[list[float], float | None]:
+    def __getstate__(self) -> tuple[list[float], float | None, Fraction]:
         self._compress()
-        return self._parts, self._special
+        return self._parts, self._special, self._huge
 
-    def __setstate__(self, state: tuple[list[float], float | None]) -> None:
-        self._parts, self._special = state
+    def __setstate__(self, state: tuple[list[float], float | None, Fraction]) -> None:
+        self._parts, self._special, self._huge = state
 
 
 def _expansion(numbers: list[float]) -> list[float]:
@@ -106,12 +110,7 @@ def _expansion(numbers: list[float]) -> list[float]:
     return parts
 
 
-def _rounded(parts: list[float]) -> float:
-    """Round the exact sum once; `math.fsum` gives up where an intermediate sum overflows."""
-    try:
-        return math.fsum(parts)
-    except OverflowError:
-        exact = sum(map(Fraction, parts), Fraction())
+def _rounded(exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:

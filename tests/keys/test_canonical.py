@@ -209,7 +209,7 @@ def test_a_key_whose_hash_does_not_survive_pickle_is_refused():
         canonical(HashOfIdentity())
 
 
-@pytest.mark.parametrize("key", [len, [].append, list[int], int | str], ids=repr)
+@pytest.mark.parametrize("key", [len, list[int], int | str], ids=repr)
 def test_a_key_that_hashes_by_an_address_inside_it_is_refused(key):
     """A built-in function and a type expression hash by where things stand in memory of one process."""
     with pytest.raises(UnstableKeyError):

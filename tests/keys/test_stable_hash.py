@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address
 from uuid import UUID
 
 import pytest
@@ -70,8 +70,9 @@ class Spot:
 nan = float("nan")
 KEYS = [
     None, True, 7, 2**70, 1.5, nan, -0.0, 1j, "text", b"bytes", (), (None,), (1, (None, nan)), frozenset(),
-    frozenset([None, "a", 1]), frozenset([(None, "b")]), Color.RED, Size.SMALL, Level.LOW, Mode.A | Mode.B, (Color.RED, None),
-    int, Mine, (Mine, None), Pair(None, "x"), Entry("k", None), Place("a"), Place(None, nan), Place(Place(None), Color.RED),
+    frozenset([None, "a", 1]), frozenset([(None, "b")]), Color.RED, Size.SMALL, Level.LOW, Mode.A | Mode.B,
+    (Color.RED, None), int, Mine, (Mine, None), Pair(None, "x"), Entry("k", None), Place("a"), Place(None, nan),
+    Place(Place(None), Color.RED),
     Spot("a"), Spot(None), Decimal("1.10"), Fraction(1, 3), date(2026, 1, 1), datetime(2026, 1, 1),
     datetime(2026, 1, 1, tzinfo=timezone.utc), timedelta(1), PurePosixPath("/a/b"), range(3), range(0),
     range(5, 6), (range(0), None), numpy.int64(3), numpy.float64(2.5), numpy.str_("s"), numpy.datetime64("2026-01-01"),
@@ -97,9 +98,7 @@ def test_hashes_agree_between_two_processes():
     assert len(first) > 1000
 
 
-@pytest.mark.parametrize(
-    "key", [UUID(int=5), IPv4Address("10.0.0.1"), IPv6Address("::1"), Fraction(1, 3), Slotted(1)], ids=repr
-)
+@pytest.mark.parametrize("key", [UUID(int=5), IPv4Address("10.0.0.1"), Fraction(1, 3), Slotted(1)], ids=repr)
 def test_a_key_with_slots_and_a_hash_of_its_own_has_a_stable_hash(key):
     """A value class that holds no None is routed by its own hash, whatever slots it has."""
     assert stable_hash(canonical(key)) == hash(key)

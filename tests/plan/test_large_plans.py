@@ -69,7 +69,7 @@ def test_20000_limits_and_skips_become_two_nodes(source):
     for number in range(STEPS // 2):
         plan = Limit(plan, STEPS - number)
 
-    assert [type(node) for node in topological(rewrite(plan))] == [Read, Skip, Limit]
+    assert [type(node) for node in topological(rewrite(plan))] == [Read, Limit, Skip]
 
 
 def test_20000_streams_can_be_concatenated(local_context):

@@ -72,9 +72,11 @@ def test_two_skips_add_up(source, shape):
     assert (shape(core), core.count) == ("Read Skip", 5)
 
 
-def test_skip_and_limit_do_not_merge(source, shape):
-    """A page needs both."""
-    assert shape(rewrite(Limit(Skip(Limit(source, 9), 2), 3))) == "Read Limit Skip Limit"
+def test_a_limit_behind_a_skip_moves_before_it(source, shape):
+    """A page of 3 behind the first 2 ends at 5: nothing needs to look further."""
+    core = rewrite(Limit(Skip(Limit(source, 9), 2), 3))
+
+    assert (shape(core), core.count, core.upstream.count) == ("Read Limit Skip", 2, 5)
 
 
 def test_sorted_and_limit_become_top(source, shape):

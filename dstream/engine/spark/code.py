@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Code"]
 
-_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
+_OURS = ("dstream", "collectors", "reducers", "sources")
+_HOME = Path(__file__).parents[3]
 _NEVER = frozenset({"__main__", "__mp_main__", "pyspark", "py4j"})
 _LARGEST_FILE = 2**20
 """A larger file inside a user's package is data; zip files are for code and small resources."""
@@ -35,13 +36,14 @@ class Code:
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self._known: set[str] = set()
+        self._known: set[str] = set(_NEVER)
         self._zips = 0
         self._folder: Path | None = None
 
     def ship(self) -> None:
         """Send what was imported since the last call; to be called before a stage is defined."""
-        names = {name.partition(".")[0] for name in list(sys.modules)} - self._known
+        # Workers get all four of ours, loaded or not: one of another release there would not fit the others.
+        names = {*_OURS, *(name.partition(".")[0] for name in list(sys.modules))} - self._known
         self._known |= names
         places = [place for name in sorted(names) for place in _places(name)]
         if places:
@@ -64,11 +66,10 @@ class Code:
 def _places(name: str) -> Iterator[Path]:
     """Give the file or the folders of a top-level module that workers lack."""
     module = sys.modules.get(name)
-    if not isinstance(module, ModuleType) or name in _NEVER:
-        return
-    for place in _files(module):
-        if name in _OURS or (place.exists() and _is_of_the_user(place)):
-            yield place
+    if name in _OURS:
+        yield _HOME / name
+    elif isinstance(module, ModuleType):
+        yield from (place for place in _files(module) if place.exists() and _is_of_the_user(place))
 
 
 def _files(module: ModuleType) -> Iterator[Path]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.batches import loads
@@ -23,6 +24,7 @@ from dstream.plan import (
     ForEachPartition,
     Limit,
     Node,
+    Skip,
     Step,
     configuration,
     is_bounded,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["SparkEngine"]
 
 _FIRST_CHUNK = 1024
+_FEW = 10_000
 _WAVE_GROWTH = 4
 
 
@@ -58,20 +61,23 @@ class SparkEngine:
         if not is_bounded(node):
             return self._endless(node)
         core = rewrite(node)
-        if isinstance(core, Limit):
-            return islice(self._waves(core.upstream, core, 1), core.count)
+        skipped, limit = _page(core)
+        if limit is not None:
+            return islice(self._waves(limit.upstream, limit, 1), skipped, limit.count)
         return self._waves(core, None, self._cluster.cores)
 
     def gather_all(self, node: Node) -> list[Any]:
         """Return all items in encounter order; every partition runs at once."""
         core = rewrite(node)
-        if isinstance(core, Limit):
+        if _page(core)[1] is not None:
             return list(self.iterate(node))
         with self._run(core) as run:
             return run.items(rows_of(run.lower(core), WriteItems(), self._cluster))
 
     def partitions(self, node: Node) -> list[Iterator[Any]]:
         """Return one lazy iterator for each partition, in encounter order; each runs a job of its own."""
+        if not is_bounded(node):
+            return [self._endless(node)]
         run = self._run(rewrite(node))
         flow = run.lower(run.root)
         iterators: list[Iterator[Any]] = []
@@ -98,8 +104,8 @@ class SparkEngine:
                 return self._collect_groups(core, core.step, flow, run)
             containers = run.containers(rows_of(flow, Accumulate(core.collector, core.step), self._cluster))
             with naming(core.step):
-                first = next(containers, None) or (core.collector.supplier(),)
-                combined = functools.reduce(core.collector.combined, (held for (held,) in containers), first[0])
+                (first,) = next(containers, None) or [core.collector.supplier()]
+                combined = functools.reduce(core.collector.combined, (held for (held,) in containers), first)
                 return core.collector.finisher(combined)
 
     def _collect_groups(self, node: Collect, step: Step, flow: Flow, run: _Run) -> Any:
@@ -140,7 +146,10 @@ class SparkEngine:
                 flow = flow.pipe(operation(last))
             for segment in flow.segments:
                 if isinstance(segment, Frame):
-                    yield from run.lazily(segment_rows(segment, WriteItems(), 0, self._cluster))
+                    rows = segment_rows(segment, WriteItems(), 0, self._cluster)
+                    # Few items come at once, so that what `peek` saw of them comes before the first is given.
+                    is_short = last is not None and last.count <= _FEW
+                    yield from run.items(rows) if is_short else run.lazily(rows)
                     continue
                 pieces, size = iter(segment.pieces), first_wave
                 while wave := list(islice(pieces, size)):
@@ -148,20 +157,38 @@ class SparkEngine:
                     size = size * _WAVE_GROWTH if last is not None else size
 
     def _endless(self, node: Node) -> Iterator[Any]:
-        """Give an infinite stream chunk by chunk; each chunk is computed again from the start."""
-        start, size = 0, _FIRST_CHUNK
+        """Give an infinite stream chunk by chunk; each chunk of an endless part is computed again from its start."""
+        core = rewrite(node)
+        with self._run(core) as run:
+            for segment in run.lower(core).segments:
+                if isinstance(segment, Frame):
+                    yield from run.lazily(segment_rows(segment, WriteItems(), 0, self._cluster))
+                else:
+                    yield from self._chunks(Flow((segment,)).in_one_task(), run)
+
+    def _chunks(self, flow: Flow, run: _Run) -> Iterator[Any]:
+        start, size, growth = 0, _FIRST_CHUNK, _WAVE_GROWTH
         while True:
-            chunk = self._chunk(node, start, size)
+            part = flow.pipe(functools.partial(_range, start, start + size))
+            try:
+                chunk = run.items_again(rows_of(part, WriteItems(), self._cluster))
+            except Exception:
+                if size == 1:
+                    raise
+                # The failing item may lie behind what the caller wants: come to it in smaller steps.
+                size, growth = max(size // _WAVE_GROWTH, 1), 1
+                continue
             yield from chunk
             if len(chunk) < size:
                 return
-            start, size = start + size, size * _WAVE_GROWTH
+            start, size = start + size, size * growth
 
-    def _chunk(self, node: Node, start: int, size: int) -> list[Any]:
-        core = rewrite(node)
-        with self._run(core) as run:
-            flow = run.lower(core).in_one_task().pipe(functools.partial(_range, start, start + size))
-            return run.items(rows_of(flow, WriteItems(), self._cluster))
+
+def _page(core: Node) -> tuple[int, Limit | None]:
+    """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
+    if isinstance(core, Skip) and core.count <= _FEW and isinstance(core.upstream, Limit):
+        return core.count, core.upstream
+    return 0, core if isinstance(core, Limit) else None
 
 
 def _range(start: int, stop: int, items: Iterator[Any], task: Any) -> Iterator[Any]:
@@ -175,6 +202,7 @@ class _Run:
     root: Node
     lowering: Lowering
     cluster: Cluster
+    _peeked_before: dict[int, int] = field(default_factory=dict)
 
     def __enter__(self) -> _Run:
         self._settings = self.cluster.configured(configuration(self.root))
@@ -195,34 +223,58 @@ class _Run:
             items += loads(row.payload)
         return items
 
+    def items_again(self, frame: DataFrame) -> list[Any]:
+        """Run a job that starts over; the actions see only what they have not seen before."""
+        counted: dict[int, int] = {}
+        items: list[Any] = []
+        for row in self._without_peeked(self.cluster.rows(frame), self._peeked_before, counted):
+            items += loads(row.payload)
+        self._peeked_before.update(counted)
+        return items
+
     def lazily(self, frame: DataFrame) -> Iterator[Any]:
         """Run a job partition by partition and give its items."""
         for row in self._without_peeked(self.cluster.rows_one_partition_at_a_time(frame)):
             yield from loads(row.payload)
 
-    def containers(self, frame: DataFrame) -> Iterator[tuple[Any]]:
-        """Run a job and give the container of each partition, in order."""
+    def containers(self, frame: DataFrame) -> Iterator[list[Any]]:
+        """Run a job and give the container of each partition, in order, each in a list of its own."""
         held = bytearray()
         for row in self._without_peeked(self.cluster.rows(frame)):
             if row.sequence == 0 and held:
-                yield (loads(held),)
+                yield loads(held)
                 held = bytearray()
             held += row.payload
         if held:
-            yield (loads(held),)
+            yield loads(held)
 
-    def _without_peeked(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Give the rows that carry items; at the end run the actions on what `peek` steps saw."""
+    def _without_peeked(
+        self,
+        rows: Iterable[Row],
+        before: Mapping[int, int] = MappingProxyType({}),
+        counted: dict[int, int] | None = None,
+    ) -> Iterator[Row]:
+        """Give the rows that carry items; at the end run the actions on what `peek` steps saw.
+
+        Args:
+            rows: all rows of a job.
+            before: how many items the action of each channel has seen in an earlier run of the same job.
+            counted: takes how many it has seen now.
+        """
         peeked: list[Row] = []
         for row in rows:
             if row.channel == ITEMS:
                 yield row
             elif row.channel > ITEMS:
                 peeked.append(row)
+        numbers = {} if counted is None else counted
         for row in sorted(peeked, key=lambda row: (row.channel, row.source, row.sequence)):
             step, action = self.lowering.actions[row.channel]
             for item in loads(row.payload):
-                _act(step, action, item)
+                number = numbers.get(row.channel, 0)
+                numbers[row.channel] = number + 1
+                if number >= before.get(row.channel, 0):
+                    _act(step, action, item)
 
 
 def _act(step: Step, action: Callable[[Any], object], item: Any) -> None:

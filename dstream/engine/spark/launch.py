@@ -226,6 +226,8 @@ _CHATTER = (
     "Using Spark's default log4j profile",
     "Setting default log level to ",
     "To adjust logging level use ",
+    "Current mem limits: ",  # from each worker whose memory is limited (4.3)
+    "Setting mem limits to ",
 )
 
 

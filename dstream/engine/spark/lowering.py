@@ -19,6 +19,7 @@ from dstream.engine.spark.flow import Flow, Frame, Pieces, Splits, joined, rows_
 from dstream.engine.spark.prefixes import after, from_first_failing, up_to, up_to_first_failing
 from dstream.engine.spark.readers import first_of_keys, in_place_order, read_batches, read_places
 from dstream.engine.spark.rows import SAMPLE
+from dstream.engine.spark.shipping import packed_split
 from dstream.engine.spark.sinks import RouteByKey, RouteByPlace, RouteByRange, SortRuns, WriteItems
 from dstream.engine.spark.stage import Piece
 from dstream.errors import UnsupportedError
@@ -82,7 +83,8 @@ def _lower(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
 
 @_lower.register
 def _(node: Read, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    return Flow((Splits(Pieces(_pieces(node, lowering.parallelism))),))
+    flow = Flow((Splits(Pieces(_pieces(node, lowering.parallelism))),))
+    return flow.in_one_task() if lowering.is_sequential else flow
 
 
 def _pieces(node: Read, parallelism: int) -> Iterator[Piece]:
@@ -93,7 +95,7 @@ def _pieces(node: Read, parallelism: int) -> Iterator[Piece]:
 
 
 def _whole(split: Split[Any], step: Step | None) -> Piece:
-    return Piece(dumps(split), (), (), step)
+    return Piece(packed_split(split, step), (), (), step)
 
 
 def _in_batches(split: Split[Any], step: Step | None) -> Piece:
@@ -107,7 +109,8 @@ def _in_batches(split: Split[Any], step: Step | None) -> Piece:
 
 @_lower.register
 def _(node: Concat, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    return joined(inputs)
+    flow = joined(inputs)
+    return flow.in_one_task() if lowering.is_sequential else flow
 
 
 @_lower.register(Unordered)
@@ -143,11 +146,30 @@ def _(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     """Pipe the operation onto the one partition that there is, or run it across several."""
     (flow,) = inputs
     bounded = is_bounded(node.inputs()[0])
-    if isinstance(node, Limit) and not (bounded or is_ordered(node.upstream) or lowering.is_sequential):
+    if isinstance(node, Limit) and _is_generated(node.upstream) and not lowering.is_sequential:
         return _shared_out(node, flow)
-    if lowering.is_sequential or not bounded:
-        flow = flow.in_one_task()
+    if not bounded:
+        flow = _endless_in_one_task(node, flow)
     return flow.pipe(operation(node)) if flow.has_one_partition() else _across_partitions(node, flow, lowering)
+
+
+def _endless_in_one_task(node: Node, flow: Flow) -> Flow:
+    """Let one task read a flow that does not end, unless a prefix of it, which does end, is wanted."""
+    if all(isinstance(segment, Splits) for segment in flow.segments):
+        return flow.in_one_task()
+    if isinstance(node, Limit | TakeWhile):
+        return flow
+    raise UnsupportedError(
+        f"the Spark engine does not run {node.label()} on an infinite stream that follows one with a shuffle "
+        "(sorted, distinct); limit() it before"
+    )
+
+
+def _is_generated(node: Node) -> bool:
+    """Say whether each partition of `node` is endless by itself: what `generate` makes, step by step."""
+    while isinstance(node, Chain | Unordered | Parallel | Configure):
+        node = node.upstream
+    return isinstance(node, Read) and not (node.source.bounded or node.source.ordered)
 
 
 def _shared_out(node: Limit, flow: Flow) -> Flow:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import copyreg
 import dis
+import functools
+import gc
 import types
 from collections.abc import Iterator
 from typing import Any
 
 import cloudpickle
 
+from dstream.engine.batches import dumps, dumps_items
 from dstream.engine.spark.stage import FrameInput, Piece, SplitInput, Stage
 from dstream.errors import SerializationError
 from dstream.failures import shown
 from dstream.plan.rewrite import Op
 
-__all__ = ["packed"]
+__all__ = ["packed", "packed_split"]
+
+
+# A key of `cmp_to_key` holds its comparator and its value, and PySpark's workers need both. It cannot say
+# which is which; its referents come in the order of its fields (Python 3.11 to 3.13).
+copyreg.pickle(
+    type(functools.cmp_to_key(max)),
+    lambda key: (functools.cmp_to_key, tuple(part for part in gc.get_referents(key) if part is not type(key))),
+)
 
 
 def packed(stage: Stage | Piece) -> bytes:
@@ -27,6 +39,24 @@ def packed(stage: Stage | Piece) -> bytes:
         return bytes(cloudpickle.dumps(stage, protocol=5))
     except Exception as error:
         raise SerializationError(_explained(stage, error)) from error
+
+
+def packed_split(split: Any, step: Any) -> bytes:
+    """Pickle a split of a source.
+
+    Raises:
+        SerializationError: it holds what cannot travel; the message names the item or the variable.
+    """
+    try:
+        return dumps(split)
+    except Exception as error:
+        for part in _parts(split):
+            if isinstance(part, list | tuple):
+                dumps_items(list(part))
+            reason = _reason(part) if callable(part) else None
+            if reason is not None:
+                raise SerializationError(f"{step} cannot be sent to the workers: {reason}") from error
+        raise SerializationError(f"{step} cannot be sent to the workers: {error}") from error
 
 
 def _explained(stage: Stage | Piece, error: Exception) -> str:

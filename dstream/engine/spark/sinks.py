@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from dstream.engine.batches import Batcher, dumps
+from dstream.engine.batches import Batcher, dumps_items
 from dstream.engine.kernels import partial_groups
 from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.engine.spark.stage import StageTask
@@ -86,7 +86,7 @@ class Accumulate:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         with naming(self.step):
             container = self.collector.accumulated(self.collector.supplier(), items)
-        data = memoryview(dumps(container))
+            data = memoryview(dumps_items([container]))
         for number, start in enumerate(range(0, len(data), _PIECE_BYTES)):
             yield Row(0, task.partition, number, ITEMS, 1, bytes(data[start : start + _PIECE_BYTES]))
 
@@ -127,7 +127,7 @@ class _Router:
 
     def _row(self, target: int) -> Iterator[Row]:
         held, self._held[target] = self._held[target], []
-        data = dumps(held)
+        data = dumps_items(held)
         self._batchers[target].learn(len(held), len(data))
         self._sequence += 1
         yield Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
@@ -212,7 +212,7 @@ class SortRuns:
                 yield Row(0, task.partition, sequence, ITEMS, size, data)
                 sequence += 1
             sample = run[:: max(1, len(run) // _SAMPLE_ITEMS)]
-            yield Row(0, task.partition, sequence, SAMPLE, len(run), dumps(sample))
+            yield Row(0, task.partition, sequence, SAMPLE, len(run), dumps_items(sample))
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class RouteByRange:
             for sequence, batch in enumerate(items):
                 for target, part in enumerate(self._parts(batch, borders)):
                     if part:
-                        yield Row(target, task.partition, sequence, ITEMS, len(part), dumps(part))
+                        yield Row(target, task.partition, sequence, ITEMS, len(part), dumps_items(part))
 
     def _borders(self) -> list[Any]:
         ordered = list(self.sample)

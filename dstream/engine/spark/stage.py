@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dstream.engine.batches import dumps, loads
+from dstream.engine.batches import dumps_items, loads
 from dstream.engine.kernels import Operation
 from dstream.engine.memory import Bound
 from dstream.engine.spark.rows import ITEMS, Row, from_record_batches, to_record_batch
@@ -73,7 +73,7 @@ class StageTask:
     def _flush(self, channel: int) -> None:
         seen = self._peeked[channel]
         if seen:
-            data = dumps(seen)
+            data = dumps_items(seen)
             self._side_rows.append(Row(0, self.partition, self._peek_sequence, channel, len(seen), data))
             self._peek_sequence += 1
             seen.clear()

@@ -1,0 +1,88 @@
+"""Measure all cases, or those that are named, and print one table: `python -m tests.benchmarks B2 --runs 7`.
+
+Which cases there are, and what they are to reach, stands in `docs/performance.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+
+import dstream as ds
+from tests.benchmarks import narrow, short_circuit, small_jobs, sorting, word_count
+from tests.benchmarks.harness import Bench, Case, measure, table
+from tests.benchmarks.process_tree import check_accounts, check_worker_accounts
+
+__all__ = ["main"]
+
+_CASES: dict[str, tuple[str, Callable[[Bench], list[Case]]]] = {
+    "B1": ("narrow", narrow.cases),
+    "B2": ("wordcount", word_count.cases),
+    "B4": ("sort", sorting.cases),
+    "B6": ("shortcircuit", short_circuit.cases),
+    "B7": ("smalljobs", small_jobs.cases),
+}
+_CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}
+_SPARK_DEFAULTS = {"spark.sql.adaptive.enabled": "true"}
+"""What our context changes for all sessions, set back for the rivals."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmarks."""
+    options = _options(arguments)
+    measured, true = check_accounts()
+    if abs(measured - true) > 0.1:
+        raise SystemExit(f"the CPU accounts are off: {measured:.2f} s measured, {true:.2f} s burnt")
+    folder = Path(tempfile.gettempdir()) / "dstream-benchmarks"
+    folder.mkdir(exist_ok=True)
+    rows: list[tuple[str, ...]] = []
+    with ds.connect(options.master, config=_CONFIG) as ctx, ds.connect(engine="local") as local:
+        bench = Bench(ctx, local, ctx.spark.newSession(), folder, options.quick)
+        for name, value in _SPARK_DEFAULTS.items():
+            bench.spark.conf.set(name, value)
+        for code in options.cases:
+            for case in _CASES[code][1](bench):
+                rows += measure(case, bench, options.runs)
+        least, worker = check_worker_accounts(ctx)
+        if worker < least:
+            raise SystemExit(f"the CPU accounts lose workers: {worker:.2f} s measured, {least:.2f} s burnt in one")
+    print(table(rows))
+    print(f"\n{_machine()}\nmedian of {options.runs} interleaved runs")
+    print(f"CPU accounts checked: {measured:.2f} of {true:.2f} s")
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("cases", nargs="*", type=_case, help=f"of {', '.join(_CASES)}; all of them by default")
+    parser.add_argument("--runs", type=int, default=5, help="how often each contestant is measured")
+    parser.add_argument("--quick", action="store_true", help="little data, to see that everything runs")
+    parser.add_argument("--master", default="local[2]", help="the Spark master")
+    options = parser.parse_args(arguments)
+    options.cases = options.cases or list(_CASES)
+    return options
+
+
+def _case(text: str) -> str:
+    """Return the code of a case that was given by its code or its name."""
+    wanted = text.removeprefix("CASE=").lower()
+    for code, (name, _) in _CASES.items():
+        if wanted in (code.lower(), name):
+            return code
+    raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_CASES)}")
+
+
+def _machine() -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "pyarrow", "dask", "pyfunctional"))
+    memory = psutil.virtual_memory().total / 2**30
+    return f"Python {platform.python_version()}, {packages}; {os.cpu_count()} cores, {memory:.0f} GB"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""What the tests of kernels share: plain functions, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dstream.engine.memory import Bound
+from dstream.plan import Step
+from dstream.plan.rewrite import Op
+
+
+class Full(Bound):
+    """A bound that always says that too much is held."""
+
+    def exceeded(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def full() -> Bound:
+    """A bound that makes every operation spill as soon as it asks."""
+    return Full()
+
+
+@pytest.fixture
+def roomy() -> Bound:
+    """A bound that never makes an operation spill."""
+    return Bound(2**60)
+
+
+@pytest.fixture
+def task(roomy: Bound) -> Any:
+    """A task in this process, with room enough."""
+
+    class Task:
+        partition = 3
+        bound = roomy
+
+        def peeking(self, op: Op) -> Callable[[Any], object]:
+            return op.fn
+
+    return Task()
+
+
+@pytest.fixture
+def step() -> Step:
+    """Some step of a chain."""
+    return Step(".map(f)", None, 2, 3)
+
+
+@pytest.fixture
+def op() -> Callable[..., Op]:
+    """Make a step of a chain: `op("map", str)`."""
+
+    def make(action: str, fn: Callable[..., Any], kind: type | None = None, position: int = 1) -> Op:
+        return Op(action, fn, kind, Step(f".{action}({position})", None, position, 999))
+
+    return make

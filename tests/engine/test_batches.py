@@ -1,0 +1,93 @@
+"""Batches: how items travel."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+from itertools import count, islice
+
+import pytest
+
+from dstream.engine.batches import TARGET_BYTES, Batcher, dumps, loads
+
+_MAIN = """
+import sys
+from dstream.engine.batches import dumps
+
+class Mine:
+    def __init__(self, x): self.x = x
+    def __eq__(self, other): return self.x == other.x
+
+def double(n): return 2 * n
+
+sys.stdout.buffer.write(dumps([Mine(3), double]))
+"""
+
+
+def test_batches_hold_every_item_in_order():
+    """The counts are those of the lists, the items come back as they went."""
+    batches = list(Batcher().batches(range(10_000)))
+    items = [item for _, data in batches for item in loads(data)]
+
+    assert (items, sum(size for size, _ in batches)) == (list(range(10_000)), 10_000)
+    assert all(len(loads(data)) == size for size, data in batches)
+
+
+def test_batches_of_nothing_are_none():
+    """No items, no batch."""
+    assert list(Batcher().batches([])) == []
+
+
+@pytest.mark.parametrize("size", [10, 1000, 50_000])
+def test_batches_are_about_as_large_as_they_should_be(size):
+    """After the first ones a batch is near its target, whatever the size of an item."""
+    batches = list(Batcher().batches(bytes(size) + n.to_bytes(8) for n in range(8_000_000 // (size + 100))))
+    sizes = [len(data) for _, data in batches[5:-1]]
+
+    assert sizes
+    assert all(TARGET_BYTES / 2 < found < TARGET_BYTES * 2 for found in sizes)
+
+
+def test_a_huge_item_travels_alone():
+    """Items larger than the target come one at a time, once the batcher knows."""
+    counts = [count for count, _ in Batcher().batches(bytes(400_000) for _ in range(70))]
+
+    assert counts == [64, 1, 1, 1, 1, 1, 1]
+
+
+def test_batches_read_no_further_than_the_batch_at_hand():
+    """An endless input is no obstacle."""
+    items = count()
+    ((size, _),) = islice(Batcher().batches(items), 1)
+
+    assert next(items) == size
+
+
+def test_classes_and_functions_of_main_travel_by_value():
+    """What only the caller's script knows can be read by a process that never saw it."""
+    data = subprocess.run([sys.executable, "-c", _MAIN], capture_output=True, check=True).stdout
+    mine, double = loads(data)
+
+    assert (mine.x, double(4), type(mine).__name__) == (3, 8, "Mine")
+
+
+def test_a_class_inside_a_function_keeps_its_identity():
+    """Here and back it is the same class."""
+
+    class Local:
+        pass
+
+    assert type(loads(dumps([Local()]))[0]) is Local
+
+
+def test_what_cannot_be_pickled_is_an_error():
+    """A lock cannot travel."""
+    with pytest.raises(TypeError, match="lock"):
+        dumps([threading.Lock()])
+
+
+def test_plain_items_use_the_plain_pickle():
+    """Numbers and texts need no more than `pickle` itself."""
+    assert pickle.loads(dumps([1, "a", None])) == [1, "a", None]

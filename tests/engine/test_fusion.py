@@ -1,0 +1,144 @@
+"""Fusion: a run of element-wise steps as one loop."""
+
+from __future__ import annotations
+
+from itertools import count, islice
+
+import pytest
+
+from dstream.engine.fusion import many, run_chain
+from dstream.failures import failure
+
+
+def test_steps_run_in_order(op):
+    """Each step sees what the one before made."""
+    seen = []
+    steps = [
+        op("map", lambda n: n + 1),
+        op("filter", lambda n: n % 2),
+        op("peek", seen.append),
+        op("flat_map", lambda n: [n, -n]),
+        op("map", str),
+    ]
+
+    assert (list(run_chain(steps, [0, 1, 2])), seen) == (["1", "-1", "3", "-3"], [1, 3])
+
+
+def test_a_chain_of_no_steps_gives_the_items(op):
+    """One step or none: the items pass."""
+    assert list(run_chain([op("map", str)], [])) == []
+
+
+def test_nothing_is_pulled_ahead(op):
+    """An item is pulled when it is asked for, and no other, also from inner iterables."""
+    pulled = []
+    items = (pulled.append(n) or n for n in count())
+    result = run_chain([op("map", lambda n: n), op("flat_map", lambda n: count(n * 10))], items)
+
+    assert (pulled, list(islice(result, 3)), pulled) == ([0], [0, 1, 2], [0])
+
+
+@pytest.mark.parametrize("loops", [11, 12, 13, 25, 40])
+def test_nested_flat_maps_go_deeper_than_python_nests_blocks(op, loops):
+    """However many `flat_map` steps there are, the items come through, in order."""
+    steps = [op("flat_map", lambda n: (n, n)), *[op("flat_map", lambda n: [n])] * (loops - 1)]
+
+    assert list(run_chain(steps, "ab")) == ["a", "a", "b", "b"]
+
+
+@pytest.mark.parametrize("position", [1, 2, 127, 128, 129, 130, 256, 257, 300])
+def test_the_failing_step_is_blamed_in_a_long_chain(op, position):
+    """The step that fails, and the item as it reached that step, wherever the chain is cut."""
+    steps = [op("map", lambda n: n + 1, position=number) for number in range(1, 301)]
+    steps[position - 1] = op("map", lambda n: 1 // (n - n), position=position)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(run_chain(steps, [0]))
+    assert (failure(caught.value).step.position, failure(caught.value).item) == (position, position - 1)
+    assert len(caught.value.__notes__) == 2
+
+
+@pytest.mark.parametrize("position", [1, 5, 12, 13, 14, 24, 25, 26, 30])
+def test_the_failing_flat_map_is_blamed(op, position):
+    """Inside nested loops too, with the item of its own level."""
+    steps = [op("flat_map", lambda n: [n + 1], position=number) for number in range(1, 31)]
+    steps[position - 1] = op("flat_map", lambda n: [][n], position=position)
+
+    with pytest.raises(IndexError) as caught:
+        list(run_chain(steps, [0]))
+    assert (failure(caught.value).step.position, failure(caught.value).item) == (position, position - 1)
+
+
+def test_a_generator_that_fails_midway_is_blamed(op):
+    """The step whose iterable fails is blamed with its item, not the step behind it."""
+
+    def some(n):
+        yield n
+        raise KeyError(n)
+
+    with pytest.raises(KeyError) as caught:
+        list(
+            run_chain([op("map", abs, position=1), op("flat_map", some, position=2), op("map", abs, position=3)], [-7])
+        )
+    assert (failure(caught.value).step.position, failure(caught.value).item) == (2, 7)
+
+
+def test_a_source_that_fails_blames_no_step(op):
+    """An exception of the items themselves is not the fault of a step."""
+
+    def items():
+        yield 1
+        raise OSError("torn")
+
+    with pytest.raises(OSError, match="torn") as caught:
+        list(run_chain([op("map", abs)], items()))
+    assert failure(caught.value) is None
+
+
+def test_a_consumer_that_fails_blames_no_step(op):
+    """An exception that the reader of the items raises stays its own."""
+    result = run_chain([op("map", abs)], [1, 2])
+    next(result)
+    with pytest.raises(ValueError, match="mine") as caught:
+        result.throw(ValueError("mine"))
+
+    assert failure(caught.value) is None
+
+
+def test_results_are_checked_and_converted(op):
+    """A step of a kind gives ints or floats; a wrong result is blamed on it."""
+    steps = [op("map", lambda n: n, int, 1), op("flat_map", lambda n: [n, True], float, 2)]
+
+    assert repr(list(run_chain(steps, [2]))) == "[2.0, 1.0]"
+    with pytest.raises(TypeError, match="an int is needed here") as caught:
+        list(run_chain(steps, ["x"]))
+    assert failure(caught.value).step.position == 1
+
+
+def test_chains_of_one_shape_do_not_share_their_functions(op):
+    """The compiled loop is shared, what it runs is not, also when two run at the same time."""
+    first, second = run_chain([op("map", lambda n: n + 1)], [1, 1]), run_chain([op("map", lambda n: n - 1)], [1, 1])
+
+    assert [next(first), next(second), next(first), next(second)] == [2, 0, 2, 0]
+
+
+def test_closing_the_result_closes_the_items(op):
+    """A chain that is dropped midway lets go of its source."""
+    closed = []
+
+    def items():
+        try:
+            yield from range(9)
+        finally:
+            closed.append(True)
+
+    result = run_chain([op("map", abs)], items())
+    next(result)
+    result.close()
+    del result
+    assert closed == [True]
+
+
+def test_many_takes_what_flat_map_may_return():
+    """None is empty; whatever can be walked over stands for itself."""
+    assert [list(many(result)) for result in (None, "ab", {1: 2}, range(2))] == [[], ["a", "b"], [1], [0, 1]]

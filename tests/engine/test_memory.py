@@ -1,0 +1,50 @@
+"""The memory bound of one worker."""
+
+from __future__ import annotations
+
+import dstream.engine.memory as memory
+from dstream.engine.memory import Bound, resident_bytes
+
+MB = 2**20
+
+
+def test_resident_bytes_follow_what_is_held():
+    """A hundred megabytes more are seen."""
+    before = resident_bytes()
+    held = bytearray(b"x") * (100 * MB)
+
+    assert len(held) == 100 * MB
+    assert 90 * MB < resident_bytes() - before < 130 * MB
+
+
+def test_a_bound_is_exceeded_when_the_process_grows_past_it(monkeypatch):
+    """Below the bound nothing is said, above it is."""
+    sizes = iter([100 * MB, 150 * MB, 250 * MB, 301 * MB])
+    monkeypatch.setattr(memory, "resident_bytes", lambda: next(sizes))
+    bound = Bound(300 * MB)
+
+    assert [bound.exceeded() for _ in range(3)] == [False, False, True]
+
+
+def test_a_process_that_is_large_from_the_start_may_still_grow_a_little(monkeypatch):
+    """A bound below what the process occupies anyway does not make every question a yes."""
+    sizes = iter([500 * MB, 510 * MB, 531 * MB, 533 * MB])
+    monkeypatch.setattr(memory, "resident_bytes", lambda: next(sizes))
+    bound = Bound(100 * MB)
+
+    assert [bound.exceeded() for _ in range(3)] == [False, False, True]
+
+
+def test_a_spill_raises_the_mark(monkeypatch):
+    """The allocator keeps memory after a spill; the next spill waits until there is something to gain."""
+    size = 400 * MB
+    monkeypatch.setattr(memory, "resident_bytes", lambda: size)
+    bound = Bound(300 * MB)
+    first = bound.exceeded()
+    size += 40 * MB
+    grown = bound.exceeded()
+    bound.spilled()
+
+    assert (first, grown, bound.exceeded()) == (False, True, False)
+    size += 20 * MB
+    assert bound.exceeded()

@@ -1,0 +1,185 @@
+"""Spilling: past the memory bound the same results come from disk."""
+
+from __future__ import annotations
+
+import gc
+import operator
+import os
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dstream.engine import spilling
+from dstream.engine.memory import Bound
+from dstream.engine.spilling import distinct_items, grouped, sorted_items
+
+
+class Tight(Bound):
+    """A bound that is reached after some questions, and again after each spill."""
+
+    def __init__(self, room):
+        super().__init__()
+        self.room = self.left = room
+
+    def exceeded(self):
+        self.left -= 1
+        return self.left < 0
+
+    def spilled(self):
+        self.left = self.room
+
+
+NUMBERS = [n * 7919 % 5003 for n in range(6000)]
+
+
+def open_files():
+    """Return the number of temporary files of ours that this process has open."""
+    links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+    return sum("dstream-" in os.readlink(link) for link in links if os.path.lexists(link))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("room", [0, 1, 5])
+def test_sorted_items_from_disk_are_those_of_sorted(room, reverse):
+    """The order is that of `sorted()`, stable, whenever the bound is reached."""
+    pairs = [(n % 10, position) for position, n in enumerate(NUMBERS)]
+
+    expected = sorted(pairs, key=operator.itemgetter(0), reverse=reverse)
+    assert list(sorted_items(pairs, operator.itemgetter(0), reverse, Tight(room))) == expected
+
+
+def test_sorted_items_merge_very_many_runs(full):
+    """More runs than files that may be open: runs are merged on the way, and stay stable."""
+    pairs = [(n % 3, n) for n in range(512 * 150)]
+
+    assert list(sorted_items(pairs, operator.itemgetter(0), False, full)) == sorted(pairs, key=operator.itemgetter(0))
+
+
+def test_sorted_items_without_a_key_and_without_items(full):
+    """The natural order, and nothing."""
+    assert list(sorted_items(NUMBERS, None, True, full)) == sorted(NUMBERS, reverse=True)
+    assert list(sorted_items([], None, False, full)) == []
+
+
+@pytest.mark.parametrize("room", [1, 2, 7])
+def test_distinct_items_from_disk_are_the_first_of_each_key(room):
+    """The first item of each key, in encounter order, whenever the bound is reached."""
+    expected = list(dict.fromkeys(NUMBERS))
+
+    assert list(distinct_items(NUMBERS, None, Tight(room))) == expected
+
+
+def test_distinct_items_by_key_keep_the_whole_item():
+    """The first item of each key stays as it is."""
+    items = [(n % 1000, n) for n in range(5000)]
+
+    assert list(distinct_items(items, operator.itemgetter(0), Tight(2))) == items[:1000]
+
+
+@pytest.mark.parametrize("room", [2, 100])
+def test_distinct_items_take_all_nan_as_one(room):
+    """Also when the NaN went through a file, and inside tuples."""
+    items = [*range(600), *[float(text) for text in ["nan"] * 700], *[(float("nan"), 1) for _ in range(700)]]
+
+    found = list(distinct_items(items, None, Tight(room)))
+    assert (len(found), repr(found[-2:])) == (602, "[nan, (nan, 1)]")
+
+
+def test_distinct_items_give_the_first_ones_before_the_end():
+    """While there is room an item comes as soon as it is seen."""
+
+    def items():
+        yield from [1, 1, 2]
+        raise AssertionError("read too far")
+
+    result = distinct_items(items(), None, Bound(2**60))
+    assert (next(result), next(result)) == (1, 2)
+
+
+@pytest.mark.parametrize("room", [0, 1, 3, 1000])
+def test_grouped_combines_containers_of_a_key_in_order(room):
+    """Whenever the bound is reached: each key once, the first rank, containers joined from left to right."""
+    entries = [(n % 700, rank, [n]) for rank, n in enumerate(NUMBERS)]
+    expected = {}
+    for key, rank, container in entries:
+        expected.setdefault(key, (rank, []))[1].extend(container)
+
+    found = list(grouped(((k, r, list(c)) for k, r, c in entries), operator.add, Tight(room)))
+    assert {key: (rank, container) for key, rank, container in found} == expected
+    assert len(found) == 700
+
+
+def test_grouped_takes_all_nan_as_one_key(full):
+    """Keys that went through pickle are brought together again."""
+    entries = [(float("nan"), rank, [rank]) for rank in range(1500)]
+
+    ((key, rank, container),) = grouped(entries, operator.add, full)
+    assert (key != key, rank, container) == (True, 0, list(range(1500)))
+
+
+def test_grouped_finds_a_none_inside_a_key_again(full):
+    """A key that holds a None meets its equals on disk."""
+    entries = [((None, n % 2), n, [n]) for n in range(2000)]
+
+    assert sorted(len(container) for _, _, container in grouped(entries, operator.add, full)) == [1000, 1000]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda bound: sorted_items(NUMBERS, None, False, bound),
+        lambda bound: distinct_items(NUMBERS, None, bound),
+        lambda bound: grouped(((n, n, [n]) for n in NUMBERS), operator.add, bound),
+    ],
+    ids=["sorted", "distinct", "grouped"],
+)
+@pytest.mark.parametrize("read", [3, 10_000])
+# A result that is dropped midway leaves its files to the garbage collector, which closes and reports them.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_temporary_files_are_gone_afterwards(tmp_path, monkeypatch, run, read):
+    """Whether the result was read to its end or dropped: no file stays, neither open nor in the folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = open_files()
+    result = run(Tight(1))
+    for _ in zip(range(read), result, strict=False):
+        pass
+    del result, _
+    gc.collect()
+
+    assert (open_files() - before, list(tmp_path.iterdir())) == (0, [])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.integers(-5, 5) | st.floats(width=16) | st.none() | st.text(max_size=2), max_size=30), st.integers(2, 3)
+)
+def test_spilling_changes_no_result(items, room):
+    """Whatever the items: from disk comes what comes from memory."""
+    many = [*items * 30, *items * 30]
+    in_memory = list(distinct_items(many, None, Bound(2**60)))
+
+    assert repr(list(distinct_items(many, None, Tight(room)))) == repr(in_memory)
+    assert repr(list(sorted_items(many, repr, False, Tight(room)))) == repr(sorted(many, key=repr))
+
+
+def test_distinct_items_open_few_files_for_few_items(monkeypatch):
+    """If a hundred questions about memory are answered with yes, one item still needs no thousands of files."""
+    runs, answers = [], iter([True] * 100)
+    make = spilling.Run
+
+    class Stubborn(Bound):
+        def exceeded(self):
+            return next(answers, False)
+
+    monkeypatch.setattr(spilling, "Run", lambda *items: runs.append(1) or make(*items))
+    assert list(distinct_items("a", None, Stubborn())) == ["a"]
+    assert len(runs) <= 200
+
+
+def test_spilling_large_items_keeps_little_in_memory():
+    """Items of 100 KB go through files one small batch at a time."""
+    items = [random.Random(n).randbytes(100_000) for n in range(100)] * 6
+
+    assert len(list(distinct_items(items, None, Tight(1)))) == 100

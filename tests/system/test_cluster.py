@@ -1,0 +1,164 @@
+"""A cluster of two worker processes: the same results as in one process, and the user's code is there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.conftest import REPOSITORY, Script, environment
+
+HELPERS = """
+    import dataclasses
+    import enum
+    import math
+
+    @dataclasses.dataclass(frozen=True)
+    class Point:
+        x: object
+        y: object
+
+    class Colour(enum.Enum):
+        RED = 1
+
+    KEYS = [
+        None, "a", "b", "", b"a", 0, 0.0, -0.0, 1, 1.0, True, -1, -2, 2**70, 1.5, math.nan, -math.nan, math.inf,
+        (), (None,), ("a", None), (("a", None), 1), (math.nan, None), Point(None, 1), Point("a", None),
+        Point(1.0, math.nan),
+        frozenset({None, "a"}), Colour.RED, Point, range(3),
+    ]
+
+    def shout(word):
+        return word.upper() + "!"
+"""
+
+SAME_RESULTS = """
+    import json, operator, os, sys
+    import dstream as ds
+    from collectors import counting, grouping_by, to_list, to_map
+    from helpers_of_user import KEYS, shout
+
+    def pipelines(ctx):
+        keys = ctx.stream(KEYS * 3, 8)
+        numbered = ctx.stream([(key, n) for n, key in enumerate(KEYS * 3)], 8)
+        many = ctx.stream(range(50_000), 8)
+        return {
+            "grouping_by": lambda: keys.collect(grouping_by(lambda key: (key,), counting())),
+            "grouping_by to_list": lambda: numbered.collect(grouping_by(lambda pair: str(pair[0]), to_list())),
+            "to_map": lambda: numbered.collect(to_map(operator.itemgetter(0), lambda pair: [pair[1]], operator.add)),
+            "distinct": lambda: keys.distinct().to_list(),
+            "distinct by key": lambda: numbered.distinct(operator.itemgetter(0)).to_list(),
+            "sorted": lambda: keys.sorted(key=repr).to_list(),
+            "sorted far": lambda: many.map(lambda n: n * 7919 % 50_000).sorted(reverse=True).to_list(),
+            "limit": lambda: keys.skip(3).limit(40).to_list(),
+            "user module": lambda: ctx.stream(["a", "b"], 2).map(shout).to_list(),
+        }
+
+    def outcome(run):
+        try:
+            return repr(run())
+        except Exception as error:
+            return repr(error)
+
+    def results(ctx):
+        return {name: outcome(run) for name, run in pipelines(ctx).items()}
+
+    def who(_):
+        return os.getpid(), sys.executable, os.environ["PYTHONHASHSEED"]
+
+    with ds.connect(engine="local") as ctx:
+        expected = results(ctx)
+    with ds.connect("local-cluster[2,1,1024]") as ctx:
+        found = results(ctx)
+        workers = sorted(set(ctx.stream(range(8), 8).map(who).to_list()))
+    print(json.dumps({"expected": expected, "found": found, "workers": workers}))
+"""
+
+# The driver's folder is gone before the first job, so that workers cannot look there.
+SHIPPED = """
+    import json, os, shutil, sys
+    folder = sys.argv[1]
+    sys.path.insert(0, folder)
+    import dstream as ds
+    from collectors import counting, grouping_by
+    import helpers_of_user
+    from package_of_user.deep import inner
+
+    with ds.connect("local-cluster[2,1,1024]", config={"spark.executorEnv.PYTHONPATH": ""}) as ctx:
+        words = ctx.stream(["a", "b", "a"], 2)
+        words.count()
+        shutil.rmtree(folder)
+        shouted = words.map(helpers_of_user.shout).distinct().to_list()
+        files = words.map(lambda word: helpers_of_user.__file__).distinct().to_list()
+        grouped = words.collect(grouping_by(inner.first, counting()))
+        own_path = [entry for entry in sys.path if entry.endswith(".zip") and "python3" not in os.path.basename(entry)]
+        print(json.dumps({"shouted": shouted, "files": files, "grouped": grouped, "path": own_path}))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(script: Script, spark_home: str) -> Any:
+    """What the same pipelines give in this process and on two workers."""
+    ended = script(SAME_RESULTS, env=environment(SPARK_HOME=spark_home), beside={"helpers_of_user.py": HELPERS})
+    assert ended.stderr == ""
+    return json.loads(ended.stdout)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "grouping_by",
+        "grouping_by to_list",
+        "to_map",
+        "distinct",
+        "distinct by key",
+        "sorted",
+        "sorted far",
+        "limit",
+        "user module",
+    ],
+)
+def test_a_cluster_gives_what_one_process_gives(cluster: Any, operation: str) -> None:
+    """None, NaN, zeros, tuples, dataclasses, enums and classes are the same keys in every worker process."""
+    assert cluster["found"][operation] == cluster["expected"][operation]
+
+
+def test_two_processes_run_the_interpreter_of_the_driver(cluster: Any) -> None:
+    """Work is spread over two workers, each with the driver's interpreter and a fixed hash seed."""
+    pids, interpreters, seeds = map(set, zip(*cluster["workers"], strict=True))
+
+    assert len(pids) == 2
+    assert interpreters == {sys.executable}
+    assert seeds == {"0"}
+
+
+@pytest.fixture(scope="module")
+def shipped(script: Script, spark_home: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What workers find that cannot look into the driver's folders."""
+    folder = tmp_path_factory.mktemp("only_the_driver_has_this")
+    for package in ("dstream", "collectors", "reducers", "sources"):
+        shutil.copytree(REPOSITORY / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "helpers_of_user.py").write_text("def shout(word):\n    return word.upper() + '!'\n")
+    inner = Path(folder, "package_of_user", "deep", "inner.py")
+    inner.parent.mkdir(parents=True)
+    for file in (inner.parent.parent / "__init__.py", inner.parent / "__init__.py"):
+        file.write_text("")
+    inner.write_text("def first(word):\n    return word[0]\n")
+    ended = script(SHIPPED, str(folder), env=environment(SPARK_HOME=spark_home, PYTHONPATH=None))
+    assert ended.stderr == ""
+    return json.loads(ended.stdout)
+
+
+def test_the_packages_and_the_modules_of_the_user_are_shipped(shipped: Any) -> None:
+    """Workers that see none of the driver's folders import dstream and the user's modules and packages."""
+    assert shipped["shouted"] == ["A!", "B!"]
+    assert shipped["grouped"] == {"a": 2, "b": 1}
+
+
+def test_shipping_leaves_the_search_path_of_the_driver_alone(shipped: Any) -> None:
+    """No archive stands on the driver's own search path, where it would hide the files that are edited."""
+    assert shipped["path"] == []
