@@ -154,7 +154,7 @@ def _equals_itself(key: Any) -> bool:
 
 def _changes_when_copied(key: Any) -> bool:
     clone = cloudpickle.loads(cloudpickle.dumps(key))
-    return bool(key == key) and (hash(clone) != hash(key) or not clone == key)
+    return _equals_itself(key) and (hash(clone) != hash(key) or not clone == key)
 
 
 def _hash_other(key: Any, kind: type) -> int:
