@@ -4,6 +4,8 @@ Start with `connect()` or with `Stream.of(...)`; collectors come from `collector
 `sources`, reducers from `reducers`.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
 from dstream import errors, neighbours
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
@@ -28,3 +30,13 @@ __all__ = [
 ]
 
 del neighbours
+
+_PLANNED = frozenset({"IStreamCache", "IStreamList", "IStreamMap", "gatherers"})
+
+
+if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+    def __getattr__(name: str) -> NoReturn:
+        if name in _PLANNED:
+            raise errors.UnsupportedError(f"dstream.{name} does not exist yet; docs/limits.md lists what is missing")
+        raise AttributeError(f"module 'dstream' has no attribute {name!r}")

@@ -79,6 +79,22 @@ class Context:
             raise TypeError(f"read() takes a source, such as text_files(...), not {type(source).__name__}")
         return read(source, f"read({shown(source)})", self)
 
+    def get_map(self, name: str, **options: Any) -> NoReturn:
+        """Refuse: distributed maps are not there yet."""
+        raise UnsupportedError(f"get_map({name!r}): distributed maps do not exist yet; docs/limits.md says what to use")
+
+    def get_list(self, name: str, **options: Any) -> NoReturn:
+        """Refuse: distributed lists are not there yet."""
+        raise UnsupportedError(
+            f"get_list({name!r}): distributed lists do not exist yet; docs/limits.md says what to use"
+        )
+
+    def get_cache(self, name: str, **options: Any) -> NoReturn:
+        """Refuse: distributed caches are not there yet."""
+        raise UnsupportedError(
+            f"get_cache({name!r}): distributed caches do not exist yet; docs/limits.md says what to use"
+        )
+
     def running_engine(self) -> Engine:
         """Return the engine, started if it was not.
 

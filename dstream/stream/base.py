@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Self, TypeVar, overload
 
 import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.errors import SerializationError
@@ -34,6 +34,7 @@ from dstream.plan import (
 from dstream.spi import Collector, Engine, Reducer, Runtime
 from dstream.stream.arguments import count, function, kind_of, optional_function, partition_count
 from dstream.stream.lifetime import Lifetime
+from dstream.stream.planned import PLANNED, refuse
 from dstream.stream.runtime import default_runtime, shared
 from dstream.stream.terminals import folding, folding_from, present
 from dstream.values import Optional
@@ -383,6 +384,13 @@ class BaseStream(Generic[T]):
 
     def __repr__(self) -> str:
         return describe(self._node)
+
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in PLANNED:
+                refuse(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __reduce__(self) -> NoReturn:
         raise SerializationError(
