@@ -92,7 +92,10 @@ def life(script: Script) -> tuple[dict[str, Any], str, str]:
 
 def test_the_streams_and_the_output_are_the_scripts_own(life: tuple[dict[str, Any], str, str]) -> None:
     """Spark says nothing while jobs run, fail and end; what functions print on workers arrives on stderr."""
-    assert sorted(life[1].splitlines()) == ["on a worker: 0", "on a worker: 1", "on a worker: 2", "on a worker: 4"]
+    # Two workers write at the same time, so their lines may stand inside each other: the characters count.
+    expected = "".join(f"on a worker: {n}\n" for n in (0, 1, 2, 4))
+
+    assert sorted(life[1]) == sorted(expected)
 
 
 def test_importing_loads_no_pyspark(life: tuple[dict[str, Any], str, str]) -> None:
