@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -30,8 +31,6 @@ _CASES: dict[str, tuple[str, Callable[[Bench], list[Case]]]] = {
     "B7": ("smalljobs", small_jobs.cases),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}
-_SPARK_DEFAULTS = {"spark.sql.adaptive.enabled": "true"}
-"""What our context changes for all sessions, set back for the rivals."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder.mkdir(exist_ok=True)
     rows: list[tuple[str, ...]] = []
     with ds.connect(options.master, config=_CONFIG) as ctx, ds.connect(engine="local") as local:
-        bench = Bench(ctx, local, ctx.spark.newSession(), folder, options.quick)
-        for name, value in _SPARK_DEFAULTS.items():
-            bench.spark.conf.set(name, value)
+        bench = Bench(ctx, local, _session_of_rivals(ctx), folder, options.quick)
         for code in options.cases:
             for case in _CASES[code][1](bench):
                 rows += measure(case, bench, options.runs)
@@ -56,6 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(table(rows))
     print(f"\n{_machine()}\nmedian of {options.runs} interleaved runs")
     print(f"CPU accounts checked: {measured:.2f} of {true:.2f} s")
+
+
+def _session_of_rivals(ctx: ds.Context) -> Any:
+    """Return a session of the same Spark where every SQL setting that our context chose is Spark's own again."""
+    session = ctx.spark.newSession()
+    registered = session._jvm.org.apache.spark.sql.internal.SQLConf
+    for name, _ in session.sparkContext.getConf().getAll():
+        if name.startswith("spark.sql.") and registered.containsConfigKey(name):
+            session.conf.set(name, registered.getConfigEntry(name).defaultValueString())
+    return session
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
