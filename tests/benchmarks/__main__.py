@@ -58,10 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _session_of_rivals(ctx: ds.Context) -> Any:
     """Return a session of the same Spark where every SQL setting that our context chose is Spark's own again."""
     session = ctx.spark.newSession()
-    registered = session._jvm.org.apache.spark.sql.internal.SQLConf
     for name, _ in session.sparkContext.getConf().getAll():
-        if name.startswith("spark.sql.") and registered.containsConfigKey(name):
-            session.conf.set(name, registered.getConfigEntry(name).defaultValueString())
+        if name.startswith("spark.sql.") and session.conf.isModifiable(name):
+            session.conf.unset(name)
     return session
 
 
