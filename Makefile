@@ -16,8 +16,10 @@ TYPED := $(PACKAGES) $(wildcard tests/typing)
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{printf "make %-6s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.base  ## count words into a collection and print the top ten; PATHS="a.txt b.txt" counts those files
+demo: export DSTREAM_STORAGE ?= build/demo
+demo: $(VENV)/.base  ## count words into a map, and read it in a second process; PATHS="a.txt b.txt" counts those files
 	@$(BIN)/python docs/samples/wordcount.py $(PATHS)
+	@$(BIN)/python docs/samples/look_up.py
 
 test: $(VENV)/.test  ## run every test; ARGS="tests/house -k readme" runs some
 	@$(BIN)/python -m pytest -q $(ARGS)

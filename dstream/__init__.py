@@ -7,18 +7,23 @@ Start with `connect()` or with `Stream.of(...)`; collectors come from `collector
 from typing import TYPE_CHECKING, NoReturn
 
 from dstream import errors, neighbours
+from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
-from dstream.values import Entry, Optional
+from dstream.values import Entry, JournalEvent, Optional
 
 __all__ = [
     "Collector",
     "Context",
     "DoubleStream",
     "Entry",
+    "IStreamCache",
+    "IStreamList",
+    "IStreamMap",
     "IntStream",
+    "JournalEvent",
     "LongStream",
     "Optional",
     "Stream",
@@ -31,7 +36,7 @@ __all__ = [
 
 del neighbours
 
-_PLANNED = frozenset({"IStreamCache", "IStreamList", "IStreamMap", "gatherers"})
+_PLANNED = frozenset({"gatherers"})
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.

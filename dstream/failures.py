@@ -91,15 +91,18 @@ def item_of(error: BaseException) -> Any:
     """Find the item on which a user's function failed, in the frames of `error`; `MISSING` if it is not certain.
 
     Either the loop that called the function names it `item`, or it is the only argument of the
-    function, which has not given the name to something else since.
+    function, which has not given the name to something else since. A function without a frame, such
+    as `int`, is called by such a loop too.
     """
     caller: FrameType | None = None
+    item: Any = MISSING
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if _is_ours(frame):
             caller = frame
+            item = frame.f_locals.get("item", item)
         elif frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
             return _item_between(caller, frame)
-    return MISSING
+    return item
 
 
 _OURS = frozenset({"dstream", "collectors", "reducers", "sources"})

@@ -1,29 +1,19 @@
 """Where a stream's result goes when it becomes a distributed collection.
 
-The contract stands in `dstream.spi.reducer`. There is no reducer yet: asking for one by name says so.
+`stream.collect(reducer)` writes in parallel where the items are, commits once, and returns the
+collection. The contract stands in `dstream.spi.reducer`.
 """
 
-from __future__ import annotations
+from reducers.grouping import grouping_by_to_icache, grouping_by_to_imap
+from reducers.lists import to_ilist
+from reducers.maps import to_icache, to_imap
+from reducers.writing import replacing
 
-from typing import NoReturn
-
-from dstream.errors import UnsupportedError
-
-__all__: list[str] = []
-
-_PLANNED = frozenset(
-    {
-        "grouping_by_to_icache",
-        "grouping_by_to_imap",
-        "replacing",
-        "to_icache",
-        "to_ilist",
-        "to_imap",
-    }
-)
-
-
-def __getattr__(name: str) -> NoReturn:
-    if name in _PLANNED:
-        raise UnsupportedError(f"reducers.{name} does not exist yet: it comes with the distributed collections")
-    raise AttributeError(f"module 'reducers' has no attribute {name!r}")
+__all__ = [
+    "grouping_by_to_icache",
+    "grouping_by_to_imap",
+    "replacing",
+    "to_icache",
+    "to_ilist",
+    "to_imap",
+]

@@ -1,4 +1,6 @@
-"""Count words with a fluent expression, on Spark: of the files named, or of Python's own library.
+"""Count words into a distributed map, on Spark: of the files named, or of Python's own library.
+
+The map lives on in the folder `dstream-data`, where look_up.py finds it.
 
 python docs/samples/wordcount.py
 python docs/samples/wordcount.py "books/*.txt" notes.md
@@ -6,6 +8,7 @@ python docs/samples/wordcount.py "books/*.txt" notes.md
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
 import sysconfig
@@ -13,8 +16,7 @@ import time
 from pathlib import Path
 
 import dstream as ds
-from collectors import counting, grouping_by
-from dstream import Entry
+from reducers import replacing, to_imap
 from sources import text_files
 
 WORD = re.compile(r"\w+")
@@ -36,23 +38,23 @@ def is_utf8(path: Path) -> bool:
 
 
 def main(paths: list[str]) -> None:
-    """Count the words of `paths`, and print the ten most frequent, the time, and what ran where."""
+    """Count the words of `paths` into the map `counts`; print the ten most frequent, the time, and what ran where."""
     files = paths or standard_library()
     with ds.connect() as ctx:
         started = time.perf_counter()
         lines = ctx.read(text_files(files))
         words = lines.flat_map(lambda line: WORD.findall(line.lower()))
-        counts = words.collect(grouping_by(lambda word: word, counting()))
+        counts = words.collect(replacing(to_imap("counts", lambda word: word, lambda word: 1, operator.add)))
         seconds = time.perf_counter() - started
 
-        entries = ctx.stream(counts.items()).map(lambda pair: Entry(*pair))
-        for word, count in entries.sorted(key=lambda entry: -entry.value).limit(10):
+        for word, count in counts.stream().sorted(key=lambda entry: (-entry.value, entry.key)).limit(10):
             print(f"{count:>9,}  {word}")
-        print(f"\n{sum(counts.values()):,} words, {len(counts):,} of them different, in {seconds:.1f} s with start-up")
+        total = counts.stream().map_to_int(lambda entry: entry.value).sum()
+        print(f"\n{total:,} words, {len(counts):,} of them different, in {seconds:.1f} s with start-up")
         print(
-            f"the lines were read and the words counted by Spark {ctx.spark.version}, {ctx.spark.sparkContext.master};"
+            f"the lines were read, and the words counted and written into the map {counts.name!r}, "
+            f"by Spark {ctx.spark.version}, {ctx.spark.sparkContext.master}"
         )
-        print("this process got one count for each word")
 
 
 if __name__ == "__main__":

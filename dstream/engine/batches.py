@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import cloudpickle
-
 from dstream.errors import SerializationError
 from dstream.failures import shown
+from dstream.pickling import dumps
+from dstream.values import Entry
 
-__all__ = ["Batch", "Batcher", "dumps", "dumps_items", "loads"]
+__all__ = ["Batch", "Batcher", "dumps_items", "loads", "loads_items"]
 
 TARGET_BYTES = 256 * 1024
 _FIRST_COUNT = 64
@@ -23,18 +24,6 @@ _GROWTH = 4
 loads = pickle.loads
 
 
-def dumps(value: Any) -> bytes:
-    """Pickle `value`, by value where it holds a class or function that only this process knows."""
-    try:
-        data = pickle.dumps(value, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        data = cloudpickle.dumps(value, protocol=5)
-    else:
-        if b"__main__" in data:
-            data = cloudpickle.dumps(value, protocol=5)
-    return bytes(data)
-
-
 def dumps_items(items: list[Any]) -> bytes:
     """Pickle a list of items.
 
@@ -42,11 +31,25 @@ def dumps_items(items: list[Any]) -> bytes:
         SerializationError: one of them cannot be pickled; the message names it.
     """
     try:
-        return dumps(items)
+        return dumps(_Entries(items) if set(map(type, items)) == {Entry} else items)
     except Exception as error:
         for item in items:
             _check(item)
         raise SerializationError(f"these items cannot be pickled together: {error}") from error
+
+
+class _Entries:
+    """Entries on their way: two lists take half the time of as many objects."""
+
+    def __init__(self, entries: list[Any]) -> None:
+        self._entries = entries
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _entries, tuple(map(list, zip(*self._entries, strict=True)))
+
+
+def _entries(keys: list[Any], values: list[Any]) -> list[Any]:
+    return list(map(Entry._make, zip(keys, values, strict=True)))
 
 
 def _check(item: Any) -> None:
@@ -56,6 +59,21 @@ def _check(item: Any) -> None:
         raise SerializationError(
             f"an item cannot travel between processes: {type(item).__name__} {shown(item)} cannot be pickled: {error}"
         ) from error
+
+
+def loads_items(data: Any) -> list[Any]:
+    """Unpickle a list of items, with the collector of cyclic garbage paused.
+
+    It would look at all that is there again and again: a million entries take a third of the time (CPython 3.11).
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        items: list[Any] = loads(data)
+    finally:
+        if was_enabled:
+            gc.enable()
+    return items
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,23 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import dropwhile, islice, takewhile
+from itertools import dropwhile, groupby, islice, takewhile
+from operator import itemgetter
 from typing import Any, Protocol
 
 from dstream.engine.fusion import run_chain
 from dstream.engine.memory import Bound
-from dstream.engine.spilling import distinct_items, sorted_items
+from dstream.engine.spilling import distinct_items, merged, sorted_items
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.plan.nodes import Distinct, DropWhile, Limit, Node, Skip, Sorted, TakeWhile
 from dstream.plan.rewrite import Chain, Op, Top
 from dstream.plan.steps import Step
-from dstream.spi.collector import Collector
+from dstream.spi.collector import Collector, identity
+from dstream.spi.store import MapWriter, Writer
 from dstream.values.order import sort
 
-__all__ = ["Operation", "Task", "operation", "partial_groups", "top_items"]
+__all__ = ["Operation", "Task", "operation", "partial_groups", "top_items", "written", "written_entries"]
 
 _CHUNK = 4096
 
@@ -154,6 +156,24 @@ def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bo
             groups = collector.supplier()
             bound.spilled()
     yield groups
+
+
+def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Let `writer` take the items; give its receipts."""
+    with naming(step):
+        yield from writer.write(items)
+
+
+def written_entries(
+    writer: MapWriter, downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
+) -> Iterator[Any]:
+    """Combine (bucket, [(key, container), ...]), sorted by bucket; let `writer` take the entries; give its receipts."""
+    with naming(step):
+        for bucket, parts in groupby(batches, key=itemgetter(0)):
+            entries = merged((batch for _, batch in parts), downstream.combined, task.bound)
+            if downstream.finisher is not identity:
+                entries = ((key, downstream.finisher(container)) for key, container in entries)
+            yield from writer.write_bucket(bucket, entries)
 
 
 def guarded(node: Distinct) -> Callable[[Any], Any] | None:

@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import IO, Any, Protocol
 
+from more_itertools import chunked
+
 from dstream.engine.batches import Batcher
 from dstream.engine.memory import Bound
 from dstream.keys import canonical
 from dstream.values.order import NanLast, sort
 
-__all__ = ["Combining", "distinct_items", "grouped", "sorted_items"]
+__all__ = ["Combining", "distinct_items", "grouped", "merged", "sorted_items"]
 
 _CHUNK = 512
 _FAN_OUT = 16
@@ -183,4 +185,36 @@ def _drained(held: dict[Any, tuple[Any, Any]]) -> Iterator[tuple[Any, Any, Any]]
     """Give the entries that `held` holds, then empty it."""
     for key, (rank, container) in held.items():
         yield key, rank, container
+    held.clear()
+
+
+def merged(
+    batches: Iterable[list[tuple[Any, Any]]], combine: Combining, bound: Bound, level: int = 0
+) -> Iterator[tuple[Any, Any]]:
+    """Combine batches of (key, container) by key, in order; past the bound as `grouped` does. Keys are canonical."""
+    held: dict[Any, Any] = {}
+    buckets: list[Run] = []
+    for batch in batches:
+        for key, container in batch:
+            if type(key) not in _SAME_ANYWHERE:
+                key = canonical(key)
+            held[key] = combine(held[key], container) if key in held else container
+        if level < _DEEPEST and bound.exceeded():
+            buckets = buckets or [Run() for _ in range(_FAN_OUT)]
+            _distribute(_drained_pairs(held), lambda pair: _mixed(hash(pair[0]), level), buckets)
+            bound.spilled()
+    if not buckets:
+        yield from _drained_pairs(held)
+        return
+    _distribute(_drained_pairs(held), lambda pair: _mixed(hash(pair[0]), level), buckets)
+    for bucket in buckets:
+        yield from merged(chunked(bucket, _CHUNK), combine, bound, level + 1)
+
+
+_SAME_ANYWHERE = frozenset({str, int, bytes})
+"""Types whose instances are canonical as they come out of a pickle."""
+
+
+def _drained_pairs(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    yield from held.items()
     held.clear()

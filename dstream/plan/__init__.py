@@ -25,6 +25,7 @@ from dstream.plan.nodes import (
     Sorted,
     TakeWhile,
     Unordered,
+    Write,
     unchanged,
 )
 from dstream.plan.properties import check, configuration, is_bounded, is_ordered, parallelism
@@ -59,6 +60,7 @@ __all__ = [
     "Top",
     "Unordered",
     "Where",
+    "Write",
     "call_site",
     "check",
     "configuration",

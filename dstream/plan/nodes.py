@@ -10,6 +10,7 @@ from dstream.plan.steps import Step, shown_function
 from dstream.plan.where import Where
 from dstream.spi.collector import Collector
 from dstream.spi.source import Source
+from dstream.spi.store import MapWriter, Writer
 
 __all__ = [
     "Collect",
@@ -31,6 +32,7 @@ __all__ = [
     "Sorted",
     "TakeWhile",
     "Unordered",
+    "Write",
     "node",
     "unchanged",
 ]
@@ -296,3 +298,22 @@ class ForEachPartition(Node):
 
     def _arguments(self) -> Iterable[str]:
         return (shown_function(self.action),)
+
+
+@node
+class Write(Node):
+    """The end of a plan: a writer takes the items where they are.
+
+    Attributes:
+        writer: takes the items of each partition; with a collector, the entries of each bucket.
+        collector: a keyed one whose groups are the entries, or None.
+        name: the call as the user wrote it.
+    """
+
+    upstream: Node
+    writer: Writer | MapWriter
+    collector: Collector[Any, Any, Any] | None
+    name: str
+
+    def label(self) -> str:
+        return f".{self.name}"

@@ -1,29 +1,33 @@
-"""The session: `connect()` and `Context`, the one place where streams and engines meet."""
+"""`Context`: an engine, a storage, and the streams and collections on them."""
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 import threading
-from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast, overload
 
-from dstream.engine.local import LocalEngine
-from dstream.engine.memory import DEFAULT_BOUND
-from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
+import collectors
+from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
+from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
-from dstream.spi import Engine, Source
+from dstream.plan import Node, Write, call_site
+from dstream.session.contexts import contexts
+from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
 from dstream.stream import Stream
-from dstream.stream.runtime import bind_default
 from dstream.stream.stream import from_iterable, read
 
-__all__ = ["Context", "connect", "default_context", "set_default_context"]
+__all__ = ["CollectionName", "Context"]
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
-_ENGINES = ("spark", "local")
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+class CollectionName(NamedTuple):
+    """How a collection is found in its storage."""
+
+    kind: Kind
+    name: str
 
 
 class Context:
@@ -32,10 +36,12 @@ class Context:
     Nothing starts before the first terminal operation needs it.
     """
 
-    def __init__(self, start: Any, engine_name: str) -> None:
+    def __init__(self, start: Callable[[], Engine], engine_name: str, open_storage: Callable[[], Storage]) -> None:
         self._start = start
         self._engine_name = engine_name
         self._engine: Engine | None = None
+        self._open_storage = open_storage
+        self._storage: Storage | None = None
         self._is_closed = False
         self._lock = threading.Lock()
 
@@ -79,21 +85,186 @@ class Context:
             raise TypeError(f"read() takes a source, such as text_files(...), not {type(source).__name__}")
         return read(source, f"read({shown(source)})", self)
 
-    def get_map(self, name: str, **options: Any) -> NoReturn:
-        """Refuse: distributed maps are not there yet."""
-        raise UnsupportedError(f"get_map({name!r}): distributed maps do not exist yet; docs/limits.md says what to use")
+    @overload
+    def get_map(
+        self,
+        name: str,
+        *,
+        key_type: type[K],
+        value_type: type[V],
+        buckets: int | None = None,
+        journal: bool | None = None,
+        strict: bool | None = None,
+    ) -> IStreamMap[K, V]: ...
 
-    def get_list(self, name: str, **options: Any) -> NoReturn:
-        """Refuse: distributed lists are not there yet."""
-        raise UnsupportedError(
-            f"get_list({name!r}): distributed lists do not exist yet; docs/limits.md says what to use"
-        )
+    @overload
+    def get_map(
+        self,
+        name: str,
+        *,
+        key_type: Any = None,
+        value_type: Any = None,
+        buckets: int | None = None,
+        journal: bool | None = None,
+        strict: bool | None = None,
+    ) -> IStreamMap[Any, Any]: ...
 
-    def get_cache(self, name: str, **options: Any) -> NoReturn:
-        """Refuse: distributed caches are not there yet."""
-        raise UnsupportedError(
-            f"get_cache({name!r}): distributed caches do not exist yet; docs/limits.md says what to use"
-        )
+    def get_map(
+        self,
+        name: str,
+        *,
+        key_type: Any = None,
+        value_type: Any = None,
+        buckets: int | None = None,
+        journal: bool | None = None,
+        strict: bool | None = None,
+    ) -> IStreamMap[Any, Any]:
+        """Return the distributed map `name`, made if there is none.
+
+        Args:
+            name: its name; a list or a cache may have the same.
+            key_type: the type of its keys, such as `str`; unset, the first commit decides.
+            value_type: the type of its values, such as `int`, `list[float]` or a dataclass; unset, the first
+                commit decides. Values of other types are kept too, unless `strict`.
+            buckets: into how many parts its entries are divided, which bounds how many tasks read
+                or write it at a time; 16 unless told otherwise.
+            journal: keep every change with its old value, for `journal()`.
+            strict: refuse keys and values of other types.
+
+        Raises:
+            ValueError: it exists with other options; the message names both.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages", key_type=str, value_type=int)
+            ...     ages["Ada"] = 36
+            ...     ages["Ada"]
+            36
+        """
+        options = Options(key_type, value_type, buckets, journal, strict)
+        return IStreamMap(cast("MapStore", self._created("map", name, options)), self)
+
+    @overload
+    def get_list(self, name: str, *, value_type: type[T], strict: bool | None = None) -> IStreamList[T]: ...
+
+    @overload
+    def get_list(self, name: str, *, value_type: Any = None, strict: bool | None = None) -> IStreamList[Any]: ...
+
+    def get_list(self, name: str, *, value_type: Any = None, strict: bool | None = None) -> IStreamList[Any]:
+        """Return the distributed list `name`, made if there is none; arguments as for `get_map`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     names = ctx.get_list("names")
+            ...     names.extend(["Ada", "Grace"])
+            ...     names[-1]
+            'Grace'
+        """
+        options = Options(value_type=value_type, strict=strict)
+        return IStreamList(cast("ListStore", self._created("list", name, options)), self)
+
+    @overload
+    def get_cache(
+        self,
+        name: str,
+        *,
+        key_type: type[K],
+        value_type: type[V],
+        ttl: float | None = None,
+        max_idle: float | None = None,
+        buckets: int | None = None,
+        strict: bool | None = None,
+    ) -> IStreamCache[K, V]: ...
+
+    @overload
+    def get_cache(
+        self,
+        name: str,
+        *,
+        key_type: Any = None,
+        value_type: Any = None,
+        ttl: float | None = None,
+        max_idle: float | None = None,
+        buckets: int | None = None,
+        strict: bool | None = None,
+    ) -> IStreamCache[Any, Any]: ...
+
+    def get_cache(
+        self,
+        name: str,
+        *,
+        key_type: Any = None,
+        value_type: Any = None,
+        ttl: float | None = None,
+        max_idle: float | None = None,
+        buckets: int | None = None,
+        strict: bool | None = None,
+    ) -> IStreamCache[Any, Any]:
+        """Return the cache `name`; `ttl` or `max_idle` configures it, made if there is none.
+
+        Args:
+            name: its name.
+            key_type: as for `get_map`.
+            value_type: as for `get_map`.
+            ttl: seconds that an entry lives after it was written.
+            max_idle: seconds that an entry lives after it was last used.
+            buckets: as for `get_map`.
+            strict: as for `get_map`.
+
+        Raises:
+            CacheNotExistsError: it was never configured, and neither `ttl` nor `max_idle` is given.
+            ValueError: it exists with other options; the message names both.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     sessions = ctx.get_cache("sessions", ttl=1800)
+            ...     sessions["Ada"] = "token"
+            ...     ctx.get_cache("sessions")["Ada"]
+            'token'
+        """
+        options = Options(key_type, value_type, buckets, None, strict, ttl, max_idle)
+        return IStreamCache(self._configured_cache(name, options), self)
+
+    def collections(self) -> list[CollectionName]:
+        """Return the kind and the name of every collection in the storage, sorted.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.get_list("names").append("Ada")
+            ...     ctx.collections()
+            [CollectionName(kind='list', name='names')]
+        """
+        return [CollectionName(kind, name) for kind, name in self.running_storage().names()]
+
+    def write(self, node: Node, output: Output) -> Any:
+        """Run the plan that ends in `node` and commit what it gives; reducers call this.
+
+        The collection is as it was before if anything fails.
+        """
+        collection = self._target(output)
+        job = collection._begin(output)
+        if job.is_done:
+            return collection
+        end = Write(node, job.writer, _collector(output), f"collect({output.label})", where=call_site())
+        try:
+            job.commit(self.running_engine().write(end))
+        except BaseException:
+            job.abort()
+            raise
+        return collection
+
+    def running_storage(self) -> Storage:
+        """Return the storage, opened if it was not.
+
+        Raises:
+            IllegalStateError: this context is closed.
+            SetupError: a package that it needs is not installed.
+        """
+        with self._lock:
+            self._check_open()
+            if self._storage is None:
+                self._storage = self._open_storage()
+            return self._storage
 
     def running_engine(self) -> Engine:
         """Return the engine, started if it was not.
@@ -114,9 +285,32 @@ class Context:
             if self._is_closed:
                 return
             self._is_closed = True
-        _contexts.forget(self)
+        contexts.forget(self)
+        if self._storage is not None:
+            self._storage.close()
         if self._engine is not None:
             self._engine.close()
+
+    def _target(self, output: Output) -> IStreamMap[Any, Any] | IStreamList[Any]:
+        if output.kind == "list":
+            return self.get_list(output.name)
+        return self.get_map(output.name) if output.kind == "map" else self.get_cache(output.name)
+
+    def _created(self, kind: Kind, name: str, options: Options) -> Any:
+        _check_options(name, options)
+        return self.running_storage().create(kind, name, options)
+
+    def _configured_cache(self, name: str, options: Options) -> MapStore:
+        _check_options(name, options)
+        storage = self.running_storage()
+        if options.ttl is not None or options.max_idle is not None:
+            return cast("MapStore", storage.create("cache", name, stored_options(options)))
+        store = storage.open("cache", name, stored_options(options))
+        if store is None:
+            raise CacheNotExistsError(
+                f"cache {name!r} was never configured: get_cache({name!r}, ttl=...) or (..., max_idle=...) makes it"
+            )
+        return cast("MapStore", store)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -140,110 +334,22 @@ class Context:
         )
 
 
-class _Contexts:
-    """The open contexts of this process, and which of them is the default."""
-
-    def __init__(self) -> None:
-        self._open: list[Context] = []
-        self._chosen: Context | None = None
-
-    def add(self, context: Context) -> None:
-        self._open.append(context)
-
-    def forget(self, context: Context) -> None:
-        self._open = [known for known in self._open if known is not context]
-        if self._chosen is context:
-            self._chosen = None
-
-    def choose(self, context: Context | None) -> None:
-        self._chosen = context
-
-    def default(self) -> Context | None:
-        return self._chosen or next(iter(self._open), None)
+def _collector(output: Output) -> Collector[Any, Any, Any] | None:
+    """Return the keyed collector that makes the entries, or None for a list of items."""
+    if output.classifier is None:
+        return output.collector
+    return collectors.grouping_by(output.classifier, output.downstream or collectors.to_list())
 
 
-_contexts = _Contexts()
-
-
-def connect(
-    master: str | None = None,
-    engine: str = "spark",
-    config: Mapping[str, Any] | None = None,
-    *,
-    worker_memory: int | str = DEFAULT_BOUND,
-    log_level: str | None = None,
-) -> Context:
-    """Return a context; it becomes the default one if no other is open.
-
-    Args:
-        master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`. Unset: the environment
-            variable `DSTREAM_MASTER`, a Spark session that runs in this process already, or all
-            cores of this machine.
-        engine: `"spark"`, or `"local"` for plain Python in this process.
-        config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`.
-        worker_memory: how much memory a worker process may occupy before sorting, grouping and
-            `distinct` move to disk, in bytes or as `"512m"`.
-        log_level: the level of Spark's own messages, such as `"WARN"`. Unset: the environment variable
-            `DSTREAM_LOG`, or none at all.
-
-    Raises:
-        SetupError: Java is missing or too old.
-        ValueError: an argument is not one of its choices.
-
-    Example:
-        >>> with connect(engine="local") as ctx:
-        ...     ctx.stream("abc").map(str.upper).to_list()
-        ['A', 'B', 'C']
-    """
-    if engine not in _ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(_ENGINES)}, not {engine!r}")
-    memory = _bytes(worker_memory)
-    if engine == "local":
-        context = Context(lambda: LocalEngine(memory), engine)
-    else:
-        context = _spark_context(master, dict(config or {}), log_level, memory)
-    _contexts.add(context)
-    return context
-
-
-def default_context() -> Context:
-    """Return the context of streams that were made without one, connected if there is none yet."""
-    return _contexts.default() or (connect(engine="local") if _inside_a_worker() else connect())
-
-
-def set_default_context(context: Context | None) -> None:
-    """Make `context` the default one; None leaves the choice to dstream again."""
-    if context is not None and not isinstance(context, Context):
-        raise TypeError(f"set_default_context() takes a context or None, not {type(context).__name__}")
-    _contexts.choose(context)
-
-
-def _spark_context(master: str | None, config: Mapping[str, Any], log_level: str | None, memory: int) -> Context:
-    from dstream.engine.spark import launch
-
-    launch.check_machine()
-    settings = launch.Settings(
-        master or os.environ.get("DSTREAM_MASTER") or None,
-        {str(name): str(value) for name, value in config.items()},
-        (log_level or os.environ.get("DSTREAM_LOG") or "OFF").upper(),
-        memory,
-    )
-    return Context(lambda: launch.start(settings), "spark")
-
-
-def _inside_a_worker() -> bool:
-    """Say whether this process runs a Spark task: streams made there run on the spot."""
-    module = sys.modules.get("pyspark.taskcontext")
-    return module is not None and module.TaskContext.get() is not None
-
-
-def _bytes(size: int | str) -> int:
-    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
-        return size
-    found = re.fullmatch(r"(\d+)\s*([kmg]?)b?", str(size).strip().lower()) if isinstance(size, str) else None
-    if found is None or int(found.group(1)) == 0:
-        raise ValueError(f"worker_memory must be a number of bytes or a text such as '512m', not {size!r}")
-    return int(found.group(1)) * _UNITS[found.group(2)]
-
-
-bind_default(default_context)
+def _check_options(name: str, options: Options) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a collection must be a str, not {type(name).__name__}")
+    if not name:
+        raise ValueError("the name of a collection must not be empty")
+    buckets = options.buckets
+    if buckets is not None and (type(buckets) is not int or buckets < 1):
+        raise ValueError(f"buckets must be a number of 1 or more, not {shown(buckets)}")
+    for argument in ("ttl", "max_idle"):
+        seconds = getattr(options, argument)
+        if seconds is not None and (not isinstance(seconds, int | float) or not seconds > 0):
+            raise ValueError(f"{argument} must be a number of seconds above 0, not {shown(seconds)}")

@@ -1,22 +1,54 @@
 """The contracts between the parts of dstream, and towards third parties.
 
 `collector` says how items become a result, `source` where they come from, `reducer` where a result
-goes, `engine` who runs a plan.
+goes, `store` where distributed collections live, `engine` who runs a plan.
 """
 
 from dstream.spi.collector import Characteristics, Collector, Keyed, identity
 from dstream.spi.engine import Engine, Runtime
-from dstream.spi.reducer import Reducer
+from dstream.spi.reducer import Output, Reducer, Writing
 from dstream.spi.source import Source, Split
+from dstream.spi.store import (
+    UNCHANGED,
+    EntrySplit,
+    ItemSplit,
+    Kind,
+    ListStore,
+    ListView,
+    MapStore,
+    MapWriter,
+    Options,
+    Splice,
+    Storage,
+    Unchanged,
+    WriteJob,
+    Writer,
+)
 
 __all__ = [
+    "UNCHANGED",
     "Characteristics",
     "Collector",
     "Engine",
+    "EntrySplit",
+    "ItemSplit",
     "Keyed",
+    "Kind",
+    "ListStore",
+    "ListView",
+    "MapStore",
+    "MapWriter",
+    "Options",
+    "Output",
     "Reducer",
     "Runtime",
     "Source",
+    "Splice",
     "Split",
+    "Storage",
+    "Unchanged",
+    "WriteJob",
+    "Writer",
+    "Writing",
     "identity",
 ]

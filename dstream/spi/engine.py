@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
+
+from dstream.spi.reducer import Writing
 
 __all__ = ["Engine", "Runtime"]
 
@@ -36,13 +38,25 @@ class Engine(Protocol):
         """Run the action of the `ForEachPartition` node where each partition is."""
         ...
 
+    def write(self, node: Any) -> list[Any]:
+        """Let the writer of the `Write` node take the items where they are; return its receipts in encounter order."""
+        ...
+
+    def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
+        """Return a lazy table of the engine's own kind over splits with `read_arrow`, such as those of a map.
+
+        Raises:
+            UnsupportedError: the engine has no tables.
+        """
+        ...
+
     def close(self) -> None:
         """Release what the engine holds; calling it again does nothing."""
         ...
 
 
-class Runtime(Protocol):
-    """What a stream needs of the context that it belongs to."""
+class Runtime(Writing, Protocol):
+    """What a stream needs of the context that it belongs to: an engine, and a way to write for reducers."""
 
     def running_engine(self) -> Engine:
         """Return the engine, started if it was not.

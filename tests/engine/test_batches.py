@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import subprocess
 import sys
@@ -10,11 +11,13 @@ from itertools import count, islice
 
 import pytest
 
-from dstream.engine.batches import TARGET_BYTES, Batcher, dumps, loads
+from dstream.engine.batches import TARGET_BYTES, Batcher, dumps_items, loads, loads_items
+from dstream.pickling import dumps
+from dstream.values import Entry
 
 _MAIN = """
 import sys
-from dstream.engine.batches import dumps
+from dstream.pickling import dumps
 
 class Mine:
     def __init__(self, x): self.x = x
@@ -91,3 +94,27 @@ def test_what_cannot_be_pickled_is_an_error():
 def test_plain_items_use_the_plain_pickle():
     """Numbers and texts need no more than `pickle` itself."""
     assert pickle.loads(dumps([1, "a", None])) == [1, "a", None]
+
+
+def test_entries_come_back_as_entries():
+    """Entries travel as two lists, and are entries again."""
+    entries = [Entry("a", 1), Entry(None, [2])]
+
+    found = loads(dumps_items(entries))
+
+    assert found == entries
+    assert all(type(entry) is Entry for entry in found)
+
+
+def test_entries_among_other_items_keep_their_type():
+    """A pair beside an entry stays a pair."""
+    assert list(map(type, loads(dumps_items([Entry("a", 1), ("a", 1)])))) == [Entry, tuple]
+
+
+def test_loading_items_leaves_the_garbage_collector_as_it_was():
+    """Enabled or not, it is so afterwards, also when the data are torn."""
+    assert loads_items(dumps_items([1])) == [1]
+    assert gc.isenabled()
+    with pytest.raises(Exception, match=r"."):
+        loads_items(b"torn")
+    assert gc.isenabled()

@@ -6,7 +6,6 @@ import operator
 
 import pytest
 
-from dstream.engine.batches import dumps
 from dstream.engine.spark.readers import (
     KeepRange,
     combine_groups,
@@ -19,6 +18,7 @@ from dstream.engine.spark.readers import (
 )
 from dstream.engine.spark.rows import ITEMS, Row
 from dstream.failures import failure
+from dstream.pickling import dumps
 from dstream.spi import Collector
 
 

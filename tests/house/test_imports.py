@@ -16,16 +16,21 @@ LEGAL = {
     "dstream/errors.py": "",
     "dstream/neighbours.py": "",
     "dstream/keys.py": "import dstream.errors",
+    "dstream/pickling.py": "",
     "dstream/failures.py": "import dstream.errors",
     "dstream/values/__init__.py": "import dstream.errors",
     "dstream/spi/__init__.py": "import dstream.keys, dstream.values",
     "dstream/plan/__init__.py": "import dstream.spi",
+    "dstream/storage/__init__.py": "import dstream.spi, dstream.pickling",
     "dstream/engine/__init__.py": "",
     "dstream/engine/kernels.py": "import dstream.plan, dstream.failures",
     "dstream/engine/local/__init__.py": "import dstream.engine.kernels",
     "dstream/engine/spark/__init__.py": "import dstream.engine.kernels, pyspark.sql",
     "dstream/stream/__init__.py": "import dstream.plan, collectors, sources",
-    "dstream/session.py": "import dstream.stream, dstream.engine.local, dstream.engine.spark, reducers",
+    "dstream/distributed/__init__.py": "import dstream.stream, dstream.plan",
+    "dstream/session/__init__.py": "import dstream.session.context",
+    "dstream/session/context.py": "import dstream.distributed, dstream.stream, collectors",
+    "dstream/session/connecting.py": "import dstream.engine.local, dstream.engine.spark, dstream.storage",
     "collectors/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
     "reducers/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
     "sources/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
@@ -38,6 +43,7 @@ PLUGINS_ALONE = "A plug-in imports neither dstream itself nor its failures"
 PLUGIN_USERS = "Only streams and the session import collectors and sources"
 REDUCER_USERS = "Only the session imports reducers"
 ENGINE_USERS = "Only the session imports an engine"
+STORAGE_USERS = "Only the session imports the storage"
 ENGINES = "No engine imports another, and shared kernels import none"
 PYSPARK = "Only the Spark engine imports pyspark"
 
@@ -49,6 +55,8 @@ ILLEGAL = [
     (LAYERS, "dstream/stream/__init__.py", "import dstream.engine.kernels"),
     (LAYERS, "dstream/engine/kernels.py", "import dstream.stream"),
     (LAYERS, "dstream/engine/spark/__init__.py", "import dstream.session"),
+    (LAYERS, "dstream/storage/__init__.py", "import dstream.stream"),
+    (LAYERS, "dstream/distributed/__init__.py", "import dstream.session"),
     (LAYERS, "dstream/unplaced.py", ""),
     (PLUGINS, "collectors/__init__.py", "import dstream.plan"),
     (PLUGINS, "sources/__init__.py", "import dstream.session"),
@@ -60,10 +68,13 @@ ILLEGAL = [
     (PLUGIN_USERS, "dstream/plan/__init__.py", "import sources"),
     (REDUCER_USERS, "dstream/stream/__init__.py", "import reducers"),
     (ENGINE_USERS, "dstream/stream/__init__.py", "import dstream.engine.local"),
+    (ENGINE_USERS, "dstream/distributed/__init__.py", "import dstream.engine.local"),
+    (STORAGE_USERS, "dstream/distributed/__init__.py", "import dstream.storage"),
+    (STORAGE_USERS, "dstream/engine/kernels.py", "import dstream.storage"),
     (ENGINES, "dstream/engine/local/__init__.py", "import dstream.engine.spark"),
     (ENGINES, "dstream/engine/spark/__init__.py", "import dstream.engine.local"),
     (ENGINES, "dstream/engine/kernels.py", "import dstream.engine.spark"),
-    (PYSPARK, "dstream/session.py", "import pyspark"),
+    (PYSPARK, "dstream/session/context.py", "import pyspark"),
     (PYSPARK, "dstream/engine/kernels.py", "import pyspark.sql"),
     (PYSPARK, "sources/__init__.py", "import pyspark"),
 ]

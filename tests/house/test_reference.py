@@ -13,13 +13,14 @@ import pytest
 
 import collectors
 import dstream as ds
+import reducers
 import sources
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
 _ENTRY = re.compile(r"^::: (\S+)\n(?P<options>(?: .*\n)*)", re.MULTILINE)
 ENTRIES = {match[1]: match["options"] for page in PAGES for match in _ENTRY.finditer(page.read_text() + "\n")}
-NAMES = [f"{module.__name__}.{name}" for module in (ds, collectors, sources) for name in module.__all__]
+NAMES = [f"{module.__name__}.{name}" for module in (ds, collectors, reducers, sources) for name in module.__all__]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,7 +23,8 @@ SAID = {
 def output_of(sample, *arguments, folder):
     """Run a sample in `folder`, on the local engine if it lets its user choose; return what it printed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DSTREAM_MASTER": "local[1]"}
-    environment.pop("DSTREAM_ENGINE", None)
+    for name in ("DSTREAM_ENGINE", "DSTREAM_STORAGE"):
+        environment.pop(name, None)
     done = subprocess.run(
         [sys.executable, SAMPLES / sample, *arguments],
         cwd=folder,
@@ -60,6 +61,10 @@ def test_samples_wordcount_counts_on_spark(tmp_path):
 
     assert output.split()[:4] == ["3", "the", "2", "sea"]
     assert "7 words, 4 of them different" in output
+
+    looked_up = output_of("look_up.py", "whale", "ship", folder=tmp_path)
+    assert "opens the map 'counts': 4 words" in looked_up
+    assert [line.split()[:2] for line in looked_up.splitlines()[-2:]] == [["1", "whale"], ["0", "ship"]]
 
 
 def test_samples_each_have_a_line_in_the_readme():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-import reducers
 from dstream import Stream
 from dstream.errors import UnsupportedError
 from dstream.stream.planned import PLANNED
@@ -18,24 +17,11 @@ def test_a_planned_operation_is_refused_by_name(name):
         getattr(Stream.of(1), name)
 
 
-@pytest.mark.parametrize("name", ["IStreamMap", "IStreamList", "IStreamCache", "gatherers"])
+@pytest.mark.parametrize("name", ["gatherers"])
 def test_a_planned_name_of_the_package_is_refused(name):
     """Importing it says what is missing."""
     with pytest.raises(UnsupportedError, match=f"dstream.{name} does not exist yet"):
         getattr(ds, name)
-
-
-@pytest.mark.parametrize("method", ["get_map", "get_list", "get_cache"])
-def test_collections_are_refused(local_context, method):
-    """A context has no collections yet, and says so."""
-    with pytest.raises(UnsupportedError, match="do not exist yet"):
-        getattr(local_context, method)("counts")
-
-
-def test_a_planned_reducer_is_refused():
-    """So do the reducers."""
-    with pytest.raises(UnsupportedError, match="to_imap does not exist yet"):
-        reducers.to_imap  # noqa: B018 - asking is what is tested
 
 
 def test_any_other_name_is_an_attribute_error():

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
-from dstream.engine.kernels import operation
+from dstream.engine.kernels import operation, partial_groups, written, written_entries
 from dstream.engine.memory import Bound
+from dstream.errors import UnsupportedError
 from dstream.failures import naming
-from dstream.plan import Collect, Concat, Configure, ForEachPartition, Node, Op, Parallel, Read, Unordered, rewrite
+from dstream.plan import (
+    Collect,
+    Concat,
+    Configure,
+    ForEachPartition,
+    Node,
+    Op,
+    Parallel,
+    Read,
+    Unordered,
+    Write,
+    rewrite,
+)
+from dstream.spi import MapWriter, Writer
 
 __all__ = ["LocalEngine"]
 
@@ -51,6 +65,29 @@ class LocalEngine:
         with naming(end.step):
             end.action(items)
 
+    def write(self, node: Write) -> list[Any]:
+        """Let the writer of `node` take all items, in this process; return its receipts."""
+        end = rewrite(node)
+        assert isinstance(end, Write)
+        assert end.step is not None
+        task = _LocalTask(self._worker_memory)
+        items = _open(end.upstream, task)
+        if end.collector is None:
+            return list(written(cast(Writer, end.writer), end.step, items, task))
+        assert end.collector.keyed is not None, "entries come from a keyed collector"
+        writer = cast(MapWriter, end.writer)
+        with naming(end.step):
+            batches = _by_bucket(writer, partial_groups(items, end.collector, task.bound))
+        return list(written_entries(writer, end.collector.keyed.downstream, end.step, batches, task))
+
+    def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
+        """Refuse: there are no tables here.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError("the local engine has no DataFrames: use to_arrow(), or connect() with the Spark engine")
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
@@ -76,6 +113,15 @@ def _open(root: Node, task: _LocalTask) -> Iterator[Any]:
     for node in reversed(path):
         items = _apply(node, items, task)
     return items
+
+
+def _by_bucket(writer: MapWriter, groups: Iterable[dict[Any, Any]]) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
+    """Give the (key, container) pairs of each bucket."""
+    batches: dict[int, list[tuple[Any, Any]]] = {}
+    for part in groups:
+        for key, container in part.items():
+            batches.setdefault(writer.bucket_of(key), []).append((key, container))
+    return iter(batches.items())
 
 
 @functools.singledispatch

@@ -8,12 +8,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dstream.engine.spark.code import Code
 from dstream.engine.spark.rows import SCHEMA, Row, from_record_batches
-from dstream.engine.spark.shipping import packed
-from dstream.engine.spark.stage import Input, Piece, Sink, Stage, run
+from dstream.engine.spark.shipping import packed, packed_split
+from dstream.engine.spark.stage import Input, Piece, Sink, Stage, read_tables, run
 from dstream.engine.spark.transport import from_worker
 from dstream.errors import EngineError
 
@@ -69,9 +69,30 @@ class Cluster:
         with _interpreter_of_the_driver(self.spark.sparkContext):
             return frame.mapInArrow(dstream_stage, _schema())
 
+    def table(self, splits: Sequence[Any], schema: pa.Schema) -> DataFrame:
+        """Return a DataFrame of the Arrow batches that splits read, one task for each."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        if self._code is not None:
+            self._code.ship()
+        pickled = [packed_split(split, "this collection") for split in splits]
+        path = tuple(os.path.abspath(entry) for entry in sys.path)
+
+        def dstream_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return read_tables(pickled, path, batches)
+
+        with _interpreter_of_the_driver(self.spark.sparkContext):
+            return self.numbers(len(pickled)).mapInArrow(dstream_table, from_arrow_schema(schema))
+
     def shuffled(self, frame: DataFrame, targets: int) -> DataFrame:
-        """Return the rows each in its target partition, in the order of their sources."""
-        return frame.repartitionById(targets, "target").sortWithinPartitions("source", "sequence")
+        """Return the rows each in the partition of its target, one target after another, in the order of their sources.
+
+        Several targets share a partition if there are more of them than partitions.
+        """
+        from pyspark.sql import functions as F
+
+        placed = frame.repartitionById(targets, F.col("target") % targets)
+        return placed.sortWithinPartitions("target", "source", "sequence")
 
     def pinned(self, frame: DataFrame) -> DataFrame:
         """Return `frame` so that it is computed once, by the next job, and kept where it was computed."""

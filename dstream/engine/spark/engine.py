@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from dstream.engine.batches import loads
-from dstream.engine.kernels import operation
+from dstream.engine.batches import loads, loads_items
+from dstream.engine.kernels import operation, written, written_entries
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.lowering import Lowering
-from dstream.engine.spark.readers import combine_groups, read_groups
+from dstream.engine.spark.readers import combine_groups, read_buckets, read_groups
 from dstream.engine.spark.rows import ITEMS, Row
-from dstream.engine.spark.sinks import Accumulate, Act, RouteGroups, WriteItems
+from dstream.engine.spark.sinks import Accumulate, Act, RouteGroups, RouteToBuckets, WriteItems
 from dstream.failures import annotate, naming
 from dstream.plan import (
     Collect,
@@ -26,11 +26,13 @@ from dstream.plan import (
     Node,
     Skip,
     Step,
+    Write,
     configuration,
     is_bounded,
     is_ordered,
     rewrite,
 )
+from dstream.spi import Collector, MapWriter, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -131,6 +133,33 @@ class SparkEngine:
         with self._run(core) as run:
             run.items(rows_of(run.lower(core.upstream), Act(core.action, core.step), self._cluster))
 
+    def write(self, node: Write) -> list[Any]:
+        """Let the writer of `node` take the items where they are; return its receipts in encounter order."""
+        core = rewrite(node)
+        assert isinstance(core, Write)
+        assert core.step is not None
+        with self._run(core) as run:
+            flow = run.lower(core.upstream)
+            if core.collector is None:
+                receipts = flow.pipe(functools.partial(written, cast(Writer, core.writer), core.step))
+            else:
+                receipts = self._entries(flow, cast(MapWriter, core.writer), core.collector, core.step, run)
+            return run.items(rows_of(receipts, WriteItems(), self._cluster))
+
+    def _entries(
+        self, flow: Flow, writer: MapWriter, collector: Collector[Any, Any, Any], step: Step, run: _Run
+    ) -> Flow:
+        """Return the receipts for the groups, each combined in the task that writes its bucket."""
+        assert collector.keyed is not None, "entries come from a keyed collector"
+        targets = min(run.lowering.targets(flow.count_partitions()), writer.buckets)
+        routed = rows_of(flow, RouteToBuckets(collector, writer, step), self._cluster)
+        buckets = Frame(self._cluster.shuffled(routed, targets), targets, read_buckets)
+        return Flow((buckets.pipe(functools.partial(written_entries, writer, collector.keyed.downstream, step)),))
+
+    def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
+        """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
+        return self._cluster.table(splits, schema)
+
     def close(self) -> None:
         """Stop the session if this engine started it."""
         self._stop()
@@ -220,7 +249,7 @@ class _Run:
         """Run a job and return its items; then run the actions of the `peek` steps."""
         items: list[Any] = []
         for row in self._without_peeked(self.cluster.rows(frame)):
-            items += loads(row.payload)
+            items += loads_items(row.payload)
         return items
 
     def items_again(self, frame: DataFrame) -> list[Any]:
@@ -228,7 +257,7 @@ class _Run:
         counted: dict[int, int] = {}
         items: list[Any] = []
         for row in self._without_peeked(self.cluster.rows(frame), self._peeked_before, counted):
-            items += loads(row.payload)
+            items += loads_items(row.payload)
         self._peeked_before.update(counted)
         return items
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dstream.engine.batches import Batch, Batcher, dumps, loads
+from dstream.engine.batches import Batch, Batcher, loads
 from dstream.engine.kernels import guarded, operation
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Pieces, Splits, joined, rows_of, segment_rows
@@ -24,6 +24,7 @@ from dstream.engine.spark.sinks import RouteByKey, RouteByPlace, RouteByRange, S
 from dstream.engine.spark.stage import Piece
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
+from dstream.pickling import dumps
 from dstream.plan import (
     Chain,
     Concat,

@@ -20,6 +20,7 @@ __all__ = [
     "first_of_keys",
     "in_place_order",
     "read_batches",
+    "read_buckets",
     "read_groups",
     "read_items",
     "read_places",
@@ -36,6 +37,12 @@ def read_batches(rows: Iterator[Row]) -> Iterator[list[Any]]:
     """Give the list of items of each row."""
     for row in rows:
         yield loads(row.payload)
+
+
+def read_buckets(rows: Iterator[Row]) -> Iterator[tuple[int, list[Any]]]:
+    """Give (bucket, list of items) of each row."""
+    for row in rows:
+        yield row.target, loads(row.payload)
 
 
 def read_groups(rows: Iterator[Row]) -> Iterator[tuple[Any, Any, Any]]:

@@ -12,10 +12,11 @@ from typing import Any
 
 import cloudpickle
 
-from dstream.engine.batches import dumps, dumps_items
+from dstream.engine.batches import dumps_items
 from dstream.engine.spark.stage import FrameInput, Piece, SplitInput, Stage
 from dstream.errors import SerializationError
 from dstream.failures import shown
+from dstream.pickling import dumps
 from dstream.plan.rewrite import Op
 
 __all__ = ["packed", "packed_split"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import Any
 
 from dstream.engine.batches import Batcher, dumps_items
@@ -17,6 +17,7 @@ from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
+from dstream.spi.store import MapWriter
 from dstream.values.order import NanLast, sort
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "RouteByPlace",
     "RouteByRange",
     "RouteGroups",
+    "RouteToBuckets",
     "SortRuns",
     "WriteItems",
     "WritePrefix",
@@ -113,24 +115,23 @@ class _Router:
         self._batchers = [Batcher() for _ in range(targets)]
         self._sequence = 0
 
-    def put(self, target: int, value: Any) -> Iterator[Row]:
-        """Take a value; give a row if its batch is full."""
-        held = self._held[target]
-        held.append(value)
-        return self._row(target) if len(held) >= self._batchers[target].count else iter(())
+    def rows(self, placed: Iterable[tuple[int, Any]]) -> Iterator[Row]:
+        """Take (target, value) pairs; give a row whenever a batch is full, and at the end those of the rest."""
+        counts = [batcher.count for batcher in self._batchers]
+        for target, value in placed:
+            held = self._held[target]
+            held.append(value)
+            if len(held) >= counts[target]:
+                yield self._row(target)
+                counts[target] = self._batchers[target].count
+        yield from (self._row(target) for target, held in enumerate(self._held) if held)
 
-    def rest(self) -> Iterator[Row]:
-        """Give the rows of what is still held."""
-        for target, held in enumerate(self._held):
-            if held:
-                yield from self._row(target)
-
-    def _row(self, target: int) -> Iterator[Row]:
+    def _row(self, target: int) -> Row:
         held, self._held[target] = self._held[target], []
         data = dumps_items(held)
         self._batchers[target].learn(len(held), len(data))
         self._sequence += 1
-        yield Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
+        return Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
 
 
 @dataclass(frozen=True)
@@ -143,14 +144,33 @@ class RouteGroups:
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
-        router = _Router(self.targets, task)
-        rank = 0
         with naming(self.step):
-            for groups in partial_groups(items, self.collector, task.bound):
-                for key, container in groups.items():
-                    yield from router.put(stable_hash(key) % self.targets, (key, rank, container))
-                    rank += 1
-        yield from router.rest()
+            yield from _Router(self.targets, task).rows(self._placed(items, task))
+
+    def _placed(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any]]:
+        targets, ranks = self.targets, count()
+        for groups in partial_groups(items, self.collector, task.bound):
+            for key, container in groups.items():
+                yield stable_hash(key) % targets, (key, next(ranks), container)
+
+
+@dataclass(frozen=True)
+class RouteToBuckets:
+    """Combine the items of this partition by key and send (key, container) to the bucket of the key."""
+
+    collector: Collector[Any, Any, Any]
+    writer: MapWriter
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        with naming(self.step):
+            yield from _Router(self.writer.buckets, task).rows(self._placed(items, task))
+
+    def _placed(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any]]:
+        bucket_of = self.writer.bucket_of
+        for groups in partial_groups(items, self.collector, task.bound):
+            for entry in groups.items():
+                yield bucket_of(entry[0]), entry
 
 
 @dataclass(frozen=True)
@@ -163,11 +183,11 @@ class RouteByKey:
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
-        router = _Router(self.targets, task)
+        placed = (
+            (stable_hash(key) % self.targets, (position, item)) for position, key, item in self._first_ones(items, task)
+        )
         with naming(self.step):
-            for position, key, item in self._first_ones(items, task):
-                yield from router.put(stable_hash(key) % self.targets, (position, item))
-        yield from router.rest()
+            yield from _Router(self.targets, task).rows(placed)
 
     def _first_ones(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any, Any]]:
         seen: set[Any] = set()
@@ -189,10 +209,8 @@ class RouteByPlace:
     targets: int
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        router = _Router(self.targets, task)
-        for place, item in items:
-            yield from router.put(place[0] * self.targets // self.sources, (place, item))
-        yield from router.rest()
+        placed = ((place[0] * self.targets // self.sources, (place, item)) for place, item in items)
+        yield from _Router(self.targets, task).rows(placed)
 
 
 @dataclass(frozen=True)

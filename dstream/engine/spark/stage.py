@@ -5,8 +5,10 @@ Everything here is pickled in the driver and loaded by each task; nothing here k
 
 from __future__ import annotations
 
+import functools
+import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +25,17 @@ from dstream.plan.steps import Step
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FrameInput", "Piece", "ShippedInput", "Sink", "SplitInput", "Stage", "StageTask", "run"]
+__all__ = [
+    "FrameInput",
+    "Piece",
+    "ShippedInput",
+    "Sink",
+    "SplitInput",
+    "Stage",
+    "StageTask",
+    "read_tables",
+    "run",
+]
 
 _PEEKED_TOGETHER = 1024
 
@@ -191,6 +203,7 @@ class Stage:
 def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole."""
     _extend_search_path(path)
+    _calm_collector()
     try:
         stage: Stage = loads(pickled)
         for task, items in stage.input.open(batches, stage.worker_memory):
@@ -200,6 +213,26 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
             yield from map(to_record_batch, task.last_side_rows())
     except Exception as error:
         raise_to_driver(error)
+
+
+def read_tables(
+    splits: Sequence[bytes], path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Give the Arrow batches of the splits whose numbers come in, as they are."""
+    _extend_search_path(path)
+    try:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                yield from loads(splits[index]).read_arrow()
+    except Exception as error:
+        raise_to_driver(error)
+
+
+@functools.cache
+def _calm_collector() -> None:
+    """Let the collector of cyclic garbage run seldom in this worker, which makes many items and few cycles."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 def _extend_search_path(path: Iterable[str]) -> None:

@@ -1,0 +1,56 @@
+"""`IStreamCache`: a distributed map whose entries expire."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar, TypeVar, cast
+
+from dstream.distributed.expiring import Clock, ExpiringStore
+from dstream.distributed.map import IStreamMap
+from dstream.spi.engine import Runtime
+from dstream.spi.store import Kind, MapStore
+
+__all__ = ["IStreamCache"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class IStreamCache(IStreamMap[K, V]):
+    """A map whose entries expire: `ttl` seconds after writing, `max_idle` seconds after the last use.
+
+    An entry that expired is invisible to every operation. It is removed when a lookup meets it, or by `purge()`.
+
+    Looking an entry up, also with `in`, and changing it are uses; iterating and streams are not. An entry lives at
+    least `max_idle` seconds after its last use and at most 1.1 times that: a use is recorded, which is
+    a write, only when a tenth of `max_idle` went by since the last one that was. `len` and `size()` read
+    every entry, to leave out those that expired.
+
+    Example:
+        >>> with connect(engine="local", storage="memory:") as ctx:
+        ...     sessions = ctx.get_cache("sessions", ttl=1800)
+        ...     sessions["Ada"] = "token"
+        ...     sessions.get("Ada"), sessions.get("Alan")
+        ('token', None)
+    """
+
+    _kind: ClassVar[Kind] = "cache"
+    _at_most = "up to "
+
+    def __init__(self, store: MapStore, runtime: Runtime, clock: Clock = time.time) -> None:
+        super().__init__(ExpiringStore(store, clock), runtime)
+
+    def is_empty(self) -> bool:
+        """Say whether there is no entry that has not expired; reads no further than the first one."""
+        return next(self._pairs(), None) is None
+
+    def purge(self) -> int:
+        """Remove the entries that expired; return how many there were."""
+        return self._expiring.purge()
+
+    def _most(self) -> int:
+        return self._expiring.stored_size()
+
+    @property
+    def _expiring(self) -> ExpiringStore:
+        return cast("ExpiringStore", self._store)

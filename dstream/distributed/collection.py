@@ -1,0 +1,189 @@
+"""`Collection`: what maps, lists and caches have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
+
+from dstream.distributed.table import brief, html_table, text_table
+from dstream.errors import CollectionDestroyedError, IllegalStateError, SerializationError
+from dstream.spi.engine import Runtime
+from dstream.spi.store import Kind, Options, Store
+from dstream.stream.arguments import count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["PIECES", "Collection", "type_shown"]
+
+S = TypeVar("S", bound=Store)
+
+PIECES = 32
+"""Into how many parts a collection is divided that the caller reads alone, one part after another."""
+
+_FEW = 5
+_ROWS = 10
+_DAY = 24 * 60 * 60.0
+
+
+class Collection(Generic[S]):
+    """A handle to a collection that lives in a storage. It holds no data and may be thrown away."""
+
+    _kind: ClassVar[Kind]
+    _unit: ClassVar[tuple[str, str]]
+    _columns: ClassVar[Sequence[str]]
+    _brackets: ClassVar[str]
+    _at_most: ClassVar[str] = ""
+    """What stands before a size that was not counted."""
+    _instead: ClassVar[str]
+    """What to do before a function that runs on the workers needs the content."""
+
+    def __init__(self, store: S, runtime: Runtime) -> None:
+        self._store = store
+        self._runtime = runtime
+
+    # How it was made
+
+    @property
+    def name(self) -> str:
+        """The name by which any process finds it."""
+        return self._store.name
+
+    @property
+    def options(self) -> Options:
+        """How it was made; types that the first commit decided are among them."""
+        return self._store.options
+
+    @property
+    def value_type(self) -> Any:
+        """The type of its values or items; None while it is not decided."""
+        return self.options.value_type
+
+    @property
+    def location(self) -> str | None:
+        """The folder or URL of the Delta table that other tools read; None in storages without tables."""
+        return self._store.location
+
+    # The whole of it
+
+    def size(self) -> int:
+        """Return how many entries or items there are, as `len` does."""
+        return self._store.size()
+
+    def is_empty(self) -> bool:
+        """Say whether there is nothing in it."""
+        return self.size() == 0
+
+    def destroy(self) -> None:
+        """Remove the collection and its name, atomically.
+
+        Every use of it afterwards, through any handle, raises `CollectionDestroyedError`.
+        """
+        self._store.destroy()
+
+    def compact(self) -> None:
+        """Rewrite what many small changes left behind, so that it is read faster; nobody sees a difference."""
+        self._store.compact()
+
+    def vacuum(self, older_than: float = _DAY) -> int:
+        """Remove what no reader can need any more; return how many pieces that were.
+
+        Args:
+            older_than: seconds; what a reader may still need that started less than this ago stays.
+
+        Raises:
+            ValueError: `older_than` is negative.
+        """
+        if not older_than >= 0:
+            raise ValueError(f"older_than must be a number of seconds, not {older_than!r}")
+        return self._store.vacuum(older_than)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the content as a `pyarrow.Table`; it must fit into the caller's memory.
+
+        Raises:
+            UnsupportedError: keys or values are not of one type that Arrow knows.
+            TypeError: an entry or item is not of the collection's type.
+        """
+        import pyarrow as pa
+
+        schema = self._store.schema()
+        batches = [batch for split in self._splits() for batch in split.read_arrow()]
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def to_df(self) -> Any:
+        """Return the content as a table of the engine: a Spark DataFrame.
+
+        The workers read it from the storage, in parallel, when the DataFrame is used.
+
+        Raises:
+            UnsupportedError: the engine has no tables, or Arrow does not know the types.
+        """
+        schema = self._store.schema()
+        return self._runtime.running_engine().data_frame(self._splits(), schema)
+
+    # How it is shown
+
+    def head(self, n: int = _ROWS) -> None:
+        """Print a table of the first `n` entries or items; of a map, of any `n`."""
+        print(text_table(self._columns, self._rows(count(n, "n"))))
+
+    def __repr__(self) -> str:
+        try:
+            about, rows, more = self._seen(_FEW)
+        except CollectionDestroyedError:
+            return f"{type(self).__name__}({self.name!r}, destroyed)"
+        except IllegalStateError as error:
+            return f"{type(self).__name__}({self.name!r}, {error})"
+        few = ", ".join([*(self._written(*row) for row in rows), *["..."][: int(more)]])
+        return f"{type(self).__name__}({self.name!r}, {about}{f': {self._brackets.format(few)}' if rows else ''})"
+
+    def _repr_html_(self) -> str:
+        about, rows, more = self._seen(_ROWS)
+        return html_table(f"{type(self).__name__} {self.name!r}, {about}", self._columns, rows, "..." if more else "")
+
+    def _seen(self, n: int) -> tuple[str, list[Sequence[object]], bool]:
+        """Return the size and the types in words, up to `n` rows, and whether there are more; reads no others."""
+        most = self._most()
+        rows = self._rows(min(n, most))
+        is_all = len(rows) < n or most == n
+        size = f"{'' if is_all else self._at_most}{len(rows) if is_all else most}"
+        unit = self._unit[size != "1"]
+        types = self._types_shown()
+        return f"{size} {unit}{', ' + types if types else ''}", rows, not is_all
+
+    def _most(self) -> int:
+        """Return how many entries or items there are at most, without reading them."""
+        return self.size()
+
+    def _types_shown(self) -> str:
+        return type_shown(self.value_type)
+
+    def _written(self, *row: object) -> str:
+        return brief(*row)
+
+    def _rows(self, n: int) -> list[Sequence[object]]:
+        return list(islice(self._walk(), n))
+
+    def _walk(self) -> Iterator[Sequence[object]]:
+        """Give the rows of a table, lazily."""
+        raise NotImplementedError
+
+    def _splits(self) -> Sequence[Any]:
+        raise NotImplementedError
+
+    # What a handle cannot be
+
+    def __reduce__(self) -> NoReturn:
+        raise SerializationError(
+            f"the {self._kind} {self.name!r} cannot be used inside a function that runs on the workers; "
+            f"{self._instead}, and let the function capture the result"
+        )
+
+
+def type_shown(hint: Any) -> str:
+    """Return a type as a user writes it; nothing for None."""
+    if hint is None:
+        return ""
+    return hint.__qualname__ if isinstance(hint, type) else str(hint).removeprefix("typing.")

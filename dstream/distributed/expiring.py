@@ -1,0 +1,319 @@
+"""`ExpiringStore`: a store of maps whose entries end.
+
+Each value is kept with the time at which it was written and the one from which it counts as gone. What is gone is
+invisible to every operation; it is removed when a lookup or a change meets it, or by `purge`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_args, get_origin
+
+from more_itertools import chunked
+
+from dstream.errors import IllegalStateError
+from dstream.keys import canonical
+from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, MapWriter, Options, WriteJob
+from dstream.values.journal import JournalEvent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Clock", "Expiring", "ExpiringSplit", "ExpiringStore", "Expiry", "stored_options"]
+
+V = TypeVar("V")
+
+Clock = Callable[[], float]
+"""Gives the time in seconds since the epoch."""
+
+_SLACK = 0.1
+_CHUNK = 1000
+
+
+class Expiring(NamedTuple, Generic[V]):
+    """A value of a cache as it is stored; times are seconds since the epoch.
+
+    Attributes:
+        value: what the user put there.
+        written: when.
+        deadline: from when on it is gone, infinity for never.
+    """
+
+    value: V
+    written: float
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """How long entries live.
+
+    To record every use would make every read a write. So an entry gets a tenth of `max_idle` more than it is due,
+    and a use is recorded only when the recorded deadline no longer covers it: an entry lives at least
+    `max_idle` after its last use, and at most 1.1 times that.
+
+    Attributes:
+        ttl: seconds from writing; None for ever.
+        max_idle: seconds from the last use; None for ever.
+    """
+
+    ttl: float | None = None
+    max_idle: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, seconds in (("ttl", self.ttl), ("max_idle", self.max_idle)):
+            if seconds is not None and not seconds > 0:
+                raise ValueError(f"{name} must be a positive number of seconds, not {seconds!r}")
+
+    def stamped(self, value: Any, now: float) -> Expiring[Any]:
+        """Return a value as it is stored when it is written now."""
+        return Expiring(value, now, self._deadline(now, now, 1 + _SLACK))
+
+    def used(self, stored: Expiring[Any], now: float) -> Expiring[Any]:
+        """Return what is to be stored when an entry is used now: the same object if nothing need be recorded."""
+        if stored.deadline >= self._deadline(stored.written, now, 1):
+            return stored
+        return stored._replace(deadline=self._deadline(stored.written, now, 1 + _SLACK))
+
+    def _deadline(self, written: float, used: float, factor: float) -> float:
+        of_writing = math.inf if self.ttl is None else written + self.ttl
+        of_use = math.inf if self.max_idle is None else used + self.max_idle * factor
+        return min(of_writing, of_use)
+
+
+def live(stored: Any, now: float) -> Any:
+    """Return the value of a stored entry, or None if there is none or it is gone."""
+    return stored.value if stored is not None and now < stored.deadline else None
+
+
+def stored_options(options: Options) -> Options:
+    """Return the options of the store behind a cache that is made with `options`."""
+    Expiry(options.ttl, options.max_idle)
+    inner = options.value_type
+    return options if inner is None else replace(options, value_type=Expiring[inner])  # type: ignore[valid-type]
+
+
+class ExpiringStore:
+    """A `MapStore` whose entries expire, over one that keeps them with their deadlines.
+
+    Looking an entry up and changing it are uses; walking over all entries is not.
+
+    Args:
+        store: holds `Expiring` values; its options say how long entries live.
+        clock: gives the time; it travels to the tasks of a job, pickled.
+    """
+
+    def __init__(self, store: MapStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._expiry = Expiry(store.options.ttl, store.options.max_idle)
+
+    @property
+    def name(self) -> str:
+        """The name of the cache."""
+        return self._store.name
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the splits hold the entries themselves."""
+        return self._store.in_process
+
+    @property
+    def location(self) -> str | None:
+        """Where other tools find the table."""
+        return self._store.location
+
+    @property
+    def options(self) -> Options:
+        """How the cache was made, with the type of what users put into it."""
+        options = self._store.options
+        hint = options.value_type
+        inner = get_args(hint)[0] if get_origin(hint) is Expiring else None
+        return replace(options, value_type=inner)
+
+    def stored_size(self) -> int:
+        """Return the number of entries, those among them that are gone and were not met since."""
+        return self._store.size()
+
+    def size(self) -> int:
+        """Return the number of entries that are not gone; reads them all."""
+        return sum(1 for split in self.splits(1) for _ in split.read())
+
+    def get_many(self, keys: Sequence[Any]) -> list[Any]:
+        """Return the value of each key; record the uses that must be, remove what is gone."""
+        now = self._clock()
+        found = self._store.get_many(keys)
+        met = [key for key, stored in zip(keys, found, strict=True) if self._after_use(stored, now) is not UNCHANGED]
+        if met:
+            self._record_uses([*dict.fromkeys(map(canonical, met))])
+        return [live(stored, now) for stored in found]
+
+    def _record_uses(self, keys: list[Any]) -> None:
+        def change(found: list[Any]) -> list[Any]:
+            now = self._clock()
+            return [self._after_use(stored, now) for stored in found]
+
+        self._store.update(keys, change)
+
+    def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
+        """Replace values; `change` does not see those that are gone."""
+        now = self._clock()
+
+        def change_stored(found: list[Any]) -> list[Any]:
+            nonlocal now
+            now = self._clock()
+            new = change([live(stored, now) for stored in found])
+            return [self._after_change(*pair, now) for pair in zip(found, new, strict=True)]
+
+        return [live(stored, now) for stored in self._store.update(keys, change_stored)]
+
+    def _after_change(self, stored: Any, new: Any, now: float) -> Any:
+        if new is UNCHANGED:
+            return self._after_use(stored, now)
+        return None if new is None else self._expiry.stamped(new, now)
+
+    def _after_use(self, stored: Any, now: float) -> Any:
+        """Return what becomes of a stored entry that is met now."""
+        if stored is None:
+            return UNCHANGED
+        if live(stored, now) is None:
+            return None
+        used = self._expiry.used(stored, now)
+        return UNCHANGED if used is stored else used
+
+    def purge(self) -> int:
+        """Remove the entries that are gone; return how many there were."""
+        now = self._clock()
+        gone = (key for split in self._store.splits(1) for key, stored in split.read() if live(stored, now) is None)
+        return sum(map(self._purge_some, chunked(gone, _CHUNK)))
+
+    def _purge_some(self, keys: list[Any]) -> int:
+        now = self._clock()
+
+        def change(found: list[Any]) -> list[Any]:
+            return [None if stored is not None and live(stored, now) is None else UNCHANGED for stored in found]
+
+        removed = self._store.update(keys, change)
+        return sum(stored is not None and live(stored, now) is None for stored in removed)
+
+    def clear(self) -> None:
+        """Remove all entries, atomically."""
+        self._store.clear()
+
+    def splits(self, parallelism: int) -> Sequence[EntrySplit]:
+        """Divide the entries that are not gone now."""
+        now = self._clock()
+        return [ExpiringSplit(split, now) for split in self._store.splits(parallelism)]
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of `read_arrow`: the key and what users put there."""
+        import pyarrow as pa
+
+        stored = self._store.schema()
+        return pa.schema([stored.field("key"), stored.field("value").type.field("value")])
+
+    def journal(self, since: int) -> Iterator[JournalEvent]:
+        """Refuse: a cache keeps no journal."""
+        raise IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
+
+    def begin(
+        self, job: str | None, *, merge: Callable[[Any, Any], Any] | None = None, replace: bool = False
+    ) -> WriteJob[MapWriter]:
+        """Prepare a job whose values are stamped where they are written."""
+        merging = None if merge is None else _LiveMerge(merge, self._clock)
+        return _StampingJob(self._store.begin(job, merge=merging, replace=replace), self._expiry, self._clock)
+
+    def destroy(self) -> None:
+        """Remove the cache and its name."""
+        self._store.destroy()
+
+    def compact(self) -> None:
+        """Rewrite what many small changes left behind."""
+        self._store.compact()
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove what no reader can need any more."""
+        return self._store.vacuum(older_than)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiringSplit:
+    """Some of the entries of a cache, without those that were gone when it was made."""
+
+    split: EntrySplit
+    now: float
+
+    def read(self) -> Iterator[tuple[Any, Any]]:
+        """Give the entries."""
+        now = self.now
+        return ((key, stored.value) for key, stored in self.split.read() if now < stored.deadline)
+
+    def read_arrow(self) -> Iterator[pa.RecordBatch]:
+        """Give the entries in columns."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for batch in self.split.read_arrow():
+            stored = batch.column("value")
+            inner = pc.struct_field(stored, "value")
+            schema = pa.schema([batch.schema.field("key"), batch.schema.field("value").type.field("value")])
+            alive = pc.less(self.now, pc.struct_field(stored, "deadline"))
+            yield pa.RecordBatch.from_arrays([batch.column("key"), inner], schema=schema).filter(alive)
+
+
+@dataclass(frozen=True, slots=True)
+class _LiveMerge:
+    """Merges what a job writes with what is there, unless that is gone."""
+
+    merge: Callable[[Any, Any], Any]
+    clock: Clock
+
+    def __call__(self, stored: Expiring[Any], new: Expiring[Any]) -> Expiring[Any]:
+        old = live(stored, self.clock())
+        return new if old is None else new._replace(value=self.merge(old, new.value))
+
+
+@dataclass(frozen=True, slots=True)
+class _StampingJob:
+    job: WriteJob[MapWriter]
+    expiry: Expiry
+    clock: Clock
+
+    @property
+    def writer(self) -> MapWriter:
+        return _StampingWriter(self.job.writer, self.expiry, self.clock)
+
+    @property
+    def is_done(self) -> bool:
+        return self.job.is_done
+
+    def commit(self, receipts: Sequence[Any]) -> None:
+        self.job.commit(receipts)
+
+    def abort(self) -> None:
+        self.job.abort()
+
+
+@dataclass(frozen=True, slots=True)
+class _StampingWriter:
+    """Writes entries with the time at which it writes each.
+
+    On re-run: an entry gets the time of the attempt that is committed.
+    """
+
+    writer: MapWriter
+    expiry: Expiry
+    clock: Clock
+
+    @property
+    def buckets(self) -> int:
+        return self.writer.buckets
+
+    def bucket_of(self, key: Any) -> int:
+        return self.writer.bucket_of(key)
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
+        stamped = ((key, self.expiry.stamped(value, self.clock())) for key, value in entries)
+        return self.writer.write_bucket(bucket, stamped)

@@ -1,0 +1,100 @@
+"""Distributed collections as sources of streams.
+
+**Parallelism**: the store divides its entries or items; each task reads its split from the storage itself.
+**Guarantee**: every entry once, as it stood when the terminal operation started.
+**On re-run**: a split reads the same state again; the next terminal operation reads what is there then.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dstream.spi.source import Split
+from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore
+from dstream.values import Entry
+
+__all__ = ["EntryReader", "EntrySource", "ItemSource", "as_entry"]
+
+as_entry: Callable[[tuple[Any, Any]], Entry[Any, Any]] = functools.partial(tuple.__new__, Entry)
+"""Makes an entry of a pair at the speed of C, which `Entry._make` does not."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntrySource:
+    """The entries of a map or a cache.
+
+    Attributes:
+        store: where they are.
+        predicate: which ones; None for all.
+        projection: what becomes of each; None leaves it as it is. Where it gives None, the entry is dropped.
+    """
+
+    store: MapStore
+    predicate: Callable[[Any], object] | None = None
+    projection: Callable[[Any], Any] | None = None
+
+    ordered: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
+
+    @property
+    def in_caller(self) -> bool:
+        """Whether the splits hold the entries themselves."""
+        return self.store.in_process
+
+    def splits(self, parallelism: int) -> Sequence[Split[Any]]:
+        """Pin the entries as they are now, and divide them."""
+        return [EntryReader(split, self.predicate, self.projection) for split in self.store.splits(parallelism)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntryReader:
+    """Reads a split of a map and sieves it where it is read."""
+
+    split: EntrySplit
+    predicate: Callable[[Any], object] | None
+    projection: Callable[[Any], Any] | None
+
+    def read(self) -> Iterator[Any]:
+        """Give the entries that satisfy the predicate, projected."""
+        entries: Iterator[Any] = map(as_entry, self.split.read())
+        if self.predicate is not None:
+            entries = _satisfying(self.predicate, entries)
+        return entries if self.projection is None else _projected(self.projection, entries)
+
+
+# An exception of the user's function names the entry, which `dstream.failures` finds by the name `item`.
+
+
+def _satisfying(predicate: Callable[[Any], object], entries: Iterator[Any]) -> Iterator[Any]:
+    for item in entries:
+        if predicate(item):
+            yield item
+
+
+def _projected(projection: Callable[[Any], Any], entries: Iterator[Any]) -> Iterator[Any]:
+    for item in entries:
+        result = projection(item)
+        if result is not None:
+            yield result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemSource:
+    """The items of a list, in order."""
+
+    store: ListStore
+
+    ordered: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
+
+    @property
+    def in_caller(self) -> bool:
+        """Whether the splits hold the items themselves."""
+        return self.store.in_process
+
+    def splits(self, parallelism: int) -> Sequence[ItemSplit]:
+        """Pin the items as they are now, and divide them."""
+        return self.store.splits(parallelism)

@@ -1,0 +1,339 @@
+"""`Storage`: where distributed maps, lists and caches live, and what each of them can do there.
+
+A storage finds stores by name; a `MapStore` holds entries (a cache is a map whose values carry their
+expiry), a `ListStore` holds items in order. Both speak Python values: how these become bytes or columns is
+their own affair. One conformance suite, `tests/storage/conformance`, says what every backend must hold.
+
+What holds for all of them:
+
+- A store lives in the storage, not in the process. Any number of handles, threads and processes may use it.
+- Every operation sees all operations that returned before it started, from any process.
+- What is handed out is the caller's own: changing it changes nothing in the store.
+- A change is all or nothing. It is acknowledged by returning; after that a SIGKILL loses nothing.
+- On a destroyed store every operation raises `CollectionDestroyedError`.
+- Keys are equal as `dstream.keys` says; the first of equal keys stays, in the form that the key type gives it.
+- A None among the keys or values of a map is a `NullElementError`; a key whose type has no stable encoding is an
+  `UnstableKeyError` that names the type; a value that the store does not take is a `TypeError` that names it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+
+from dstream.spi.source import Split
+from dstream.values.journal import JournalEvent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "UNCHANGED",
+    "EntrySplit",
+    "ItemSplit",
+    "Kind",
+    "ListStore",
+    "ListView",
+    "MapStore",
+    "MapWriter",
+    "Options",
+    "Splice",
+    "Storage",
+    "Unchanged",
+    "WriteJob",
+    "Writer",
+]
+
+Kind = Literal["map", "list", "cache"]
+
+
+class Unchanged(enum.Enum):
+    """Says that an entry stays as it is; there is one such value."""
+
+    UNCHANGED = "UNCHANGED"
+
+
+UNCHANGED = Unchanged.UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a collection is made. None leaves a choice to the store, or to the store that exists already.
+
+    Attributes:
+        key_type: what keys are, such as `str`; unset, the first commit decides. Maps and caches only.
+        value_type: what values or items are, such as `int`, `list[float]` or a dataclass; unset, the first
+            commit decides. Values of other types are kept too, unless `strict`.
+        buckets: into how many parts the keys are divided. Maps and caches only.
+        journal: keep every change with its old value. Maps only.
+        strict: refuse keys and values that are not exactly of their type.
+        ttl: seconds that an entry lives after it was written. Caches only.
+        max_idle: seconds that an entry lives after it was last used. Caches only.
+    """
+
+    key_type: Any = None
+    value_type: Any = None
+    buckets: int | None = None
+    journal: bool | None = None
+    strict: bool | None = None
+    ttl: float | None = None
+    max_idle: float | None = None
+
+
+class Storage(Protocol):
+    """Finds stores by kind and name. Two kinds may use one name.
+
+    Attributes:
+        url: what was connected to.
+    """
+
+    @property
+    def url(self) -> str: ...
+
+    def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
+        """Return the store of that name, made if there is none; two processes get the same one.
+
+        Raises:
+            ValueError: it exists with other options than those that are given here; the message names both.
+        """
+        ...
+
+    def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
+        """Return the store of that name, or None if there is none; options as for `create`."""
+        ...
+
+    def names(self) -> list[tuple[Kind, str]]:
+        """Return the kinds and names of all stores, sorted."""
+        ...
+
+    def close(self) -> None:
+        """Release connections and caches; the stores stay. A second call does nothing."""
+        ...
+
+
+class Store(Protocol):
+    """What maps and lists have in common.
+
+    Attributes:
+        name: its name.
+        options: how it was made; a type that the first commit decided stands there as soon as it is known.
+        in_process: its splits hold the data themselves, since no other process could read it.
+        location: the folder or URL of a table that other tools read; None if there is none.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def options(self) -> Options: ...
+
+    @property
+    def in_process(self) -> bool: ...
+
+    @property
+    def location(self) -> str | None: ...
+
+    def size(self) -> int:
+        """Return the number of entries or items."""
+        ...
+
+    def destroy(self) -> None:
+        """Remove the store and its name, atomically; a second call raises `CollectionDestroyedError`."""
+        ...
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of `read_arrow`: `key` and `value`, or `value` alone for a list.
+
+        Raises:
+            UnsupportedError: keys or values are not of one type that Arrow knows.
+        """
+        ...
+
+    def compact(self) -> None:
+        """Rewrite what many small changes left behind; nobody sees a difference."""
+        ...
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove what no reader can need that started less than `older_than` seconds ago; return how many pieces."""
+        ...
+
+
+class MapStore(Store, Protocol):
+    """The entries of a map or a cache. An absent value is None, which no entry can hold."""
+
+    def get_many(self, keys: Sequence[Any]) -> list[Any]:
+        """Return the value of each key, None where there is none, all from one state of the map."""
+        ...
+
+    def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
+        """Replace the values of some keys by what `change` makes of the old ones, atomically.
+
+        Args:
+            keys: different keys, at least one.
+            change: gets the old values (None where there is none) and returns as many: the new value, None to
+                remove the entry, or `UNCHANGED`. It runs again, with fresh values, if another
+                process or thread changed one of the keys meanwhile.
+
+        Returns:
+            The old values that the last run of `change` got, again as copies.
+        """
+        ...
+
+    def clear(self) -> None:
+        """Remove all entries, atomically."""
+        ...
+
+    def splits(self, parallelism: int) -> Sequence[EntrySplit]:
+        """Divide the entries as they are now; what the splits read later is this state.
+
+        A redis store pins each bucket when it is read, not the whole map at once.
+        """
+        ...
+
+    def journal(self, since: int) -> Iterator[JournalEvent]:
+        """Give the changes after offset `since` in the order in which they happened, oldest first; 0 is the start.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`.
+        """
+        ...
+
+    def begin(
+        self, job: str | None, *, merge: Callable[[Any, Any], Any] | None = None, replace: bool = False
+    ) -> WriteJob[MapWriter]:
+        """Prepare to write the result of a job.
+
+        Args:
+            job: what names the job, so that it writes once however often it runs; unset, every run is a job of its own.
+            merge: makes one value of the value that is there and the new one; unset, the new one replaces it.
+            replace: what was there before disappears in the same commit.
+        """
+        ...
+
+
+class ListStore(Store, Protocol):
+    """Items in order. None is an item like any other."""
+
+    def read(self, start: int, stop: int) -> list[Any]:
+        """Return the items from `start` up to, not including, `stop`; fewer at the end. Neither is negative."""
+        ...
+
+    def extend(self, items: Iterable[Any]) -> None:
+        """Append items, all in one commit."""
+        ...
+
+    def edit(self, change: Callable[[ListView], Splice | None]) -> None:
+        """Replace a stretch of items by others, atomically.
+
+        Args:
+            change: looks at the list and says what to replace, or None for nothing. It runs again if the list
+                changed meanwhile; an exception that it raises passes through and changes nothing.
+        """
+        ...
+
+    def splits(self, parallelism: int) -> Sequence[ItemSplit]:
+        """Divide the items as they are now, in order; what the splits read later is this state."""
+        ...
+
+    def begin(self, job: str | None, *, replace: bool = False) -> WriteJob[Writer]:
+        """Prepare to append the result of a job; arguments as for a map."""
+        ...
+
+
+class ListView(Protocol):
+    """One state of a list."""
+
+    @property
+    def size(self) -> int: ...
+
+    def read(self, start: int, stop: int) -> list[Any]:
+        """Return the items from `start` up to, not including, `stop`; fewer at the end."""
+        ...
+
+
+class Splice(NamedTuple):
+    """The items from `start` up to, not including, `stop` replaced by `items`; `0 <= start <= stop <= size`."""
+
+    start: int
+    stop: int
+    items: Sequence[Any]
+
+
+class EntrySplit(Split[tuple[Any, Any]], Protocol):
+    """Some of the entries of a map, as (key, value). It travels pickled and reads the store itself."""
+
+    def read_arrow(self) -> Iterator[pa.RecordBatch]:
+        """Give the entries in columns, by the schema of the store.
+
+        Raises:
+            TypeError: an entry does not fit the schema; the message names it.
+        """
+        ...
+
+
+class ItemSplit(Split[Any], Protocol):
+    """Some of the items of a list, in order. It travels pickled and reads the store itself."""
+
+    def read_arrow(self) -> Iterator[pa.RecordBatch]:
+        """Give the items in a column, by the schema of the store; errors as for entries."""
+        ...
+
+
+class Writer(Protocol):
+    """The part of a write job that travels to the tasks, pickled.
+
+    Parallelism: every task writes on its own, to a place of its own, which nobody sees before the commit.
+    On re-run: a task may run twice, also at the same time; the receipts of one attempt are committed.
+    """
+
+    def write(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Write the items of one task, in order; give receipts, small and picklable, that say where they are."""
+        ...
+
+
+class MapWriter(Protocol):
+    """A writer of entries; what holds for `Writer` holds for it."""
+
+    @property
+    def buckets(self) -> int: ...
+
+    def bucket_of(self, key: Any) -> int:
+        """Return the bucket of a key; all keys of a bucket must be written by one task.
+
+        Raises:
+            NullElementError: the key is None.
+            UnstableKeyError: the type of the key has no stable encoding.
+        """
+        ...
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
+        """Write all entries of one bucket, each key once; give receipts. In one job it is called once for a bucket."""
+        ...
+
+
+W_co = TypeVar("W_co", bound="Writer | MapWriter", covariant=True)
+
+
+class WriteJob(Protocol[W_co]):
+    """One job's output on its way into a store: tasks write invisibly, the driver commits once."""
+
+    @property
+    def writer(self) -> W_co: ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a job of that name has committed before; then there is nothing to do."""
+        ...
+
+    def commit(self, receipts: Sequence[Any]) -> None:
+        """Make everything that the receipts name visible at once; for a list in the order of the receipts.
+
+        If a job of that name has committed meanwhile, nothing happens. It may be called again after a failure.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Give back what was written, as far as it is known; never raises."""
+        ...

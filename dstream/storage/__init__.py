@@ -1,0 +1,40 @@
+"""The stores behind distributed maps, lists and caches. The contract stands in `dstream.spi.store`.
+
+`memory` is the readable definition, `lake` the default, `redis` the one over the network; `codec` is
+how keys and values become bytes and columns in all of them. Each is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from dstream.spi.store import Storage
+from dstream.storage.settings import Settings
+
+__all__ = ["Settings", "open_storage"]
+
+_LAKE = frozenset({"file", "s3", "s3a", "gs", "az", "abfs", "abfss"})
+_REDIS = frozenset({"redis", "rediss", "unix"})
+
+
+def open_storage(url: str, settings: Settings) -> Storage:
+    """Return the storage that a URL or a path names; nothing is made before the first collection is.
+
+    Raises:
+        ValueError: no storage has a URL of that kind.
+        SetupError: a package that it needs is not installed.
+    """
+    scheme, colon, _ = url.partition(":")
+    if not colon or url.startswith((".", "/")) or scheme in _LAKE:
+        from dstream.storage.lake import open_lake
+
+        return open_lake(url, settings)
+    if scheme == "memory":
+        from dstream.storage.memory import open_memory
+
+        return open_memory(url, settings)
+    if scheme in _REDIS:
+        from dstream.storage.redis import open_redis
+
+        return open_redis(url, settings)
+    raise ValueError(
+        f"no storage has a URL such as {scheme}:...; storage is a folder, file:///..., s3://..., redis://... or memory:"
+    )

@@ -1,0 +1,366 @@
+"""`Codec`: the keys and values of one collection, as bytes and as columns."""
+
+from __future__ import annotations
+
+import enum
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dstream.errors import NullElementError, UnstableKeyError, UnsupportedError
+from dstream.spi.store import Kind, Options
+from dstream.storage.codec import columns, hints, records
+from dstream.storage.codec.classes import ClassRefusedError, reference
+from dstream.storage.codec.keys import decode_key, encode_key
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.codec.types import NOTHING, Type
+from dstream.storage.codec.values import Values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Codec"]
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """Turns the keys and values of one collection into bytes and columns; it travels to tasks.
+
+    Attributes:
+        kind: what the collection is.
+        name: its name.
+        key: what its keys are; None if that is not decided yet, and for a list.
+        value: what its values or items are; None if that is not decided yet.
+        strict: refuses keys and values that are not exactly of their types.
+        pickles: what may be loaded by name, with the classes of the types among it.
+    """
+
+    kind: Kind
+    name: str
+    key: Type | None
+    value: Type | None
+    strict: bool
+    pickles: Pickles
+
+    @staticmethod
+    def of(kind: Kind, name: str, options: Options, pickles: Pickles) -> Codec:
+        """Return the codec of a new collection.
+
+        Raises:
+            TypeError: a type of the options is none, or keys cannot be of it.
+        """
+        is_list = kind == "list"
+        if is_list and options.key_type is not None:
+            raise TypeError(f"list {name!r} has no keys, so it takes no key_type")
+        return Codec(
+            kind,
+            name,
+            _declared_key(options.key_type),
+            None if options.value_type is None else Type.of(options.value_type),
+            bool(options.strict),
+            _allowing(pickles, options),
+        )
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the types of keys and values are known."""
+        wanted = [self.value] if self.kind == "list" else [self.key, self.value]
+        return not any(self._is_open(found) for found in wanted)
+
+    def decided_by(self, keys: Sequence[Any], values: Sequence[Any]) -> Codec:
+        """Return this codec with the types that are still open inferred from the first key and value.
+
+        Raises:
+            TypeError: the values are of a class that nobody could load again.
+        """
+        key = self.key if self.kind == "list" else self._decided(self.key, keys)
+        value = self._decided(self.value, values)
+        if key is self.key and value is self.value:
+            return self
+        return replace(self, key=key, value=value, pickles=self._allowing_inferred(key, value))
+
+    def checked(self, key: Any, value: Any) -> None:
+        """Raise what the collection refuses; the key of a list does not matter.
+
+        Raises:
+            NullElementError: the key or the value of a map is None.
+            TypeError: the collection is strict, and one of them is not exactly of its type.
+        """
+        if self.kind != "list":
+            if key is None:
+                raise NullElementError(f"{self}: None cannot be a key")
+            if value is None:
+                raise NullElementError(f"{self}: None cannot be the value of {_shown(key)}")
+            if self.strict and self.key is not None and not self.key.fits(key):
+                raise TypeError(f"{self} is strict: its keys are {self.key.name}, and {_described(key)} is not")
+        if self.strict and self.value is not None and not self.value.fits(value):
+            of_key = "" if self.kind == "list" else f" of {_shown(key)}"
+            raise TypeError(
+                f"{self} is strict: its values are {self.value.name}, "
+                f"and the value{of_key}, {_described(value)}, is not"
+            )
+
+    # -------------------------------------------------------------------------------------------------------- bytes
+
+    def encode_key(self, key: Any) -> bytes:
+        """Return the bytes of a key, alike for equal keys.
+
+        Raises:
+            NullElementError: the key is None.
+            UnstableKeyError: its type has no stable encoding.
+        """
+        try:
+            return encode_key(key)
+        except (NullElementError, UnstableKeyError) as error:
+            raise type(error)(f"{self}: {error}") from error.__cause__
+
+    def decode_key(self, data: bytes) -> Any:
+        """Return the key, in the form that the key type gives it.
+
+        Raises:
+            TypeError: its class is not found, or may not be loaded.
+        """
+        try:
+            key = decode_key(data, self.pickles)
+        except ClassRefusedError as error:
+            raise self._refused(error, "key_type=") from error
+        if self.key is None:
+            return key
+        shaped = self.key.shaped(key)
+        return key if shaped is NOTHING else shaped
+
+    def encode_value(self, value: Any) -> bytes:
+        """Return the bytes of a value; never empty.
+
+        Raises:
+            TypeError: the value would have to be pickled, which the storage does not allow.
+        """
+        try:
+            return Values(self.pickles).encode(value)
+        except ClassRefusedError as error:
+            raise self._refused(error, "value_type=") from error
+
+    def decode_value(self, data: bytes) -> Any:
+        """Return a fresh value.
+
+        Raises:
+            TypeError: its class is not found, has changed, or may not be loaded.
+        """
+        try:
+            return Values(self.pickles).decode(data)
+        except ClassRefusedError as error:
+            raise self._refused(error, "value_type=") from error
+
+    # ------------------------------------------------------------------------------------------------------ columns
+
+    def key_schema(self) -> list[pa.Field]:
+        """Return the fields in which keys are stored: `key` and the escape `_pk`."""
+        return columns.fields(self.key, "key", "_pk")
+
+    def value_schema(self) -> list[pa.Field]:
+        """Return the fields in which values are stored: `value` and the escape `_pv`."""
+        return columns.fields(self.value, "value", "_pv")
+
+    def key_columns(self, keys: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+        """Return keys as a column, and as bytes where they do not fit it; the first is in the form of the key type.
+
+        Raises:
+            NullElementError: a key is None.
+            UnstableKeyError: the type of a key has no stable encoding.
+        """
+        array = None if self.key is None else columns.plain_keys(self.key, keys)
+        if array is not None:
+            return array, columns.nothing(len(keys))
+        encoded = list(map(self.encode_key, keys))
+        found = columns.typed(self.key)
+        shaped = [NOTHING if found is None else found.shaped(self.decode_key(data)) for data in encoded]
+        typed = [None if key is NOTHING else key for key in shaped]
+        escape = [data if key is NOTHING else None for data, key in zip(encoded, shaped, strict=True)]
+        return columns.pair(self.key, typed, escape)
+
+    def keys_from(self, column: Any, escape: Any) -> list[Any]:
+        """Return the keys of a column and its escape.
+
+        Raises:
+            TypeError: the class of a key is not found, has changed, or may not be loaded.
+        """
+        return self._from(self.key, column, escape, self.decode_key, "key_type=")
+
+    def value_columns(self, values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+        """Return values as a column, and as bytes where they do not fit it.
+
+        In a map None means absent and is null in both; in a list it is an item.
+
+        Raises:
+            TypeError: a value would have to be pickled, which the storage does not allow.
+        """
+        array = None if self.value is None else self.value.to_array(values)
+        if array is not None and (self.kind != "list" or not array.null_count):
+            return array, columns.nothing(len(values))
+        found = columns.typed(self.value)
+        fits = [found is not None and value is not None and found.fits(value) for value in values]
+        typed = [value if fit else None for value, fit in zip(values, fits, strict=True)]
+        escape = [
+            None if fit or (value is None and self.kind != "list") else self.encode_value(value)
+            for value, fit in zip(values, fits, strict=True)
+        ]
+        return columns.pair(self.value, typed, escape)
+
+    def values_from(self, column: Any, escape: Any) -> list[Any]:
+        """Return the values of a column and its escape, None where both are null.
+
+        Raises:
+            TypeError: the class of a value is not found, has changed, or may not be loaded.
+        """
+        return self._from(self.value, column, escape, self.decode_value, "value_type=")
+
+    # -------------------------------------------------------------------------------------------------- for users
+
+    def schema(self) -> pa.Schema:
+        """Return the columns that a user sees: `key` and `value`, or `value` alone for a list.
+
+        Raises:
+            UnsupportedError: a type has no column, or is not decided yet.
+        """
+        import pyarrow
+
+        wanted = {"value": self.value} if self.kind == "list" else {"key": self.key, "value": self.value}
+        for role, found in wanted.items():
+            if found is None:
+                raise UnsupportedError(f"{self} has no Arrow schema yet: nothing has decided what a {role} is")
+            if found.arrow is None:
+                raise UnsupportedError(f"{self} has no Arrow schema: its {role}s are {found.name}, which has no column")
+        return pyarrow.schema([(role, found.arrow) for role, found in wanted.items() if found is not None])
+
+    def batch(self, keys: Sequence[Any], values: Sequence[Any]) -> pa.RecordBatch:
+        """Return entries, or the items of a list, in columns by `schema`; a None in a list is null.
+
+        Raises:
+            UnsupportedError: as `schema` does.
+            TypeError: an entry does not fit; the message names it.
+        """
+        import pyarrow
+
+        schema = self.schema()
+        found = [self._column_of_values(keys, values)]
+        if self.kind != "list":
+            found.insert(0, self._column_of_keys(keys))
+        return pyarrow.RecordBatch.from_arrays(found, schema=schema)
+
+    # ----------------------------------------------------------------------------------------------------- as JSON
+
+    def to_json(self) -> Any:
+        """Return what a store keeps to find the same codec again."""
+        key, value = (None if found is None else found.to_json() for found in (self.key, self.value))
+        return {"key": key, "value": value, "strict": self.strict}
+
+    @staticmethod
+    def from_json(data: Any, kind: Kind, name: str, options: Options, pickles: Pickles) -> Codec:
+        """Return the codec of a collection that exists.
+
+        Raises:
+            ValueError: the options contradict what is stored; the message names both.
+        """
+        asked = Codec.of(kind, name, options, pickles)
+        codec = replace(
+            asked,
+            key=_stored(data["key"], asked.key, asked.pickles, options.key_type),
+            value=_stored(data["value"], asked.value, asked.pickles, options.value_type),
+            strict=data["strict"],
+        )
+        _agree(codec, "key_type", asked.key and asked.key.name, codec.key and codec.key.name)
+        _agree(codec, "value_type", asked.value and asked.value.name, codec.value and codec.value.name)
+        _agree(codec, "strict", options.strict, codec.strict)
+        found = [part.hint for part in (codec.key, codec.value) if part is not None]
+        return replace(codec, pickles=asked.pickles.allowing(*(c for hint in found for c in hints.classes_in(hint))))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}"
+
+    def _is_open(self, found: Type | None) -> bool:
+        # A strict collection takes what was declared; a first value must not narrow it.
+        return found is None or (found.is_open and not self.strict)
+
+    def _decided(self, found: Type | None, values: Sequence[Any]) -> Type | None:
+        if not self._is_open(found):
+            return found
+        first = next((value for value in values if value is not None and value != []), None)
+        if first is None:
+            first = next((value for value in values if value is not None), None)
+        if first is None:
+            return found
+        return Type.infer(first) if found is None else found.refined(first)
+
+    def _allowing_inferred(self, *types: Type | None) -> Pickles:
+        found = [kind for part in types if part is not None for kind in hints.classes_in(part.hint)]
+        if self.pickles.mode == "trusted":
+            return self.pickles.allowing(*found)
+        # What nobody has named would be written here and refused by the next process that reads it.
+        for kind in found:
+            if records.field_names(kind) or issubclass(kind, enum.Enum):
+                try:
+                    self.pickles.resolve(reference(kind))
+                except ClassRefusedError as error:
+                    raise self._refused(error, "value_type=") from error
+        return self.pickles
+
+    def _from(
+        self, found: Type | None, column: Any, escape: Any, decode: Callable[[bytes], Any], option: str
+    ) -> list[Any]:
+        try:
+            return columns.merged(found, column, escape, decode)
+        except ClassRefusedError as error:
+            raise self._refused(error, option) from error
+
+    def _column_of_keys(self, keys: Sequence[Any]) -> pa.Array:
+        array, escape = self.key_columns(keys)
+        if escape.null_count == len(escape):
+            return array
+        position = escape.is_valid().to_pylist().index(True)
+        raise TypeError(f"{self}: the key {_described(keys[position])} is no {self.key and self.key.name}")
+
+    def _column_of_values(self, keys: Sequence[Any], values: Sequence[Any]) -> pa.Array:
+        value = self.value
+        array = None if value is None else value.to_array(values)
+        if array is not None or value is None:
+            return array
+        position = next(at for at, found in enumerate(values) if found is not None and not value.fits(found))
+        place = f"item {position}" if self.kind == "list" else f"the value of {_shown(keys[position])}"
+        raise TypeError(f"{self}: {place} is {_described(values[position])}, no {value.name}")
+
+    def _refused(self, error: ClassRefusedError, option: str) -> TypeError:
+        hint = "" if option in str(error) else f"; if you have the class, name it as {option}"
+        return TypeError(f"{self}: {error}{hint}")
+
+
+def _declared_key(hint: Any) -> Type | None:
+    if hint is None:
+        return None
+    found = Type.of(hint)
+    kind = typing.get_origin(found.hint) or found.hint
+    if isinstance(kind, type) and kind.__hash__ is None:
+        raise UnstableKeyError(f"{found.name} cannot be a key_type: it has no hash")
+    return found
+
+
+def _allowing(pickles: Pickles, options: Options) -> Pickles:
+    return pickles.allowing(*hints.classes_in(options.key_type), *hints.classes_in(options.value_type))
+
+
+def _stored(data: Any, asked: Type | None, pickles: Pickles, hint: Any) -> Type | None:
+    return asked if data is None else Type.from_json(data, pickles, hint)
+
+
+def _agree(codec: Codec, option: str, asked: Any, stored: Any) -> None:
+    if asked is not None and asked != stored:
+        raise ValueError(f"{codec} exists with {option}={stored}; it was asked for with {option}={asked}")
+
+
+def _described(value: Any) -> str:
+    return f"{_shown(value)} of type {type(value).__qualname__}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "..."

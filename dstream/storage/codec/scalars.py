@@ -1,0 +1,200 @@
+"""The plain types that have a column of their own, with what is exact and fast for each of them."""
+
+# ruff: noqa: D102 (an override means what `Type` says)
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from dstream.storage.codec.types import NOTHING, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["SCALARS", "Scalar"]
+
+_Column = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trait:
+    """What is peculiar to one plain type.
+
+    Attributes:
+        python: the type.
+        arrow: the name of the function of pyarrow that makes the type of the column, and its arguments.
+        fits: what an instance must hold beyond its type; unset, all fit.
+        is_checked_by_arrow: pyarrow refuses by an error what does not fit.
+        write: what pyarrow takes; unset, the values themselves.
+        read: makes values of an array; unset, `to_pylist` does.
+        shaped: makes a key of another type fit, or gives NOTHING.
+    """
+
+    python: type
+    arrow: tuple[Any, ...]
+    fits: Callable[[Any], bool] | None = None
+    is_checked_by_arrow: bool = False
+    write: Callable[[Any], Any] | None = None
+    read: Callable[[Any], list[Any]] | None = None
+    shaped: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar(Type):
+    """A plain type, known by its name."""
+
+    plain: str
+
+    @property
+    def name(self) -> str:
+        return self.plain
+
+    @property
+    def hint(self) -> Any:
+        return _TRAITS[self.plain].python
+
+    @property
+    def arrow(self) -> pa.DataType:
+        import pyarrow
+
+        function, *arguments = _TRAITS[self.plain].arrow
+        return getattr(pyarrow, function)(*arguments)
+
+    @property
+    def is_immutable(self) -> bool:
+        return True
+
+    def fits(self, value: Any) -> bool:
+        trait = _TRAITS[self.plain]
+        return type(value) is trait.python and (trait.fits is None or trait.fits(value))
+
+    def shaped(self, key: Any) -> Any:
+        if self.fits(key):
+            return key
+        shaped = _TRAITS[self.plain].shaped
+        return NOTHING if shaped is None else shaped(key)
+
+    def to_array(self, values: Sequence[Any]) -> pa.Array | None:
+        import pyarrow
+
+        trait = _TRAITS[self.plain]
+        # pyarrow would make 1 of 1.0 and of True, so the types are compared first.
+        if not {trait.python, type(None)}.issuperset(map(type, values)):
+            return None
+        if trait.fits and not trait.is_checked_by_arrow and not all(v is None or trait.fits(v) for v in values):
+            return None
+        write = trait.write
+        plain = values if write is None else [None if value is None else write(value) for value in values]
+        try:
+            return pyarrow.array(plain, self.arrow)
+        except (OverflowError, UnicodeEncodeError):
+            return None
+
+    def from_array(self, array: pa.Array) -> list[Any]:
+        read = _TRAITS[self.plain].read
+        return array.to_pylist() if read is None else read(array)
+
+    def to_json(self) -> Any:
+        return self.plain
+
+
+def _is_long(value: int) -> bool:
+    return -(2**63) <= value < 2**63
+
+
+def _is_unicode(value: str) -> bool:
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
+
+
+def _is_naive(value: datetime) -> bool:
+    return value.tzinfo is None and not value.fold
+
+
+def _is_short(value: timedelta) -> bool:
+    return -106_751_991 <= value.days < 106_751_991  # what 64 bits of microseconds hold
+
+
+def _read_as(unit: str) -> Callable[[Any], list[Any]]:
+    """Return a reader of temporal columns 40 times as fast as `to_pylist` (pyarrow 26)."""
+    return lambda array: array.to_numpy(zero_copy_only=False).astype(unit).tolist()
+
+
+def _read_decimals(array: Any) -> list[Any]:
+    return [None if text is None else Decimal(text) for text in array.to_pylist()]
+
+
+def _read_uuids(array: Any) -> list[Any]:
+    return [None if data is None else UUID(int=int.from_bytes(data, "big")) for data in array.to_pylist()]
+
+
+def _shaped_bool(key: Any) -> Any:
+    return key == 1 if type(key) is int and key in (0, 1) else NOTHING
+
+
+def _shaped_float(key: Any) -> Any:
+    if type(key) is not int:
+        return NOTHING
+    try:
+        nearest = float(key)
+    except OverflowError:
+        return NOTHING
+    return nearest if nearest == key else NOTHING
+
+
+def _shaped_decimal(key: Any) -> Any:
+    """Return the one decimal that stands for a number; what is no finite decimal fraction has none."""
+    if type(key) is int:
+        return Decimal(key)
+    if type(key) is float and not math.isfinite(key):
+        return Decimal(str(key).replace("nan", "NaN"))
+    if type(key) not in (float, Fraction):
+        return NOTHING
+    numerator, denominator = key.as_integer_ratio()
+    places = _decimal_places(denominator)
+    if places is None:
+        return NOTHING
+    digits = abs(numerator) * 10**places // denominator
+    return Decimal((int(numerator < 0), tuple(map(int, str(digits))), -places))
+
+
+def _decimal_places(denominator: int) -> int | None:
+    """Return how many decimal places a fraction in lowest terms has, or None if it never ends."""
+    places = 0
+    for prime in (2, 5):
+        power = 0
+        while denominator % prime == 0:
+            denominator //= prime
+            power += 1
+        places = max(places, power)
+    return places if denominator == 1 else None
+
+
+_TRAITS = {
+    "bool": _Trait(bool, ("bool_",), shaped=_shaped_bool),
+    "int": _Trait(int, ("int64",), _is_long, is_checked_by_arrow=True),
+    "float": _Trait(float, ("float64",), shaped=_shaped_float),
+    "str": _Trait(str, ("string",), _is_unicode, is_checked_by_arrow=True),
+    "bytes": _Trait(bytes, ("binary",)),
+    "date": _Trait(date, ("date32",), read=_read_as("datetime64[D]")),
+    "datetime": _Trait(datetime, ("timestamp", "us"), _is_naive, read=_read_as("datetime64[us]")),
+    "timedelta": _Trait(timedelta, ("duration", "us"), _is_short, read=_read_as("timedelta64[us]")),
+    # A string loses nothing: decimal128 has one scale for the column, so 1.10 and 1.1 would come back alike.
+    "Decimal": _Trait(Decimal, ("string",), write=str, read=_read_decimals, shaped=_shaped_decimal),
+    "UUID": _Trait(UUID, ("binary", 16), write=lambda value: value.bytes, read=_read_uuids),
+}
+
+SCALARS: dict[type, Scalar] = {trait.python: Scalar(name) for name, trait in _TRAITS.items()}
+"""The plain types by their Python types."""

@@ -1,0 +1,218 @@
+"""Values as bytes: msgpack with extensions, so that the same types come back; anything else is pickled whole."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgpack
+
+from dstream.storage.codec import records
+from dstream.storage.codec.classes import ClassRefusedError, reference
+from dstream.storage.codec.pickles import Pickles
+
+__all__ = ["Values"]
+
+_PICKLED = b"\xc1"
+"""Stands before a pickle; msgpack never uses this byte."""
+
+_SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
+# msgpack takes these for something else although it is told to be strict (1.2.4), and never asks about them.
+_MISTAKEN = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
+
+_pack_scalar = msgpack.Packer(strict_types=True, unicode_errors="surrogatepass").pack
+
+
+class _Unknown(Exception):
+    """A value, or something inside it, has no form of its own and must be pickled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Turns values into bytes and back, with classes and pickles as `pickles` allows."""
+
+    pickles: Pickles
+
+    def encode(self, value: Any) -> bytes:
+        """Return the bytes of a value; never empty.
+
+        Raises:
+            TypeError: the value can only be pickled, and `pickles` does not allow it.
+        """
+        if type(value) in _SCALARS:
+            try:
+                return _pack_scalar(value)  # type: ignore[no-any-return]
+            except OverflowError:  # an int of more than 64 bits
+                return self._pack(value)
+        try:
+            return self._pack(value)
+        except (_Unknown, ValueError, RecursionError):  # too deep or too large for msgpack, or a cycle
+            return _PICKLED + self.pickles.dump(value)
+
+    def decode(self, data: bytes) -> Any:
+        """Return a fresh value.
+
+        Raises:
+            TypeError: its class is not found, or `pickles` does not allow to load it.
+        """
+        if data[:1] == _PICKLED:
+            return self.pickles.load(data[1:])
+        return self._unpack(data)
+
+    def _pack(self, value: Any) -> bytes:
+        if not _is_understood(value):
+            raise _Unknown
+        pack = msgpack.Packer(
+            default=self._extension, strict_types=True, unicode_errors="surrogatepass", buf_size=1024
+        ).pack
+        return pack(value)  # type: ignore[no-any-return]
+
+    def _unpack(self, data: bytes) -> Any:
+        return msgpack.unpackb(
+            data, ext_hook=self._from_extension, strict_map_key=False, unicode_errors="surrogatepass"
+        )
+
+    def _extension(self, value: Any) -> msgpack.ExtType:
+        """Return what msgpack writes for a value that it does not know."""
+        kind = type(value)
+        code = _COLLECTIONS.get(kind)
+        if code is not None:
+            return msgpack.ExtType(code, self._pack(list(value)))
+        code, encode = _PLAIN.get(kind, (0, None))
+        if encode is not None:
+            return msgpack.ExtType(code, encode(value))
+        if isinstance(value, enum.Enum):
+            return self._member(value)
+        parts = records.parts_of(value)
+        if parts is None or not self.pickles.knows(kind):
+            raise _Unknown
+        named = dict(zip(records.field_names(kind) or (), parts, strict=True))
+        return msgpack.ExtType(_RECORD, self._pack([reference(kind), named]))
+
+    def _member(self, value: enum.Enum) -> msgpack.ExtType:
+        kind = type(value)
+        if kind.__members__.get(value.name) is not value or not self.pickles.knows(kind):
+            raise _Unknown
+        return msgpack.ExtType(_MEMBER, self._pack([reference(kind), value.name]))
+
+    def _from_extension(self, code: int, data: bytes) -> Any:
+        make = _MAKE_COLLECTION.get(code)
+        if make is not None:
+            return make(self._unpack(data))
+        decode = _DECODE.get(code)
+        if decode is not None:
+            return decode(data)
+        name, content = self._unpack(data)
+        kind = self.pickles.resolve(name)
+        if code == _RECORD:
+            records.check_fields(kind, list(content))
+            return records.build(kind, content.values())
+        member = getattr(kind, "__members__", {}).get(content)
+        if member is None:
+            raise ClassRefusedError(f"the enum {name} has no member {content!r} any more")
+        return member
+
+
+def _is_understood(value: Any) -> bool:
+    """Say whether the lists and dicts that msgpack packs itself hold nothing that it takes for another type."""
+    kind = type(value)
+    if kind is dict:
+        return _are_understood(value.keys()) and _are_understood(value.values())
+    return _are_understood(value) if kind is list else kind not in _MISTAKEN
+
+
+def _are_understood(values: Iterable[Any]) -> bool:
+    kinds = set(map(type, values))
+    if kinds <= _SCALARS:
+        return True
+    if not _MISTAKEN.isdisjoint(kinds):
+        return False
+    return not kinds & {list, dict} or all(_is_understood(value) for value in values if type(value) in (list, dict))
+
+
+_MOMENT = struct.Struct(">HBBBBBIB")
+_DURATION = struct.Struct(">iII")
+_COMPLEX = struct.Struct(">dd")
+
+
+def _encode_datetime(value: datetime) -> bytes:
+    clock = (value.hour, value.minute, value.second, value.microsecond, value.fold)
+    return _MOMENT.pack(value.year, value.month, value.day, *clock) + _encode_zone(value.tzinfo)
+
+
+def _decode_datetime(data: bytes) -> datetime:
+    year, month, day, *clock, fold = _MOMENT.unpack(data[: _MOMENT.size])
+    hour, minute, second, micro = clock
+    return datetime(year, month, day, hour, minute, second, micro, _decode_zone(data[_MOMENT.size :]), fold=fold)
+
+
+def _encode_time(value: time) -> bytes:
+    clock = (value.hour, value.minute, value.second, value.microsecond, value.fold)
+    return _MOMENT.pack(0, 0, 0, *clock) + _encode_zone(value.tzinfo)
+
+
+def _decode_time(data: bytes) -> time:
+    hour, minute, second, micro, fold = _MOMENT.unpack(data[: _MOMENT.size])[3:]
+    return time(hour, minute, second, micro, _decode_zone(data[_MOMENT.size :]), fold=fold)
+
+
+def _encode_zone(zone: tzinfo | None) -> bytes:
+    if zone is None:
+        return b""
+    if type(zone) is ZoneInfo and zone.key and ZoneInfo(zone.key) is zone:
+        return b"z" + zone.key.encode()
+    offset = zone.utcoffset(None) if type(zone) is timezone else None
+    if offset is None or repr(timezone(offset)) != repr(zone):  # a zone with a name of its own
+        raise _Unknown
+    return b"o" + _encode_timedelta(offset)
+
+
+def _decode_zone(data: bytes) -> tzinfo | None:
+    if not data:
+        return None
+    return ZoneInfo(data[1:].decode()) if data[:1] == b"z" else timezone(_decode_timedelta(data[1:]))
+
+
+def _encode_timedelta(value: timedelta) -> bytes:
+    return _DURATION.pack(value.days, value.seconds, value.microseconds)
+
+
+def _decode_timedelta(data: bytes) -> timedelta:
+    return timedelta(*_DURATION.unpack(data))
+
+
+def _encode_int(value: int) -> bytes:
+    return value.to_bytes((value.bit_length() + 8) // 8, "big", signed=True)
+
+
+# The codes are stored: a new one gets a number of its own, and no number is used again.
+_COLLECTIONS: dict[type, int] = {tuple: 1, set: 2, frozenset: 3}
+_MAKE_COLLECTION: dict[int, Callable[[Any], Any]] = {code: kind for kind, code in _COLLECTIONS.items()}
+_RECORD, _MEMBER = 20, 21
+_PLAIN: dict[type, tuple[int, Callable[[Any], bytes]]] = {
+    int: (4, _encode_int),
+    date: (5, lambda value: value.toordinal().to_bytes(4, "big")),
+    datetime: (6, _encode_datetime),
+    time: (7, _encode_time),
+    timedelta: (8, _encode_timedelta),
+    Decimal: (9, lambda value: str(value).encode()),
+    UUID: (10, lambda value: value.bytes),
+    complex: (11, lambda value: _COMPLEX.pack(value.real, value.imag)),
+}
+_DECODE: dict[int, Callable[[bytes], Any]] = {
+    4: lambda data: int.from_bytes(data, "big", signed=True),
+    5: lambda data: date.fromordinal(int.from_bytes(data, "big")),
+    6: _decode_datetime,
+    7: _decode_time,
+    8: _decode_timedelta,
+    9: lambda data: Decimal(data.decode()),
+    10: lambda data: UUID(bytes=data),
+    11: lambda data: complex(*_COMPLEX.unpack(data)),
+}

@@ -1,0 +1,214 @@
+"""Entries and items in their encoded form: splits that hold them, and changes on their way into a collection."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from dstream.spi.store import UNCHANGED, Splice, Unchanged
+from dstream.storage.codec.codec import Codec
+from dstream.values.journal import JournalEvent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "EncodedEntries",
+    "EncodedItems",
+    "Entries",
+    "Items",
+    "changed",
+    "checked_splice",
+    "decoded",
+    "divided",
+    "encoded_items",
+    "encoded_keys",
+    "entries_as",
+    "items_as",
+    "journal_event",
+    "merged",
+]
+
+ROWS_PER_BATCH = 8192
+
+T = TypeVar("T")
+
+
+class Entries(NamedTuple):
+    """Encoded entries, and the codec that encoded them."""
+
+    codec: Codec
+    entries: list[tuple[bytes, bytes]]
+
+
+class Items(NamedTuple):
+    """Encoded items, and the codec that encoded them."""
+
+    codec: Codec
+    items: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEntries:
+    """A split that holds its entries."""
+
+    codec: Codec
+    entries: Sequence[tuple[bytes, bytes]]
+
+    def read(self) -> Iterator[tuple[Any, Any]]:
+        """Decode the entries one after another."""
+        for key, value in self.entries:
+            yield self.codec.decode_key(key), self.codec.decode_value(value)
+
+    def read_arrow(self) -> Iterator[pa.RecordBatch]:
+        """Decode the entries into columns."""
+        for some in _batches(self.entries):
+            keys = [self.codec.decode_key(key) for key, _ in some]
+            yield self.codec.batch(keys, [self.codec.decode_value(value) for _, value in some])
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedItems:
+    """A split that holds its items."""
+
+    codec: Codec
+    items: Sequence[bytes]
+
+    def read(self) -> Iterator[Any]:
+        """Decode the items one after another."""
+        return map(self.codec.decode_value, self.items)
+
+    def read_arrow(self) -> Iterator[pa.RecordBatch]:
+        """Decode the items into a column."""
+        for some in _batches(self.items):
+            yield self.codec.batch((), list(map(self.codec.decode_value, some)))
+
+
+def _batches(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (rows[start : start + ROWS_PER_BATCH] for start in range(0, len(rows), ROWS_PER_BATCH))
+
+
+def divided(rows: Sequence[T], parts: int) -> list[Sequence[T]]:
+    """Cut `rows` into at most that many stretches of about equal length, none of them empty."""
+    parts = max(1, min(parts, len(rows)))
+    edges = [len(rows) * part // parts for part in range(parts + 1)]
+    return [rows[start:stop] for start, stop in itertools.pairwise(edges) if start < stop]
+
+
+def decoded(codec: Codec, values: Iterable[bytes | None]) -> list[Any]:
+    """Decode values, None for the absent ones."""
+    return [None if value is None else codec.decode_value(value) for value in values]
+
+
+def encoded_keys(codec: Codec, keys: Sequence[Any]) -> list[bytes]:
+    """Encode the keys of one change, which must differ.
+
+    Raises:
+        ValueError: two of them are equal; which of their values wins would be anybody's guess.
+    """
+    encoded = list(map(codec.encode_key, keys))
+    if len(set(encoded)) < len(encoded):
+        twice = next(key for key, data in zip(keys, encoded, strict=True) if encoded.count(data) > 1)
+        raise ValueError(f"one change of {codec.kind} {codec.name!r} names the key {twice!r} twice")
+    return encoded
+
+
+def changed(
+    codec: Codec, keys: Sequence[Any], encoded: Sequence[bytes], new: Sequence[Any]
+) -> tuple[Codec, dict[bytes, bytes | None]]:
+    """Encode what a change made, and leave out what stays as it is.
+
+    Returns:
+        The codec, now decided; and new values by key, None where the entry goes.
+
+    Raises:
+        ValueError: there are more or fewer values than keys.
+    """
+    if len(new) != len(keys):
+        raise ValueError(
+            f"a change of {codec.kind} {codec.name!r} got {len(keys)} values and returned {len(new)}; return one for "
+            "each: the new value, None to remove the entry, or UNCHANGED"
+        )
+    kept = [(key, value) for key, value in zip(keys, new, strict=True) if _is_value(value)]
+    codec = codec.decided_by([key for key, _ in kept], [value for _, value in kept])
+    for key, value in kept:
+        codec.checked(key, value)
+    return codec, {
+        data: None if value is None else codec.encode_value(value)
+        for data, value in zip(encoded, new, strict=True)
+        if not isinstance(value, Unchanged)
+    }
+
+
+def _is_value(value: Any) -> bool:
+    return value is not None and value is not UNCHANGED
+
+
+def merged(
+    codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Callable[[Any, Any], Any]
+) -> dict[bytes, bytes]:
+    """Return the new entries, each merged with the old value of its key where there is one."""
+    result = dict(new)
+    for key, there in old.items():
+        value = merge(codec.decode_value(there), codec.decode_value(new[key]))
+        codec.checked(codec.decode_key(key), value)
+        result[key] = codec.encode_value(value)
+    return result
+
+
+def entries_as(codec: Codec, receipts: Sequence[Entries]) -> tuple[Codec, dict[bytes, bytes]]:
+    """Return all entries, by key; the first one decides types that are still open.
+
+    Bytes do not depend on the types, so they stay; but a strict map refuses what it would not have taken.
+    """
+    for written in receipts[:1]:
+        [(key, value)] = EncodedEntries(written.codec, written.entries[:1]).read()
+        codec = codec.decided_by([key], [value])
+    for written in receipts:
+        if codec.strict and (written.codec.key, written.codec.value) != (codec.key, codec.value):
+            for key, value in EncodedEntries(*written).read():
+                codec.checked(key, value)
+    return codec, {key: value for written in receipts for key, value in written.entries}
+
+
+def encoded_items(codec: Codec, items: Iterable[Any]) -> Items:
+    """Encode items for a list; the first one decides the type if it is still open."""
+    encoded = []
+    for item in items:
+        if not codec.is_decided:
+            codec = codec.decided_by((), [item])
+        codec.checked(None, item)
+        encoded.append(codec.encode_value(item))
+    return Items(codec, encoded)
+
+
+def items_as(codec: Codec, receipts: Sequence[Items]) -> Items:
+    """Return the items of all receipts, in their order; types as for entries."""
+    for written in receipts[:1]:
+        codec = codec.decided_by((), list(EncodedItems(written.codec, written.items[:1]).read()))
+    for written in receipts:
+        if codec.strict and written.codec.value != codec.value:
+            for item in EncodedItems(*written).read():
+                codec.checked(None, item)
+    return Items(codec, [item for written in receipts for item in written.items])
+
+
+def checked_splice(name: str, splice: Splice, size: int) -> Splice:
+    """Return the splice.
+
+    Raises:
+        IndexError: it reaches beyond the list.
+    """
+    if not 0 <= splice.start <= splice.stop <= size:
+        raise IndexError(f"list {name!r} has {size} items; those from {splice.start} to {splice.stop} are not in it")
+    return splice
+
+
+def journal_event(codec: Codec, key: bytes, old: bytes | None, new: bytes | None, offset: int) -> JournalEvent:
+    """Decode one change."""
+    kind: Literal["ADDED", "UPDATED", "REMOVED"]
+    kind = "ADDED" if old is None else "REMOVED" if new is None else "UPDATED"
+    old_value, new_value = decoded(codec, (old, new))
+    return JournalEvent(kind, codec.decode_key(key), old_value, new_value, offset)

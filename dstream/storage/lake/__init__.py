@@ -1,0 +1,60 @@
+"""The default storage: one Delta table per collection, in a directory or an object store, without a server.
+
+Start with `log`, the commits; then `maps` and `lists`. `registry` finds collections by name. Every table is
+readable by whatever reads Delta; only dstream may write to it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.lake.files import Folder, LocalFolder
+from dstream.storage.lake.object_store import ObjectFolder
+from dstream.storage.lake.storage import LakeStorage
+from dstream.storage.settings import PickleMode, Settings
+
+__all__ = ["LakeStorage", "open_lake"]
+
+_REMOTE = ("s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://")
+
+
+def open_lake(url: str, settings: Settings) -> LakeStorage:
+    """Open the storage in a folder or an object store; nothing is made before the first collection is.
+
+    Args:
+        url: a path, or a URL such as `file:///...`, `s3://bucket/path`, `gs://...`, `az://...`.
+        settings: which pickled values are loaded; unset, all of them in a folder in which only this user can
+            write, otherwise those of plain and allowed types. How durable an acknowledged change is.
+
+    Raises:
+        SetupError: an object store needs the package `obstore`.
+    """
+    if url.startswith(_REMOTE):
+        folder: Folder = ObjectFolder.opened(url.rstrip("/"))
+        mode: PickleMode = settings.pickle or "restricted"
+    else:
+        path = _path(url)
+        folder = LocalFolder(str(path), durable=settings.durability == "power")
+        mode = settings.pickle or ("trusted" if _is_private(path) else "restricted")
+    return LakeStorage(url, folder, Pickles(mode, settings.allowed))
+
+
+def _path(url: str) -> Path:
+    if not url.startswith("file:"):
+        return Path(url).expanduser().absolute()
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        raise ValueError(f"{url} names the host {parts.netloc!r}; a path on this machine begins with file:///")
+    return Path(unquote(parts.path)).absolute()
+
+
+def _is_private(path: Path) -> bool:
+    """Say whether only this user can write into a folder; one that is not there yet will be made so."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return True
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022

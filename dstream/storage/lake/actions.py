@@ -1,0 +1,137 @@
+"""The actions of a Delta log that the lake writes and reads, as values and as JSON.
+
+The format is that of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, reader version 1, writer version 2.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dstream.errors import UnsupportedError
+
+__all__ = ["PROTOCOL", "Actions", "DataFile", "check_protocol", "data_file"]
+
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+class DataFile(NamedTuple):
+    """A file of a collection.
+
+    Attributes:
+        version: the commit that decides its place among other files; newer ones win.
+        place: its position among the files of one commit; lists only.
+        bucket: which keys it holds; 0 in lists.
+        path: where it stands, from the folder of the collection on.
+        size: in bytes.
+        rows: how many rows it has.
+    """
+
+    version: int
+    place: int
+    bucket: int
+    path: str
+    size: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What one commit does.
+
+    Attributes:
+        adds: files that belong to the collection from now on.
+        removes: files that no longer do.
+        changes_data: what is read is different afterwards; compaction says no.
+        metadata: how the collection is described from now on, as in the log.
+        transaction: the name of a job that is done with this commit.
+    """
+
+    adds: tuple[DataFile, ...] = ()
+    removes: tuple[DataFile, ...] = ()
+    changes_data: bool = True
+    metadata: Mapping[str, Any] | None = None
+    transaction: str | None = None
+    partitions: tuple[str, ...] = field(default=("_b", "_v"))
+
+    def to_json(self, version: int, now: int) -> bytes:
+        """Return the log entry; no two are equal, so that a writer knows its own again."""
+        lines: list[dict[str, Any]] = [{"commitInfo": {"timestamp": now, "dstream": uuid.uuid4().hex}}]
+        if version == 0:
+            lines.append({"protocol": PROTOCOL})
+        if self.metadata is not None:
+            lines.append({"metaData": self.metadata})
+        if self.transaction is not None:
+            lines.append({"txn": {"appId": self.transaction, "version": 1, "lastUpdated": now}})
+        lines.extend({"remove": self._remove(file, now)} for file in self.removes)
+        lines.extend({"add": self._add(file, now)} for file in self.adds)
+        return "\n".join(map(_dumps, lines)).encode()
+
+    def _add(self, file: DataFile, now: int) -> dict[str, Any]:
+        return {
+            "path": file.path,
+            "partitionValues": self._partition(file),
+            "size": file.size,
+            "modificationTime": now,
+            "dataChange": self.changes_data,
+            "stats": f'{{"numRecords":{file.rows}}}',
+        }
+
+    def _remove(self, file: DataFile, now: int) -> dict[str, Any]:
+        return {
+            "path": file.path,
+            "deletionTimestamp": now,
+            "dataChange": self.changes_data,
+            "extendedFileMetadata": True,
+            "partitionValues": self._partition(file),
+            "size": file.size,
+        }
+
+    def _partition(self, file: DataFile) -> dict[str, str]:
+        values = {"_b": file.bucket, "_v": file.version, "_i": file.place}
+        return {name: str(values[name]) for name in self.partitions}
+
+
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def data_file(add: Mapping[str, Any]) -> DataFile:
+    """Read an add action.
+
+    Raises:
+        UnsupportedError: it has no `_v` or no row count, so the lake did not write it.
+    """
+    partition = _mapping(add["partitionValues"])
+    rows = json.loads(add.get("stats") or "{}").get("numRecords")
+    if partition.get("_v") is None or rows is None:
+        raise UnsupportedError(f"the file {add['path']} was added to the log by another program than dstream")
+    return DataFile(
+        int(partition["_v"] or 0),
+        int(partition.get("_i") or 0),
+        int(partition.get("_b") or 0),
+        add["path"],
+        add["size"],
+        rows,
+    )
+
+
+def _mapping(pairs: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return a dict of what JSON gives as one and Parquet as pairs."""
+    return dict(pairs)
+
+
+def check_protocol(protocol: Mapping[str, Any], url: str) -> None:
+    """Refuse a table that asks for more than the lake can do.
+
+    Raises:
+        UnsupportedError: the table needs a newer protocol, or table features.
+    """
+    for name, known in PROTOCOL.items():
+        if protocol[name] > known:
+            raise UnsupportedError(
+                f"the table {url} has Delta protocol {name}={protocol[name]}, dstream knows {known}; "
+                "another program has changed it"
+            )

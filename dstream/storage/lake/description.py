@@ -1,0 +1,102 @@
+"""How a collection describes itself: in the metadata of its Delta table and in the registry of names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dstream.spi.store import Kind, Options
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.lake.columns import delta_field
+from dstream.storage.lake.tables import Layout
+from dstream.storage.shape import Shape
+
+__all__ = ["Description"]
+
+_SETTINGS = {
+    # The log must stay whole: a handle that missed versions would take the first gap for the end.
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 36500 days",
+    "delta.checkpointInterval": "500",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a collection is, from its creation to its end.
+
+    Attributes:
+        identity: a UUID; a collection of the same name that is made later has another one.
+        kind: `"map"`, `"list"` or `"cache"`.
+        name: its name.
+        shape: its options but the types.
+        types: what its codec was when it was made, as JSON; the log knows it better.
+    """
+
+    identity: str
+    kind: Kind
+    name: str
+    shape: Shape
+    types: Any
+
+    @property
+    def title(self) -> str:
+        """What errors call it."""
+        return f"{self.kind} {self.name!r}"
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The partition columns of its table."""
+        return ("_v", "_i") if self.kind == "list" else ("_b", "_v")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return this description in terms of JSON."""
+        return {
+            "id": self.identity,
+            "kind": self.kind,
+            "name": self.name,
+            "options": self.shape.to_json(),
+            "types": self.types,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Description:
+        """Return the description that `to_json` wrote down."""
+        return Description(data["id"], data["kind"], data["name"], Shape.from_json(data["options"]), data["types"])
+
+    def codec(self, metadata: Mapping[str, Any] | None, options: Options, pickles: Pickles) -> Codec:
+        """Return the codec that the log names, or the one of the creation.
+
+        Raises:
+            ValueError: `options` contradict it.
+        """
+        types = self.types if metadata is None else json.loads(metadata["configuration"]["dstream.types"])
+        return Codec.from_json(types, self.kind, self.name, options, pickles)
+
+    def layout(self, codec: Codec) -> Layout:
+        """Return the columns of its table."""
+        return Layout(codec, has_keys=self.kind != "list", journal=bool(self.shape.journal))
+
+    def metadata(self, codec: Codec) -> dict[str, Any]:
+        """Return the `metaData` action that says what is stored from now on."""
+        numbers = [pa.field(name, pa.int32() if name != "_v" else pa.int64()) for name in self.partitions]
+        fields = [delta_field(field.name, field.type) for field in [*self.layout(codec).schema, *numbers]]
+        return {
+            "id": self.identity,
+            "name": self.name,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": fields}),
+            "partitionColumns": list(self.partitions),
+            "configuration": {
+                "dstream.kind": self.kind,
+                "dstream.options": json.dumps(self.shape.to_json()),
+                "dstream.types": json.dumps(codec.to_json()),
+                **_SETTINGS,
+            },
+            "createdTime": 0,
+        }

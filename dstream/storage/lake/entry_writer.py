@@ -1,0 +1,85 @@
+"""`EntryWriter`: the part of a job that writes entries in the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+
+from dstream.storage.codec.keys import bucket_of
+from dstream.storage.lake.actions import DataFile
+from dstream.storage.lake.files import Folder
+from dstream.storage.lake.merging import MergePlan, merge_bucket
+from dstream.storage.lake.named_folder import FileGoneError
+from dstream.storage.lake.staging import Receipt
+from dstream.storage.lake.tables import DataWriter, FlushSize, Layout, write_rows
+
+__all__ = ["EntryWriter"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWriter:
+    """Writes the entries of a task into one new file per bucket, which nobody sees before the commit.
+
+    Attributes:
+        folder: where files go.
+        layout: their columns; types that are open are decided by the first entry.
+        buckets: into how many buckets keys are divided.
+        prefix: how the names of this job's files begin.
+        plan: what is done with the entries that are there.
+        groups: the files of each bucket when the job began, if the plan reads them.
+    """
+
+    folder: Folder
+    layout: Layout
+    buckets: int
+    prefix: str
+    plan: MergePlan
+    groups: Mapping[int, tuple[DataFile, ...]]
+
+    def bucket_of(self, key: Any) -> int:
+        """Return the bucket of a key."""
+        return bucket_of(self.layout.codec.encode_key(key), self.buckets)
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
+        """Write all entries of one bucket; give a receipt, or none if there are no entries."""
+        flush_size = FlushSize()
+        chunk = list(islice(entries, flush_size.rows))
+        if not chunk:
+            return
+        codec = self.layout.codec.decided_by([chunk[0][0]], [chunk[0][1]])
+        layout = replace(self.layout, codec=codec)
+        following = list(islice(entries, 1))
+        if not following:
+            file = write_rows(self.folder, _batch(layout, chunk), bucket, self.prefix)
+        else:
+            with DataWriter(self.folder, layout.schema, bucket, self.prefix) as writer:
+                entries = chain(following, entries)
+                while chunk:
+                    batch = _batch(layout, chunk)
+                    writer.write(batch)
+                    flush_size.learn(batch)
+                    chunk = list(islice(entries, flush_size.rows))
+            file = writer.file
+        yield self._receipt(layout, file)
+
+    def _receipt(self, layout: Layout, new: DataFile) -> Receipt:
+        if not self.plan.reads_current:
+            return Receipt(layout.codec, new)
+        current = self.groups.get(new.bucket, ())
+        try:
+            merged = merge_bucket(self.folder, layout, new.bucket, (new, layout), current, self.plan, self.prefix)
+        except FileGoneError:
+            merged = None  # compacted and vacuumed since the job began; the driver merges with what is there then
+        return Receipt(layout.codec, new, merged)
+
+
+def _batch(layout: Layout, entries: list[tuple[Any, Any]]) -> pa.RecordBatch:
+    keys, values = zip(*entries, strict=True)
+    if layout.codec.strict or type(None) in {*map(type, keys), *map(type, values)}:
+        for key, value in entries:
+            layout.codec.checked(key, value)
+    return layout.entries(keys, values)

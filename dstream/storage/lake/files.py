@@ -1,0 +1,213 @@
+"""`Folder`: the few things that the lake asks of a file system or an object store, and the local one.
+
+`object_store.py` has the other one. A folder is a value: it travels to the tasks and opens what it needs there.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+__all__ = ["Folder", "Found", "LocalFolder", "is_temporary"]
+
+_TEMPORARY = ".tmp_"
+_READ_WHOLE = 1 << 20
+
+
+class Found(NamedTuple):
+    """A file that stands in a folder.
+
+    Attributes:
+        path: where, from the folder on.
+        written_at: when it was written, in seconds since 1970.
+    """
+
+    path: str
+    written_at: float
+
+
+class Folder(Protocol):
+    """Files by path. A path is relative, its parts divided by slashes."""
+
+    @property
+    def url(self) -> str:
+        """Where it is, as `deltalake` wants it."""
+        ...
+
+    def child(self, path: str) -> Folder:
+        """Return a folder inside this one; nothing is made."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is a whole file of that path."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        ...
+
+    def open(self, path: str) -> Any:
+        """Return what `pyarrow.parquet.ParquetFile` reads a file from; errors as for `read`."""
+        ...
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file unless there is one; readers see all of it or nothing.
+
+        Returns:
+            False if there was one, which stays as it is.
+        """
+        ...
+
+    def writing(self, path: str) -> AbstractContextManager[Any]:
+        """Give a sink for a file whose name nobody else knows; a failure inside removes what was written."""
+        ...
+
+    def found(self, path: str = "") -> Iterator[Found]:
+        """List all files below a path, at any depth; none if there is no such path."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove a file; one that is gone already is no error."""
+        ...
+
+
+def is_temporary(path: str) -> bool:
+    """Say whether a path is one under which `create` prepares a file."""
+    return path.rpartition("/")[2].startswith(_TEMPORARY)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A folder of a local or a shared POSIX file system.
+
+    Attributes:
+        root: its path.
+        durable: flush what is written to the disk, also the folders above it.
+    """
+
+    root: str
+    durable: bool = False
+
+    @property
+    def url(self) -> str:
+        """Return where it is."""
+        return self.root
+
+    def child(self, path: str) -> LocalFolder:
+        """Return a folder inside this one."""
+        return LocalFolder(f"{self.root}/{path}", self.durable)
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is a whole file."""
+        return os.path.exists(f"{self.root}/{path}")
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds."""
+        with open(f"{self.root}/{path}", "rb") as file:
+            return file.read()
+
+    def open(self, path: str) -> Any:
+        """Return what pyarrow reads a file from."""
+        whole = f"{self.root}/{path}"
+        if os.stat(whole).st_size > _READ_WHOLE:
+            return pa.OSFile(whole, "rb")
+        return pa.BufferReader(self.read(path))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Prepare the file under another name and link it: a link fails if there is one, in one step.
+
+        Opening with O_EXCL would not do, since a reader could see the file while it is still empty.
+        """
+        final = f"{self.root}/{path}"
+        folder = os.path.dirname(final)
+        temporary = f"{folder}/{_TEMPORARY}{uuid.uuid4().hex}"
+        try:
+            self._write(temporary, data)
+            os.link(temporary, final)
+        except FileExistsError:
+            return False
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
+        if self.durable:
+            _flush_folder(folder)
+        return True
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Any]:
+        """Give a sink for a new file."""
+        final = f"{self.root}/{path}"
+        try:
+            file = open(final, "wb")  # noqa: SIM115 (closed below, before the file is judged complete)
+        except FileNotFoundError:
+            self._make_folder(os.path.dirname(final))
+            file = open(final, "wb")  # noqa: SIM115
+        try:
+            with file:
+                yield file
+                if self.durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            if self.durable:
+                _flush_folder(os.path.dirname(final))
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(final)
+            raise
+
+    def found(self, path: str = "") -> Iterator[Found]:
+        """List all files below a path."""
+        top = f"{self.root}/{path}" if path else self.root
+        for folder, _, names in os.walk(top):
+            for name in names:
+                whole = f"{folder}/{name}"
+                with suppress(FileNotFoundError):
+                    yield Found(whole[len(self.root) + 1 :], os.stat(whole).st_mtime)
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self.root}/{path}")
+
+    def _write(self, path: str, data: bytes) -> None:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileNotFoundError:
+            self._make_folder(os.path.dirname(path))
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            if self.durable:
+                file.flush()
+                os.fsync(descriptor)
+
+    def _make_folder(self, path: str) -> None:
+        """Make a folder and those above it; where none was, others of the group get no right to write."""
+        missing = []
+        place = Path(path)
+        while not place.exists():
+            missing.append(place)
+            place = place.parent
+        for folder in reversed(missing):
+            folder.mkdir(mode=0o755, exist_ok=True)
+            if self.durable:
+                _flush_folder(str(folder.parent))
+
+
+def _flush_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

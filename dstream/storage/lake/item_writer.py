@@ -1,0 +1,55 @@
+"""`ItemWriter`: the part of a job that writes items in the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any
+
+from dstream.storage.lake.files import Folder
+from dstream.storage.lake.staging import Receipt
+from dstream.storage.lake.tables import DataWriter, FlushSize, Layout, write_rows
+
+__all__ = ["ItemWriter"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemWriter:
+    """Writes the items of a task into one new file, which nobody sees before the commit.
+
+    Attributes:
+        folder: where the file goes.
+        layout: its columns; a type that is open is decided by the first items.
+        prefix: how the names of this job's files begin.
+    """
+
+    folder: Folder
+    layout: Layout
+    prefix: str
+
+    def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
+        """Write the items in their order; give one receipt, or none if there are no items."""
+        size = FlushSize()
+        part = list(islice(items, size.rows))
+        if not part:
+            return
+        layout = replace(self.layout, codec=self.layout.codec.decided_by([], part))
+        rest = list(islice(items, 1))
+        if not rest:
+            yield Receipt(layout.codec, write_rows(self.folder, _batch(layout, part), 0, self.prefix))
+            return
+        items = chain(rest, items)
+        with DataWriter(self.folder, layout.schema, 0, self.prefix) as writer:
+            while part:
+                batch = _batch(layout, part)
+                writer.write(batch)
+                size.learn(batch)
+                part = list(islice(items, size.rows))
+        yield Receipt(layout.codec, writer.file)
+
+
+def _batch(layout: Layout, items: list[Any]) -> Any:
+    for item in items:
+        layout.codec.checked(None, item)
+    return layout.items(items)

@@ -1,0 +1,124 @@
+"""Merging what a job has written for a bucket with what is there."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.pickling import dumps
+from dstream.storage.lake.actions import DataFile
+from dstream.storage.lake.copies import own_copy
+from dstream.storage.lake.files import Folder
+from dstream.storage.lake.newest import canonical_keys, newest_rows
+from dstream.storage.lake.tables import DataWriter, Layout, batches
+
+__all__ = ["MergePlan", "merge_bucket", "rewritten"]
+
+_COLUMNS = ("key", "_pk", "_del", "value", "_pv")
+
+Rows = tuple[list[Any], list[Any]]
+"""Keys and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What a job does with the entries that are there.
+
+    Attributes:
+        merge: makes one value of the one that is there and the new one; None if the new one replaces it.
+        replace: entries that the job does not write disappear.
+        journal: old values are kept.
+    """
+
+    merge: Callable[[Any, Any], Any] | None
+    replace: bool
+    journal: bool
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel with functions that the tasks could not import."""
+        return _plan, (dumps(self.merge), self.replace, self.journal)
+
+    @property
+    def reads_current(self) -> bool:
+        """Whether what is written depends on what is there."""
+        return self.merge is not None or self.journal
+
+
+def _plan(merge: bytes, replace: bool, journal: bool) -> MergePlan:
+    return MergePlan(pickle.loads(merge), replace, journal)
+
+
+def merge_bucket(
+    folder: Folder,
+    layout: Layout,
+    bucket: int,
+    new: tuple[DataFile, Layout] | None,
+    current: Sequence[DataFile],
+    plan: MergePlan,
+    prefix: str,
+) -> DataFile | None:
+    """Write the rows of a bucket as they are to be committed; None if there are none.
+
+    Args:
+        folder: where files are.
+        layout: how the rows are written.
+        bucket: its number.
+        new: the rows that a task has written, and how; None if the job has none in this bucket.
+        current: the files of the bucket so far, oldest first.
+        plan: what is done with the entries that are there.
+        prefix: how the name of the file begins.
+    """
+    olds = dict(_current(folder, layout, current, new, plan))
+    with DataWriter(folder, layout.schema, bucket, prefix) as writer:
+        for keys, values in _rows(folder, new):
+            before = [olds.pop(key, (None, None))[1] for key in canonical_keys(layout, keys)]
+            writer.write(layout.entries(keys, _merged(layout, keys, before, values, plan), before))
+        if plan.replace and olds:
+            gone = list(olds.values())
+            writer.write(layout.entries([key for key, _ in gone], [None] * len(gone), [value for _, value in gone]))
+    if not writer.file.rows:
+        folder.delete(writer.file.path)
+        return None
+    return writer.file
+
+
+def _current(
+    folder: Folder, layout: Layout, files: Sequence[DataFile], new: tuple[DataFile, Layout] | None, plan: MergePlan
+) -> Iterator[tuple[Any, tuple[Any, Any]]]:
+    """Give the entries that are there, by canonical key; those that the job does not write only if they disappear."""
+    wanted = (
+        {key for keys, _ in _rows(folder, new) for key in canonical_keys(layout, keys)} if not plan.replace else None
+    )
+    for keys, batch in newest_rows(folder, files, layout, _COLUMNS):
+        entries = zip(canonical_keys(layout, keys), zip(keys, layout.values(batch), strict=True), strict=True)
+        yield from (entry for entry in entries if wanted is None or entry[0] in wanted)
+
+
+def _rows(folder: Folder, new: tuple[DataFile, Layout] | None) -> Iterator[Rows]:
+    if new is not None:
+        file, layout = new
+        for batch in batches(folder, file):
+            yield layout.keys(batch), layout.values(batch)
+
+
+def _merged(layout: Layout, keys: list[Any], olds: list[Any], values: list[Any], plan: MergePlan) -> list[Any]:
+    if plan.merge is None:
+        return values
+    # A merge function may change the old value it gets; the journal wants it as it was.
+    given = [own_copy(layout.codec, old) for old in olds] if plan.journal else olds
+    merged = [value if old is None else plan.merge(old, value) for old, value in zip(given, values, strict=True)]
+    for key, value in zip(keys, merged, strict=True):
+        layout.codec.checked(key, value)
+    return merged
+
+
+def rewritten(folder: Folder, layout: Layout, file: DataFile, written_by: Layout, prefix: str) -> DataFile:
+    """Write the rows of a file again by other types."""
+    with DataWriter(folder, layout.schema, file.bucket, prefix) as writer:
+        for keys, values in _rows(folder, (file, written_by)):
+            for key, value in zip(keys, values, strict=True):
+                layout.codec.checked(key, value)
+            writer.write(layout.entries(keys, values))
+    return writer.file

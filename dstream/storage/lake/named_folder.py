@@ -1,0 +1,126 @@
+"""`NamedFolder`: the folder of one collection, whose failures say which collection they stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import DStreamError, EngineError
+from dstream.storage.lake.files import Folder, Found
+
+__all__ = ["FileGoneError", "NamedFolder"]
+
+
+class FileGoneError(FileNotFoundError):
+    """A file of a collection is not there: a vacuum has removed it. No user function raises this."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFolder:
+    """A folder that turns errors of the file system, such as a full disk, into an EngineError with a name in it.
+
+    What user functions raise while a file is open is not touched. A file that is missing is a FileGoneError,
+    since that is how a vacuum shows.
+
+    Attributes:
+        folder: the folder itself.
+        title: what errors call the collection.
+    """
+
+    folder: Folder
+    title: str
+
+    @property
+    def url(self) -> str:
+        """Return where it is."""
+        return self.folder.url
+
+    def child(self, path: str) -> NamedFolder:
+        """Return a folder inside this one."""
+        return NamedFolder(self.folder.child(path), self.title)
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is a whole file."""
+        try:
+            return self.folder.exists(path)
+        except Exception as error:
+            raise self._named(error, "looking for", path) from error
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds."""
+        with self._naming("reading", path):
+            return self.folder.read(path)
+
+    def open(self, path: str) -> Any:
+        """Return what pyarrow reads a file from."""
+        with self._naming("reading", path):
+            return self.folder.open(path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file unless there is one."""
+        with self._naming("writing", path):
+            return self.folder.create(path, data)
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Any]:
+        """Give a sink for a new file."""
+        opened = self.folder.writing(path)
+        with self._naming("writing", path):
+            file = opened.__enter__()
+        try:
+            yield _Sink(self, file, path)
+        except BaseException as error:
+            opened.__exit__(type(error), error, error.__traceback__)
+            raise
+        with self._naming("writing", path):
+            opened.__exit__(None, None, None)
+
+    def found(self, path: str = "") -> Iterator[Found]:
+        """List all files below a path."""
+        with self._naming("listing", path):
+            return iter(list(self.folder.found(path)))
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        with self._naming("removing", path):
+            self.folder.delete(path)
+
+    @contextmanager
+    def _naming(self, doing: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            raise self._named(error, doing, path) from error
+
+    def _named(self, error: Exception, doing: str, path: str) -> Exception:
+        if isinstance(error, DStreamError):
+            return error
+        if isinstance(error, FileNotFoundError):
+            return FileGoneError(path)
+        return EngineError(f"{self.title}: {doing} {path or self.url} failed: {error}")
+
+
+class _Sink:
+    """A file that is being written."""
+
+    closed = False
+
+    def __init__(self, folder: NamedFolder, file: Any, path: str) -> None:
+        self._folder, self._file, self._path = folder, file, path
+
+    def write(self, data: Any) -> Any:
+        try:
+            return self._file.write(data)
+        except Exception as error:
+            raise self._folder._named(error, "writing", self._path) from error
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def flush(self) -> None:
+        """Do nothing: the folder flushes when the file is complete."""
+
+    def close(self) -> None:
+        """Do nothing: the folder closes the file."""

@@ -1,0 +1,173 @@
+"""`ObjectFolder`: a folder of an object store such as S3, through the package `obstore`.
+
+Credentials and endpoints come from the environment (`AWS_...`, `GOOGLE_...`, `AZURE_...`), the same for
+`obstore` and for `deltalake`. What was put is durable when the put returns.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import SetupError
+from dstream.storage.lake.files import Found
+
+__all__ = ["ObjectFolder"]
+
+_READ_WHOLE = 16 << 20
+_KEEP_IN_MEMORY = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFolder:
+    """A folder of an object store.
+
+    Attributes:
+        root: its URL, such as `s3://bucket/path`.
+        prefix: the path of this folder from there on.
+    """
+
+    root: str
+    prefix: str = ""
+
+    @staticmethod
+    def opened(url: str) -> ObjectFolder:
+        """Return the folder of a URL.
+
+        Raises:
+            SetupError: the package `obstore` is not installed.
+        """
+        _store(url)
+        return ObjectFolder(url)
+
+    @property
+    def url(self) -> str:
+        """Return where it is."""
+        return f"{self.root}/{self.prefix}".rstrip("/")
+
+    def child(self, path: str) -> ObjectFolder:
+        """Return a folder inside this one."""
+        return ObjectFolder(self.root, self._at(path))
+
+    def exists(self, path: str) -> bool:
+        """Say whether there is a whole file."""
+        import obstore
+
+        try:
+            obstore.head(_store(self.root), self._at(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds."""
+        import obstore
+
+        return bytes(obstore.get(_store(self.root), self._at(path)).bytes())
+
+    def open(self, path: str) -> Any:
+        """Return what pyarrow reads a file from."""
+        import obstore
+
+        answer = obstore.get(_store(self.root), self._at(path))
+        if answer.meta["size"] <= _READ_WHOLE:
+            return io.BytesIO(bytes(answer.bytes()))
+        return _Ranges(self.root, self._at(path), answer.meta["size"])
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Put a file unless there is one; the store itself decides."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            obstore.put(_store(self.root), self._at(path), data, mode="create", use_multipart=False)
+        except (AlreadyExistsError, FileExistsError):
+            return False
+        return True
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Any]:
+        """Give a sink for a new file."""
+        import obstore
+
+        with tempfile.SpooledTemporaryFile(max_size=_KEEP_IN_MEMORY) as file:
+            yield file
+            file.seek(0)
+            obstore.put(_store(self.root), self._at(path), file)
+
+    def found(self, path: str = "") -> Iterator[Found]:
+        """List all files below a path."""
+        import obstore
+
+        below = self._at(path) or None
+        start = len(self.prefix) + 1 if self.prefix else 0
+        for page in obstore.list(_store(self.root), below):
+            for entry in page:
+                yield Found(entry["path"][start:], entry["last_modified"].timestamp())
+
+    def delete(self, path: str) -> None:
+        """Remove a file."""
+        import obstore
+
+        with suppress(FileNotFoundError):
+            obstore.delete(_store(self.root), self._at(path))
+
+    def _at(self, path: str) -> str:
+        return f"{self.prefix}/{path}".strip("/")
+
+
+class _Ranges(io.RawIOBase):
+    """A large object, of which each read fetches what it needs.
+
+    The file that `obstore.open_reader` returns will not do: pyarrow takes its method `closed` for True (0.12).
+    """
+
+    def __init__(self, root: str, path: str, size: int) -> None:
+        self._root, self._path, self._size = root, path, size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        import obstore
+
+        end = min(self._position + len(buffer), self._size)
+        if end <= self._position:
+            return 0
+        data = obstore.get_range(_store(self._root), self._path, start=self._position, end=end)
+        count = len(data)
+        buffer[:count] = memoryview(data)
+        self._position += count
+        return count
+
+
+def _store(url: str) -> Any:
+    """Return the client for a URL. It is one per process, and not shared with the parent of a fork."""
+    return _store_of(url, os.getpid())
+
+
+@functools.lru_cache(maxsize=32)
+def _store_of(url: str, process: int) -> Any:
+    try:
+        from obstore.store import from_url
+    except ImportError as error:
+        raise SetupError(f"{url} needs the package obstore: pip install dstream[object-store]") from error
+    return from_url(url)

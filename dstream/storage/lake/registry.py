@@ -1,0 +1,102 @@
+"""`Registry`: which collections there are, by kind and name.
+
+Every collection that was ever made has a file `names/<kind>/<name>/<generation>.json`, created once and never
+changed. The one of the highest generation counts. That a collection was destroyed stands in its own log, so it
+ends for all handles at the same moment; the name is free then, for the next generation.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import quote
+
+from dstream.spi.store import Kind
+from dstream.storage.lake.description import Description
+from dstream.storage.lake.files import Folder, is_temporary
+from dstream.storage.lake.log import Log
+from dstream.storage.lake.named_folder import NamedFolder
+
+__all__ = ["Registry"]
+
+_LONGEST = 150
+
+
+class Registry:
+    """The names of a storage."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._logs: dict[str, Log] = {}
+
+    def find(self, kind: Kind, name: str) -> Description | None:
+        """Return the collection of a name, None if there is none or it was destroyed."""
+        found = list(self._generations(kind, name))
+        if not found or self._is_destroyed(found[-1]):
+            return None
+        return found[-1]
+
+    def make(self, description: Description) -> Description:
+        """Return the collection of a name; it is `description`, under a new identity, if there is none."""
+        kind, name = description.kind, description.name
+        while True:
+            generations = list(self._generations(kind, name))
+            if generations and not self._is_destroyed(generations[-1]):
+                return generations[-1]
+            made = replace(description, identity=uuid.uuid4().hex)
+            path = f"names/{kind}/{_quoted(name)}/{len(generations) + 1:08d}.json"
+            if self._folder.create(path, json.dumps(made.to_json()).encode()):
+                return made
+
+    def names(self) -> list[tuple[Kind, str]]:
+        """Return the kinds and names of all collections that are not destroyed, sorted."""
+        newest: dict[str, str] = {}
+        for path in self._files("names"):
+            folder = path.rpartition("/")[0]
+            newest[folder] = max(newest.get(folder, ""), path)
+        found = [self._read(path) for path in newest.values()]
+        return sorted((entry.kind, entry.name) for entry in found if not self._is_destroyed(entry))
+
+    def predecessors(self, description: Description) -> Iterator[Log]:
+        """Give the logs of the destroyed collections that had the name of a collection before it."""
+        for entry in self._generations(description.kind, description.name):
+            if entry.identity != description.identity and self._is_destroyed(entry):
+                yield self.log(entry)
+
+    def log(self, description: Description) -> Log:
+        """Return the log of a collection, the same one each time."""
+        log = self._logs.get(description.identity)
+        if log is None:
+            folder = NamedFolder(self._folder.child(f"data/{description.identity}"), description.title)
+            log = self._logs.setdefault(description.identity, Log(folder, description.title, description.partitions))
+        return log
+
+    def forget(self) -> None:
+        """Release what is known about the collections."""
+        self._logs.clear()
+
+    def _generations(self, kind: Kind, name: str) -> Iterator[Description]:
+        for path in sorted(self._files(f"names/{kind}/{_quoted(name)}")):
+            yield self._read(path)
+
+    def _files(self, path: str) -> list[str]:
+        return [file.path for file in self._folder.found(path) if not is_temporary(file.path)]
+
+    def _read(self, path: str) -> Description:
+        return Description.from_json(json.loads(self._folder.read(path)))
+
+    def _is_destroyed(self, description: Description) -> bool:
+        log = self.log(description)
+        with log.lock:
+            return log.is_destroyed()
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a folder; different names give different folders, also where case does not count."""
+    quoted = quote(name, safe=" ").replace("~", "%7E").replace(".", "%2E")
+    if quoted == quoted.lower() and len(quoted) <= _LONGEST:
+        return quoted
+    return f"{quoted[:_LONGEST]}~{zlib.crc32(name.encode()):08x}"

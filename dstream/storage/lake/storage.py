@@ -1,0 +1,85 @@
+"""`LakeStorage`: collections in a folder or an object store, each a Delta table."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from dstream.errors import CollectionDestroyedError
+from dstream.spi.store import Kind, ListStore, MapStore, Options
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.lake.description import Description
+from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lists import LakeList
+from dstream.storage.lake.maps import LakeMap
+from dstream.storage.lake.registry import Registry
+from dstream.storage.shape import Shape
+
+__all__ = ["LakeStorage"]
+
+
+class LakeStorage:
+    """A handle to the collections below one folder. All who ask it for one collection share a handle to that."""
+
+    def __init__(self, url: str, folder: Folder, pickles: Pickles) -> None:
+        self._url = url
+        self._registry = Registry(folder)
+        self._pickles = pickles
+        self._lock = threading.RLock()
+        self._handles: dict[str, LakeMap | LakeList] = {}
+
+    @property
+    def url(self) -> str:
+        """What was connected to."""
+        return self._url
+
+    def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
+        """Return the store of that name, made if there is none."""
+        _check_name(name)
+        codec = Codec.of(kind, name, options, self._pickles)
+        shape = Shape.of(kind, name, options)
+        wanted = Description("", kind, name, shape, codec.to_json())
+        with self._lock:
+            while True:
+                made = self._registry.make(wanted)
+                with suppress(CollectionDestroyedError):  # by another process, since it was found
+                    return self._handle(made, options)
+
+    def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
+        """Return the store of that name, or None."""
+        _check_name(name)
+        with self._lock:
+            while (found := self._registry.find(kind, name)) is not None:
+                with suppress(CollectionDestroyedError):
+                    return self._handle(found, options)
+            return None
+
+    def _handle(self, description: Description, options: Options) -> LakeMap | LakeList:
+        known = self._handles.get(description.identity)
+        handle = known or self._made(description)
+        handle.settle(options)
+        self._handles[description.identity] = handle
+        return handle
+
+    def _made(self, description: Description) -> LakeMap | LakeList:
+        make = LakeList if description.kind == "list" else LakeMap
+        return make(self._registry, description, self._pickles)
+
+    def names(self) -> list[tuple[Kind, str]]:
+        """Return the kinds and names of all stores, sorted."""
+        with self._lock:
+            return self._registry.names()
+
+    def close(self) -> None:
+        """Forget the handles with what they have cached."""
+        with self._lock:
+            self._handles.clear()
+            self._registry.forget()
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a collection is a str, not {name!r}")
+    if not name:
+        raise ValueError("the name of a collection cannot be empty")

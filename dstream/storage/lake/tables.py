@@ -1,0 +1,239 @@
+"""The rows of a collection on their way into Parquet files and back.
+
+A map has the columns `key`, `_pk`, `value`, `_pv`, `_del` and with a journal `_old`, `_old_pv`; a list has
+`value`, `_pv`. `_pk`, `_pv`, `_old_pv` hold what does not fit the typed column beside them; `_del` marks
+an entry that was removed. A column without a type is not stored.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.types import Type
+from dstream.storage.lake.actions import DataFile
+from dstream.storage.lake.columns import logical, physical, physical_type
+from dstream.storage.lake.files import Folder
+
+__all__ = [
+    "NOT_COMMITTED",
+    "ROWS_IN_GROUP",
+    "DataWriter",
+    "FlushSize",
+    "Layout",
+    "batches",
+    "remove_quietly",
+    "write_rows",
+]
+
+ROWS_IN_GROUP = 8192
+"""Rows that are written, and later read, at a time."""
+NOT_COMMITTED = -1
+"""The version of a file that is not committed yet."""
+
+_SMALL_FILE = 1000
+_FIRST_ROWS = 512
+_BYTES_AT_ONCE = 16 << 20
+_READ_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns a collection has, and how entries and items become columns.
+
+    Attributes:
+        codec: how keys and values are encoded.
+        has_keys: whether it holds entries; a list holds items.
+        journal: whether each change keeps the old value.
+    """
+
+    codec: Codec
+    has_keys: bool
+    journal: bool = False
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns that are stored; those of types that are not known are left out."""
+        fields = [*self._key_fields(), *self._value_fields()]
+        if self.has_keys:
+            fields.append(pa.field("_del", pa.bool_()))
+        if self.journal:
+            fields.extend(pa.field(_OLD[field.name], field.type) for field in self._value_fields())
+        return pa.schema(fields)
+
+    def _key_fields(self) -> list[pa.Field]:
+        return _stored(self.codec.key, self.codec.key_schema()) if self.has_keys else []
+
+    def _value_fields(self) -> list[pa.Field]:
+        return _stored(self.codec.value, self.codec.value_schema())
+
+    def entries(self, keys: Sequence[Any], values: Sequence[Any], olds: Sequence[Any] | None = None) -> pa.RecordBatch:
+        """Return entries as stored; a value of None removes the entry."""
+        columns = dict(zip(("key", "_pk"), self.codec.key_columns(keys), strict=True))
+        columns.update(zip(("value", "_pv"), self.codec.value_columns(values), strict=True))
+        columns["_del"] = pa.array([value is None for value in values], pa.bool_())
+        if self.journal:
+            known = olds if olds is not None else [None] * len(keys)
+            columns.update(zip(("_old", "_old_pv"), self.codec.value_columns(known), strict=True))
+        return self._batch(columns)
+
+    def items(self, values: Sequence[Any]) -> pa.RecordBatch:
+        """Return the items of a list as stored."""
+        return self._batch(dict(zip(("value", "_pv"), self.codec.value_columns(values), strict=True)))
+
+    def _batch(self, columns: dict[str, Any]) -> pa.RecordBatch:
+        schema = self.schema
+        return pa.RecordBatch.from_arrays([physical(columns[name]) for name in schema.names], schema=schema)
+
+    def adapted(self, batch: pa.RecordBatch, without_olds: bool = False) -> pa.RecordBatch:
+        """Return stored rows with all columns of this layout; one that the file did not have yet is null."""
+        schema = self.schema
+        kept = {name for name in batch.schema.names if not (without_olds and name.startswith("_old"))}
+        columns = [
+            logical(batch.column(field.name), field.type)
+            if field.name in kept
+            else pa.nulls(batch.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def keys(self, batch: pa.RecordBatch) -> list[Any]:
+        """Return the keys of stored rows."""
+        return self.codec.keys_from(_typed(batch, "key", self.codec.key), batch.column("_pk"))
+
+    def values(self, batch: pa.RecordBatch, column: str = "value") -> list[Any]:
+        """Return the values of stored rows, or the old ones of column `_old`; None where there is none."""
+        escape = {"value": "_pv", "_old": "_old_pv"}[column]
+        return self.codec.values_from(_typed(batch, column, self.codec.value), batch.column(escape))
+
+
+_OLD = {"value": "_old", "_pv": "_old_pv"}
+
+
+def _stored(kind: Type | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
+    has_column = kind is not None and kind.arrow is not None
+    return [pa.field(field.name, physical_type(field.type)) for field in fields[0 if has_column else 1 :]]
+
+
+def _typed(batch: pa.RecordBatch, name: str, kind: Type | None) -> pa.Array:
+    """Return a typed column; all null if there was no type yet when the file was written."""
+    arrow = None if kind is None else kind.arrow
+    if arrow is None or name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, arrow or pa.null())
+    return logical(batch.column(name), arrow)
+
+
+def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str = "") -> DataFile:
+    """Write rows into a new file that nobody sees yet.
+
+    A small file is written in memory first and neither compressed nor described: that halves the time it takes.
+    """
+    if batch.num_rows > _SMALL_FILE:
+        with DataWriter(folder, batch.schema, bucket, prefix) as writer:
+            writer.write(batch)
+        return writer.file
+    path = _new_path(prefix)
+    sink = io.BytesIO()
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    parquet.write_table(pa.Table.from_batches([batch]), sink, **options)
+    data = sink.getbuffer()
+    with folder.writing(path) as file:
+        file.write(data)
+    return DataFile(NOT_COMMITTED, 0, bucket, path, len(data), batch.num_rows)
+
+
+class DataWriter:
+    """Writes a new file batch by batch; `file` says where it is after it was closed.
+
+    A failure inside the `with` removes the file.
+    """
+
+    def __init__(self, folder: Folder, schema: pa.Schema, bucket: int, prefix: str = "") -> None:
+        self._bucket = bucket
+        self._path = _new_path(prefix)
+        self._opened = folder.writing(self._path)
+        self._sink = self._opened.__enter__()
+        self._rows = 0
+        try:
+            self._writer = parquet.ParquetWriter(
+                self._sink, schema, compression="zstd", compression_level=1, store_schema=False
+            )
+        except BaseException as error:
+            self._opened.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._writer.write_batch(batch, row_group_size=ROWS_IN_GROUP)
+        self._rows += batch.num_rows
+
+    def __enter__(self) -> DataWriter:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None:
+            try:
+                self._writer.close()
+                size = self._sink.tell()
+            except BaseException as failure:
+                self._give_up(failure)
+                raise
+            self._opened.__exit__(None, None, None)
+            self.file = DataFile(NOT_COMMITTED, 0, self._bucket, self._path, size, self._rows)
+        else:
+            self._give_up(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Remove the file. The Parquet writer must not try to end it, now or when it is collected."""
+        with suppress(Exception):
+            self._writer.close()
+        self._writer.is_open = False
+        self._opened.__exit__(type(error), error, error.__traceback__)
+
+
+class FlushSize:
+    """How many rows a writer collects before it writes them: fewer when rows are large."""
+
+    def __init__(self) -> None:
+        self.rows = _FIRST_ROWS
+
+    def learn(self, batch: pa.RecordBatch) -> None:
+        """Take the size of written rows for that of the next ones."""
+        self.rows = min(ROWS_IN_GROUP, max(1, _BYTES_AT_ONCE * batch.num_rows // max(1, batch.nbytes)))
+
+
+def _new_path(prefix: str) -> str:
+    return f"{prefix}{uuid.uuid4().hex}.parquet"
+
+
+def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
+    """Remove files that nobody refers to; what stays is left to the next vacuum."""
+    for path in paths:
+        try:
+            folder.delete(path)
+        except Exception:
+            continue
+
+
+def batches(folder: Folder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a file, a bounded number at a time; columns that it does not have are left out.
+
+    Raises:
+        FileGoneError: a vacuum has removed the file.
+    """
+    with folder.open(file.path) as handle:
+        reader = parquet.ParquetFile(handle)
+        names = None if columns is None else [name for name in columns if name in reader.schema_arrow.names]
+        if file.rows <= _READ_AT_ONCE:
+            yield from reader.read(names, use_threads=False).combine_chunks().to_batches()
+        else:
+            yield from reader.iter_batches(ROWS_IN_GROUP, columns=names, use_threads=False)

@@ -1,0 +1,154 @@
+"""Jobs that write into memory. Their receipts carry what was written, so tasks may run in any process."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.keys import bucket_of
+from dstream.storage.encoded import Entries, Items, encoded_items, entries_as, items_as, merged
+from dstream.storage.memory.state import Changes, ListState, MapState, State
+
+__all__ = ["EntryWriter", "ItemWriter", "ListJob", "MapJob"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWriter:
+    """Encodes the entries of a task."""
+
+    codec: Codec
+    buckets: int
+
+    def bucket_of(self, key: Any) -> int:
+        """Return the bucket of a key."""
+        return bucket_of(self.codec.encode_key(key), self.buckets)
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Entries]:
+        """Give the entries as one receipt."""
+        codec = self.codec
+        encoded = []
+        for key, value in entries:
+            codec.checked(key, value)
+            if not codec.is_decided:
+                codec = codec.decided_by([key], [value])
+            encoded.append((codec.encode_key(key), codec.encode_value(value)))
+        if encoded:
+            yield Entries(codec, encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemWriter:
+    """Encodes the items of a task."""
+
+    codec: Codec
+
+    def write(self, items: Iterator[Any]) -> Iterator[Items]:
+        """Give the items as one receipt."""
+        written = encoded_items(self.codec, items)
+        if written.items:
+            yield written
+
+
+S = TypeVar("S", bound=State)
+W = TypeVar("W")
+
+
+class _Job(Generic[S, W]):
+    """What jobs of both kinds do. One without a name gets one, so that a second commit of it does nothing."""
+
+    def __init__(self, state: S, codec_of: Callable[[Any], Codec], writer: W, job: str | None, replace: bool) -> None:
+        self._state = state
+        self._codec_of = codec_of
+        self._writer = writer
+        self._name = uuid.uuid4().hex if job is None else job
+        self._replace = replace
+
+    @property
+    def writer(self) -> W:
+        """What travels to the tasks."""
+        return self._writer
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the job has committed."""
+        with self._state.held():
+            return self._name in self._state.jobs
+
+    def abort(self) -> None:
+        """Do nothing: what was written is nowhere but in the receipts."""
+
+
+class MapJob(_Job[MapState, EntryWriter]):
+    """A job that writes entries."""
+
+    def __init__(
+        self,
+        state: MapState,
+        codec_of: Callable[[Any], Codec],
+        writer: EntryWriter,
+        job: str | None,
+        merge: Callable[[Any, Any], Any] | None,
+        replace: bool,
+    ) -> None:
+        super().__init__(state, codec_of, writer, job, replace)
+        self._merge = None if replace else merge  # what disappears is not merged with
+
+    def commit(self, receipts: Sequence[Entries]) -> None:
+        """Write all entries under one lock; merge again if a value changed meanwhile."""
+        while not self.is_done and not self._attempt(receipts):
+            pass
+
+    def _attempt(self, receipts: Sequence[Entries]) -> bool:
+        types, _ = self._state.look(())
+        codec, new = entries_as(self._codec_of(types), receipts)
+        old: Changes = {}
+        if self._merge:
+            types_then, values = self._state.look(new)
+            if types_then is not types:
+                return False
+            old = dict(zip(new, values, strict=True))
+            there = {key: value for key, value in old.items() if value is not None}
+            new = merged(codec, there, new, self._merge)
+        return self._publish(types, old, codec.to_json(), new)
+
+    def _publish(self, types: Any, old: Changes, settled: Any, new: Changes) -> bool:
+        state = self._state
+        with state.held():
+            if self._name in state.jobs:
+                return True
+            if not state.has(types, old):
+                return False
+            if self._replace:
+                state.apply({key: None for key in state.entries if key not in new})
+            state.settle(settled)
+            state.apply(new)
+            state.jobs.add(self._name)
+            return True
+
+
+class ListJob(_Job[ListState, ItemWriter]):
+    """A job that appends items."""
+
+    def commit(self, receipts: Sequence[Items]) -> None:
+        """Append all items under one lock, in the order of the receipts."""
+        while not self.is_done and not self._attempt(receipts):
+            pass
+
+    def _attempt(self, receipts: Sequence[Items]) -> bool:
+        state = self._state
+        with state.held():
+            types = state.types
+        written = items_as(self._codec_of(types), receipts)
+        settled = written.codec.to_json()
+        with state.held():
+            if self._name in state.jobs:
+                return True
+            if state.types is not types:
+                return False
+            state.settle(settled)
+            state.replace(0 if self._replace else state.size, state.size, written.items)
+            state.jobs.add(self._name)
+            return True

@@ -1,0 +1,42 @@
+"""The storage over the network: maps, lists and caches on a Redis or Valkey server, or a cluster of them.
+
+- `server` connects, `scripts` holds what runs inside the server, `collection` says which keys a collection has.
+- `storage` finds collections by name; `maps` and `lists` are the stores, `map_jobs` and `list_jobs` write the
+  results of jobs, `splits` are what tasks read.
+
+All keys of a collection share one hash tag, so they live on one node of a cluster and a script may change them
+together. A script is how everything here is atomic: it runs alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dstream.errors import SetupError
+from dstream.storage.settings import Settings
+
+if TYPE_CHECKING:
+    from dstream.storage.redis.storage import RedisStorage
+
+__all__ = ["open_redis"]
+
+
+def open_redis(url: str, settings: Settings) -> RedisStorage:
+    """Connect to a server, or to a cluster through any of its nodes.
+
+    Args:
+        url: `redis://`, `rediss://` (TLS) or `unix://`, as redis-py understands it.
+        settings: which pickled values are loaded; unset, those of plain types and of `allowed` classes, since
+            whoever reaches the server can write there.
+
+    Raises:
+        SetupError: redis-py is missing, the server refuses us, or it cannot keep what the settings promise.
+        EngineError: nobody answers.
+    """
+    try:
+        import redis  # noqa: F401
+    except ImportError as error:
+        raise SetupError("storage in Redis needs the package redis: pip install 'dstream[redis]'") from error
+    from dstream.storage.redis.storage import RedisStorage
+
+    return RedisStorage.connect(url, settings)

@@ -1,0 +1,118 @@
+"""`Collection`: what one collection is and which keys it has; it travels to tasks."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import CollectionDestroyedError, EngineError, IllegalStateError
+from dstream.spi.store import Kind, Options
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.redis.scripts import DESTROYED, LOST, Script
+from dstream.storage.redis.server import Connection, Server
+from dstream.storage.shape import Shape
+
+__all__ = ["Collection", "packed", "types_of"]
+
+REGISTRY = "dstream:names"
+"""The hash from kinds and names to the identities of collections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One collection on a server. One of the same name that is made later has another identity."""
+
+    server: Server
+    identity: str
+    kind: Kind
+    name: str
+    shape: Shape
+    asked: Options
+    pickles: Pickles
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}"
+
+    @property
+    def meta(self) -> str:
+        """The key of the hash that says that the collection is there, and how it was made."""
+        return self.key("meta")
+
+    @property
+    def temporary(self) -> str:
+        """The key of the sorted set of keys that may be removed when they are old, with their times."""
+        return self.key("temporary")
+
+    @property
+    def journal(self) -> str:
+        """The key of the stream of changes."""
+        return self.key("journal")
+
+    @property
+    def items(self) -> str:
+        """The key of the items of a list."""
+        return self.key("items")
+
+    @property
+    def buckets(self) -> list[str]:
+        """The keys of the entries, by bucket."""
+        return [self.bucket(number) for number in range(self.shape.buckets or 0)]
+
+    @property
+    def bucket_count(self) -> int:
+        """Into how many parts the keys of a map are divided."""
+        assert self.shape.buckets is not None  # the shape of a map has them
+        return self.shape.buckets
+
+    def bucket(self, number: int) -> str:
+        """Return the key of one bucket."""
+        return self.key(f"b:{number}")
+
+    def key(self, part: str) -> str:
+        """Return a key of this collection; the braces keep all of them on one node."""
+        return f"{{dst:{self.identity}}}:{part}"
+
+    def codec(self, types: bytes) -> Codec:
+        """Return the codec of types as they are stored."""
+        return Codec.from_json(json.loads(types), self.kind, self.name, self.asked, self.pickles)
+
+    def run(self, connection: Connection, script: Script, keys: Sequence[str], *arguments: Any) -> Any:
+        """Run a script on this collection; the meta hash is added to its keys.
+
+        Raises:
+            CollectionDestroyedError: the collection is no more.
+            IllegalStateError: what was staged or pinned is no more.
+        """
+        try:
+            return connection.run(script, [self.meta, *keys], *arguments)
+        except EngineError as error:
+            if DESTROYED in str(error.__cause__):
+                raise self.destroyed() from None
+            if LOST in str(error.__cause__):
+                raise self.lost() from None
+            raise
+
+    def destroyed(self) -> CollectionDestroyedError:
+        """Return the error that says that the collection is no more."""
+        return CollectionDestroyedError(f"{self} was destroyed; ask for it again by its name")
+
+    def lost(self) -> IllegalStateError:
+        """Return the error that says that temporary data are no more."""
+        return IllegalStateError(
+            f"{self}: what tasks wrote, or what a reader began to read, was removed by vacuum or is older than a day; "
+            "run the job again"
+        )
+
+
+def types_of(codec: Codec) -> bytes:
+    """Return the types of a codec as they are stored."""
+    return json.dumps(codec.to_json(), sort_keys=True).encode()
+
+
+def packed(parts: Iterable[bytes]) -> bytes:
+    """Return texts in one, each behind its length."""
+    return b"".join([piece for part in parts for piece in (struct.pack(">I", len(part)), part)])

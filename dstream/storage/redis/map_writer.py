@@ -1,0 +1,134 @@
+"""What tasks do for a job that writes entries: each stages the buckets that it owns."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.keys import bucket_of
+from dstream.storage.encoded import EncodedEntries, merged
+from dstream.storage.redis.collection import Collection
+from dstream.storage.redis.server import Connection
+from dstream.storage.redis.staging import AT_A_TIME, Sender, Stage
+
+__all__ = ["EntryWriter", "StagedBucket", "StagedKeys"]
+
+Merge = Callable[[Any, Any], Any]
+
+
+class StagedKeys(NamedTuple):
+    """The keys of a staged bucket.
+
+    Attributes:
+        entries: the hash of the entries, merged if the job merges.
+        old: the hash of the values that they were merged with, empty where there was none.
+        new: the hash of the values before they were merged.
+    """
+
+    entries: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBucket:
+    """A receipt: how many entries an attempt has staged for which bucket."""
+
+    stage: Stage
+    codec: Codec
+    number: int
+    size: int
+
+    @property
+    def keys(self) -> StagedKeys:
+        """Where they are."""
+        return StagedKeys(self.stage.key("entries"), self.stage.key("old"), self.stage.key("new"))
+
+    def check(self, connection: Connection, codec: Codec) -> None:
+        """Read the entries, and raise what a strict map of other types refuses."""
+        with connection.pipeline() as pipe:
+            pipe.hgetall(self.keys.entries)
+            [entries] = pipe.execute()
+        for key, value in EncodedEntries(self.codec, list(entries.items())).read():
+            codec.checked(key, value)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWriter:
+    """Stages the entries of tasks.
+
+    Attributes:
+        run: what the places of all attempts of this run of the job begin with.
+        merge: the pickled function that makes one value of an old and a new one.
+    """
+
+    collection: Collection
+    codec: Codec
+    run: str
+    merge: bytes | None
+
+    @property
+    def buckets(self) -> int:
+        """Into how many parts the keys are divided."""
+        return self.collection.bucket_count
+
+    def bucket_of(self, key: Any) -> int:
+        """Return the bucket of a key."""
+        return bucket_of(self.codec.encode_key(key), self.buckets)
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[StagedBucket]:
+        """Stage the entries, and give one receipt for all of them."""
+        attempt = _Attempt(self, bucket)
+        entries = iter(entries)
+        while some := list(itertools.islice(entries, AT_A_TIME)):
+            attempt.add(some)
+        if attempt.written.size:
+            yield attempt.written
+
+
+class _Attempt:
+    """One attempt to write a bucket."""
+
+    def __init__(self, writer: EntryWriter, bucket: int) -> None:
+        self.written = StagedBucket(Stage.of(writer.collection, writer.run), writer.codec, bucket, 0)
+        self._collection = writer.collection
+        self._connection = writer.collection.server.shared()
+        self._sender = Sender(self._connection, writer.collection)
+        self._merge: Merge | None = None if writer.merge is None else pickle.loads(writer.merge)
+
+    def add(self, items: Sequence[tuple[Any, Any]]) -> None:
+        """Stage some entries."""
+        codec, new = self._encoded(items)
+        keys = self.written.keys
+        if self._merge is None:
+            added, *_ = self._sender.send(keys[:1], lambda pipe: pipe.hset(keys.entries, mapping=new))
+        else:
+            old = self._old(new)
+            there = {key: value for key, value in old.items() if value}
+            hashes = {keys.entries: merged(codec, there, new, self._merge), keys.old: old, keys.new: new}
+            added, *_ = self._sender.send(keys, lambda pipe: [pipe.hset(key, mapping=hashes[key]) for key in keys])
+        self.written = StagedBucket(self.written.stage, codec, self.written.number, self.written.size + added)
+
+    def _encoded(self, items: Sequence[tuple[Any, Any]]) -> tuple[Codec, dict[bytes, bytes]]:
+        codec, number, buckets = self.written.codec, self.written.number, self._collection.bucket_count
+        encoded = {}
+        for key, value in items:
+            codec.checked(key, value)
+            if not codec.is_decided:
+                codec = codec.decided_by([key], [value])
+            data = codec.encode_key(key)
+            if bucket_of(data, buckets) != number:
+                raise ValueError(f"{self._collection}: {key!r} does not belong into bucket {number}")
+            encoded[data] = codec.encode_value(value)
+        return codec, encoded
+
+    def _old(self, new: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        """Return the values that are there, empty where there is none."""
+        with self._connection.pipeline() as pipe:
+            pipe.hmget(self._collection.bucket(self.written.number), list(new))
+            [values] = pipe.execute()
+        return {key: value or b"" for key, value in zip(new, values, strict=True)}

@@ -1,0 +1,170 @@
+"""`Server`: where Redis is; it travels to tasks, which connect on their own. `Connection`: one process's way to it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from dstream.errors import EngineError, SetupError
+from dstream.storage.redis.scripts import Script
+from dstream.storage.settings import Durability
+
+__all__ = ["Connection", "DurabilityWarning", "Server"]
+
+TIMEOUT = 60.0
+"""Seconds for an answer, unless the URL says `socket_timeout=...`: publishing a large job takes longer than 5."""
+
+BUSY_PAUSE = 0.05
+
+
+class DurabilityWarning(UserWarning):
+    """What the server acknowledges may be lost when it ends."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server, or a cluster that this node belongs to.
+
+    Attributes:
+        url: where it is, the password included, so it is never shown.
+        shown: the URL without its password.
+        is_cluster: keys are spread over several nodes.
+    """
+
+    url: str = field(repr=False)
+    shown: str
+    is_cluster: bool = False
+
+    @staticmethod
+    def at(url: str) -> Server:
+        """Ask the server at `url` what it is."""
+        server = Server(url, without_password(url))
+        with contextlib.closing(server.connect()) as connection, server.speaking():
+            is_cluster = bool(int(connection.client.info("cluster").get("cluster_enabled", 0)))
+        if is_cluster and url.startswith("unix:"):
+            raise SetupError(f"{server} is a node of a cluster; connect to a cluster by host and port")
+        return Server(url, server.shown, is_cluster)
+
+    def __str__(self) -> str:
+        return f"Redis at {self.shown}"
+
+    def connect(self) -> Connection:
+        """Open a connection; nothing is sent before it is used."""
+        # redis-py would send a command again that broke off; a change might then happen twice.
+        arguments: dict[str, Any] = {"retry": Retry(NoBackoff(), 0), "socket_timeout": TIMEOUT}
+        with self.speaking():
+            make: Any = redis.RedisCluster if self.is_cluster else redis.Redis
+            return Connection(self, make.from_url(self.url, **arguments))
+
+    def shared(self) -> Connection:
+        """Return the connection that all tasks of this process use, opened by the first of them."""
+        with _opening:
+            if self not in _shared:
+                _shared[self] = self.connect()
+            return _shared[self]
+
+    @contextlib.contextmanager
+    def speaking(self) -> Iterator[None]:
+        """Turn errors of redis-py into ours; the message names the server.
+
+        Raises:
+            SetupError: the server refuses us.
+            EngineError: it does not answer, or cannot do what it was asked for.
+        """
+        try:
+            yield
+        except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
+            raise SetupError(f"{self} refuses the connection: {error}") from error
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise EngineError(
+                f"{self} does not answer: {error}; whether a change that was under way has happened is not known"
+            ) from error
+        except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
+            raise EngineError(f"{self} failed: {error}") from error
+
+
+_shared: dict[Server, Connection] = {}
+_opening = threading.Lock()
+
+
+def without_password(url: str) -> str:
+    """Return a URL that may be shown."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    hidden = f"{user.partition(':')[0]}:***{at}{host}" if ":" in user else parts.netloc
+    query = re.sub(r"(^|&)((?:\w*_)?password)=[^&]*", r"\1\2=***", parts.query)
+    return urlunsplit(parts._replace(netloc=hidden, query=query))
+
+
+class Connection:
+    """Runs scripts and commands on a server. Any number of threads may use it."""
+
+    def __init__(self, server: Server, client: Any) -> None:
+        self.server = server
+        self.client = client
+
+    def run(self, script: Script, keys: Sequence[str], *arguments: Any) -> Any:
+        """Run a script, which is atomic; `keys` are of one collection."""
+        with self.server.speaking():
+            while True:
+                try:
+                    return self.client.evalsha(script.digest, len(keys), *keys, *arguments)
+                except redis.exceptions.NoScriptError:
+                    return self.client.eval(script.source, len(keys), *keys, *arguments)
+                except redis.ResponseError as error:
+                    if not str(error).startswith("BUSY "):
+                        raise
+                    # A script of somebody else runs for more than five seconds; this one has not started.
+                    time.sleep(BUSY_PAUSE)
+
+    @contextlib.contextmanager
+    def pipeline(self) -> Iterator[Any]:
+        """Collect commands, which its `execute` sends together."""
+        with self.server.speaking(), self.client.pipeline(transaction=False) as pipe:
+            yield pipe
+
+    def check_durability(self, wanted: Durability) -> None:
+        """Warn, or refuse, if the server cannot keep what it acknowledges.
+
+        Raises:
+            SetupError: `"power"` is wanted, and the server does not write every change to the disk at once.
+        """
+        nodes = {"target_nodes": redis.RedisCluster.PRIMARIES} if self.server.is_cluster else {}
+        with self.server.speaking():
+            found = self.client.info("persistence", **nodes)
+            infos = [found] if "aof_enabled" in found else list(found.values())
+        if not all(int(info.get("aof_enabled", 1)) for info in infos):
+            self._warn(wanted)
+        elif wanted == "power" and self._appendfsync(nodes) != {"always"}:
+            raise SetupError(f'{self.server} has no "appendfsync always", which durability="power" needs')
+
+    def _warn(self, wanted: Durability) -> None:
+        lost = f"{self.server} keeps no append-only file: all that it acknowledged is lost when it ends"
+        if wanted == "power":
+            raise SetupError(f'{lost}; durability="power" needs "appendonly yes" and "appendfsync always"')
+        warnings.warn(f'{lost}; set "appendonly yes" there', DurabilityWarning, stacklevel=5)
+
+    def _appendfsync(self, nodes: dict[str, Any]) -> set[str]:
+        try:
+            found = self.client.config_get("appendfsync", **nodes)
+        except redis.ResponseError as error:
+            raise SetupError(
+                f'{self.server} does not tell its "appendfsync", and durability="power" needs it'
+            ) from error
+        configs = [found] if "appendfsync" in found else list(found.values())
+        return {config["appendfsync"] for config in configs}
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self.client.close()

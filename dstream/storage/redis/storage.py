@@ -1,0 +1,128 @@
+"""`RedisStorage`: collections by kind and name, on a server."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any, cast
+
+from dstream.errors import CollectionDestroyedError
+from dstream.spi.store import Kind, ListStore, MapStore, Options
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.redis.collection import REGISTRY, Collection, types_of
+from dstream.storage.redis.lists import RedisList
+from dstream.storage.redis.maps import RedisMap
+from dstream.storage.redis.scripts import REGISTER, SETTLE, TYPES
+from dstream.storage.redis.server import Connection, Server
+from dstream.storage.settings import Settings
+from dstream.storage.shape import Shape
+
+__all__ = ["RedisStorage"]
+
+
+class RedisStorage:
+    """A handle to the collections of one server or cluster."""
+
+    def __init__(self, connection: Connection, pickles: Pickles) -> None:
+        self._connection = connection
+        self._pickles = pickles
+
+    @staticmethod
+    def connect(url: str, settings: Settings) -> RedisStorage:
+        """Connect, and look whether the server keeps what it acknowledges."""
+        connection = Server.at(url).connect()
+        try:
+            connection.check_durability(settings.durability)
+        except BaseException:
+            connection.close()
+            raise
+        return RedisStorage(connection, Pickles(settings.pickle or "restricted", settings.allowed))
+
+    @property
+    def url(self) -> str:
+        """What was connected to, without its password."""
+        return self._connection.server.shown
+
+    def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
+        """Return the store of that name, made if there is none."""
+        while True:
+            identity = self._identity(kind, name)
+            found = self._opened(kind, name, identity, options) if identity else None
+            if found is not None:
+                return found
+            self._make(kind, name, identity, options)
+
+    def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
+        """Return the store of that name, or None."""
+        identity = self._identity(kind, name)
+        return self._opened(kind, name, identity, options) if identity else None
+
+    def names(self) -> list[tuple[Kind, str]]:
+        """Return the kinds and names of all stores, sorted."""
+        with self._connection.server.speaking():
+            found = {name.decode(): identity.decode() for name, identity in self._client.hgetall(REGISTRY).items()}
+        with self._connection.pipeline() as pipe:
+            for identity in found.values():
+                pipe.exists(_meta(identity))
+            alive = pipe.execute()
+        return sorted(_split(name) for name, lives in zip(found, alive, strict=True) if lives)
+
+    def close(self) -> None:
+        """Give back the connections; stores of this storage connect again if they are used."""
+        self._connection.close()
+
+    @property
+    def _client(self) -> Any:
+        return self._connection.client
+
+    def _identity(self, kind: Kind, name: str) -> str:
+        """Return what a name stands for; it may have been destroyed."""
+        with self._connection.server.speaking():
+            found = self._client.hget(REGISTRY, f"{kind}:{name}")
+        return found.decode() if found else ""
+
+    def _make(self, kind: Kind, name: str, stale: str, options: Options) -> None:
+        """Make a collection, and give it the name, unless somebody else was faster."""
+        identity = uuid.uuid4().hex
+        shape = json.dumps(Shape.of(kind, name, options).to_json())
+        types = types_of(Codec.of(kind, name, options, self._pickles))
+        content = {"kind": kind, "name": name, "shape": shape, "types": types}
+        with self._connection.server.speaking():
+            self._client.hset(_meta(identity), mapping=content)
+            if not self._connection.run(REGISTER, [REGISTRY], f"{kind}:{name}", stale, identity):
+                self._client.delete(_meta(identity))
+
+    def _opened(self, kind: Kind, name: str, identity: str, options: Options) -> MapStore | ListStore | None:
+        with self._connection.server.speaking():
+            shape_json, types = self._client.hmget(_meta(identity), "shape", "types")
+        if types is None:
+            return None
+        shape = Shape.from_json(json.loads(shape_json))
+        shape.check(kind, name, options)
+        collection = Collection(self._connection.server, identity, kind, name, shape, options, self._pickles)
+        settled = self._settled(collection, types)
+        if settled is None:
+            return None
+        make = RedisList if kind == "list" else RedisMap
+        return make(self._connection, collection, settled)
+
+    def _settled(self, collection: Collection, types: bytes) -> bytes | None:
+        """Decide types that are open and are given now, so that nobody decides otherwise."""
+        while True:
+            settled = types_of(collection.codec(types))
+            try:
+                if settled == types or collection.run(self._connection, SETTLE, [], types, settled):
+                    return settled
+                types = collection.run(self._connection, TYPES, [])
+            except CollectionDestroyedError:
+                return None
+
+
+def _meta(identity: str) -> str:
+    return f"{{dst:{identity}}}:meta"
+
+
+def _split(name: str) -> tuple[Kind, str]:
+    kind, _, rest = name.partition(":")
+    return cast("Kind", kind), rest

@@ -1,0 +1,69 @@
+"""`Shape`: how a collection is made, apart from its types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dstream.spi.store import Kind, Options
+from dstream.storage.codec.codec import Codec
+
+__all__ = ["BUCKETS", "Shape"]
+
+BUCKETS = 16
+"""Into how many parts keys are divided if nobody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The options of a collection that do not change after it was made; types belong to its codec."""
+
+    buckets: int | None
+    journal: bool | None
+    ttl: float | None
+    max_idle: float | None
+
+    @staticmethod
+    def of(kind: Kind, name: str, options: Options) -> Shape:
+        """Fill in what `options` leave open."""
+        buckets = options.buckets if kind == "list" or options.buckets is not None else BUCKETS
+        if buckets is not None and buckets < 1:
+            raise ValueError(f"{kind} {name!r} cannot have {buckets} buckets; it needs at least one")
+        journal = bool(options.journal) if kind == "map" else options.journal
+        return Shape(buckets, journal, options.ttl, options.max_idle)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Shape:
+        """Return the shape that `to_json` wrote down."""
+        return Shape(**data)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return this shape in terms of JSON."""
+        return asdict(self)
+
+    def check(self, kind: Kind, name: str, options: Options) -> None:
+        """Refuse options that contradict this shape.
+
+        Raises:
+            ValueError: an option is given and is not what stands here; the message names both.
+        """
+        for option, there in asdict(self).items():
+            asked = getattr(options, option)
+            if asked is not None and asked != there:
+                raise ValueError(
+                    f"{kind} {name!r} exists with {option}={there!r} and cannot be opened with {option}={asked!r}; "
+                    "leave the option out, or destroy the collection first"
+                )
+
+    def options(self, codec: Codec) -> Options:
+        """Return all options of the collection, types that are known included."""
+        return Options(
+            key_type=codec.key.hint if codec.key else None,
+            value_type=codec.value.hint if codec.value else None,
+            buckets=self.buckets,
+            journal=self.journal,
+            strict=codec.strict,
+            ttl=self.ttl,
+            max_idle=self.max_idle,
+        )

@@ -1,0 +1,111 @@
+"""The keyed collectors behind `to_imap` and its kin: one value for each key of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from dstream.errors import NullElementError
+from dstream.keys import canonical
+from dstream.spi import Collector, Keyed
+
+__all__ = ["entries"]
+
+Split = Callable[[Any], tuple[Any, Any]]
+"""Makes (key, value) of an item."""
+
+_SHOWN = 200
+
+
+def entries(
+    key: Callable[[Any], Any] | None, value: Callable[[Any], Any] | None, merge: Callable[[Any, Any], Any] | None
+) -> Collector[Any, Any, dict[Any, Any]]:
+    """Make one entry of the items of each key.
+
+    Args:
+        key: gives the key of an item; None with `value`: the items are entries or pairs.
+        value: gives the value of an item.
+        merge: makes one value of two, in encounter order; None: the last one stays.
+    """
+    split: Split = _entry if key is None or value is None else partial(_mapped, key, value)
+    one: Collector[Any, Any, Any] = Collector(_nothing, _never, _last if merge is None else partial(_merged, merge))
+    return Collector(
+        dict,
+        partial(_accumulate_one, split, merge),
+        partial(_combine, merge),
+        accumulate_all=partial(_accumulate, split, merge),
+        keyed=Keyed(lambda item: split(item)[0], one, dict),
+    )
+
+
+def _entry(item: Any) -> tuple[Any, Any]:
+    """Return an entry or a pair as it is.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(item, tuple | list) and len(item) == 2:
+        return item[0], item[1]
+    raise TypeError(
+        f"an item that goes into a map must be an entry or a pair, not {type(item).__name__} {_shown(item)}; "
+        "give key= and value= to make entries of other items"
+    )
+
+
+def _mapped(key: Callable[[Any], Any], value: Callable[[Any], Any], item: Any) -> tuple[Any, Any]:
+    return key(item), value(item)
+
+
+def _accumulate(
+    split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], items: Iterable[Any]
+) -> dict[Any, Any]:
+    for item in items:
+        key, value = split(item)
+        if key is None or value is None:
+            _refuse(item, key)
+        key = canonical(key)
+        if merge is not None and key in found:
+            value = _merged(merge, found[key], value)
+        found[key] = value
+    return found
+
+
+def _accumulate_one(split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], item: Any) -> None:
+    _accumulate(split, merge, found, (item,))
+
+
+def _combine(merge: Callable[[Any, Any], Any] | None, left: dict[Any, Any], right: dict[Any, Any]) -> None:
+    for key, value in right.items():
+        left[key] = _merged(merge, left[key], value) if merge is not None and key in left else value
+
+
+def _merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    value = merge(left, right)
+    if value is None:
+        raise NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")
+    return value
+
+
+def _last(left: Any, right: Any) -> Any:
+    return right
+
+
+def _nothing() -> Any:
+    """Stand for the container of a key without items, which there is not."""
+    raise AssertionError("a key of a map has at least one item")
+
+
+def _never(container: Any, item: Any) -> Any:
+    """Stand for the accumulation of one key's items, which happens for all keys at once."""
+    raise AssertionError("the items of a map are accumulated for all keys at once")
+
+
+def _refuse(item: Any, key: Any) -> None:
+    what = "key" if key is None else "value"
+    raise NullElementError(f"a map holds no None {what}s, and the item {_shown(item)} gives one")
+
+
+def _shown(item: Any) -> str:
+    text = repr(item)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -1,0 +1,78 @@
+"""How the tests of this folder get at collections: each in a storage of its own, in memory."""
+
+from __future__ import annotations
+
+import itertools
+
+from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
+from dstream.spi.store import Options
+from dstream.storage.memory import open_memory
+from dstream.storage.settings import Settings
+
+_numbers = itertools.count()
+
+
+class Clock:
+    """A clock that is turned by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Making:
+    """Makes handles, by default to new collections named after their kind."""
+
+    def __init__(self, runtime=None):
+        self.runtime = runtime
+        self.storage = open_memory("memory:", Settings())
+
+    def store(self, kind, name=None, **options):
+        """Return a store."""
+        return self.storage.create(kind, name or f"{kind}-{next(_numbers)}", Options(**options))
+
+    def map(self, entries=(), name="ages", **options):
+        """Return a map of these entries."""
+        made = IStreamMap(self.store("map", name, **options), self.runtime)
+        made.update(entries)
+        return made
+
+    def list(self, items=(), name="names", **options):
+        """Return a list of these items."""
+        made = IStreamList(self.store("list", name, **options), self.runtime)
+        made.extend(items)
+        return made
+
+    def cache(self, entries=(), name="sessions", clock=None, **options):
+        """Return a cache of these entries."""
+        options = stored_options(Options(**options))
+        made = IStreamCache(self.storage.create("cache", name, options), self.runtime, clock or Clock())
+        made.update(entries)
+        return made
+
+
+class Spy:
+    """Passes everything on to a store, and counts the entries or items that its splits give."""
+
+    def __init__(self, store):
+        self.store = store
+        self.given = 0
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def splits(self, parallelism):
+        return [SpySplit(self, split) for split in self.store.splits(parallelism)]
+
+
+class SpySplit:
+    def __init__(self, spy, split):
+        self.spy = spy
+        self.split = split
+
+    def read(self):
+        for item in self.split.read():
+            self.spy.given += 1
+            yield item

@@ -1,0 +1,123 @@
+"""How collections are shown, and that showing them reads no more than is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.distributed.stored import Clock, Spy
+
+
+def test_the_repr_of_a_map(make):
+    """Name, size, types, and up to five entries."""
+    ages = make.map()
+    assert repr(ages) == "IStreamMap('ages', 0 entries)"
+    ages["Ada"] = 36
+    assert repr(ages) == "IStreamMap('ages', 1 entry, str -> int: {'Ada': 36})"
+    ages.update({str(n): n for n in range(9)})
+
+    assert repr(ages).startswith("IStreamMap('ages', 10 entries, str -> int: {")
+    assert repr(ages).endswith(", ...})")
+    assert repr(ages).count(": ") == 6
+
+
+def test_the_repr_of_a_list(make):
+    """Name, size, type, and up to five items."""
+    names = make.list()
+    assert repr(names) == "IStreamList('names', 0 items)"
+    names.extend([1, 2, 3, 4, 5])
+    assert repr(names) == "IStreamList('names', 5 items, int: [1, 2, 3, 4, 5])"
+    names.append(6)
+
+    assert repr(names) == "IStreamList('names', 6 items, int: [1, 2, 3, 4, 5, ...])"
+
+
+def test_the_repr_of_a_cache_does_not_count(make):
+    """What expired is not shown; the size is exact where all is shown."""
+    clock = Clock()
+    sessions = make.cache({n: n for n in range(8)}, clock=clock, ttl=60)
+    assert repr(sessions).startswith("IStreamCache('sessions', up to 8 entries")
+    clock.now += 30
+    sessions["new"] = 9
+    clock.now += 30
+
+    assert repr(sessions).startswith("IStreamCache('sessions', 1 entry")
+    assert repr(sessions).endswith("{'new': 9})")
+
+
+@pytest.mark.parametrize("kind", ["map", "list", "cache"])
+def test_the_repr_of_a_destroyed_collection_says_so(make, kind):
+    """It is no error to look at one."""
+    collection = getattr(make, kind)(**{"ttl": 1} if kind == "cache" else {})
+    collection.destroy()
+
+    assert repr(collection).endswith(", destroyed)")
+
+
+def test_values_are_cut(make):
+    """A long value does not fill the screen, and one whose repr fails does not fail the repr."""
+    texts = make.list(["x" * 1000])
+
+    assert len(repr(texts)) < 120
+    assert "xxx..." in repr(texts)
+
+
+@pytest.mark.parametrize(("show", "most"), [(repr, 5), (lambda c: c._repr_html_(), 10), (lambda c: c.head(3), 3)])
+@pytest.mark.parametrize("kind", ["map", "list", "cache"])
+def test_showing_reads_no_more_than_is_shown(make, kind, show, most):
+    """However large the collection is."""
+    collection = make.cache(ttl=60) if kind == "cache" else getattr(make, kind)()
+    collection.extend(range(1000)) if kind == "list" else collection.update({n: n for n in range(1000)})
+    spy = Spy(collection._store._store if kind == "cache" else collection._store)
+    if kind == "cache":
+        collection._store._store = spy
+    else:
+        collection._store = spy
+    show(collection)
+
+    assert 0 < spy.given <= most
+
+
+def test_the_views_ask_without_reading(make):
+    """`len` and `in` do not walk over the entries."""
+    ages = make.map({n: n for n in range(100)})
+    ages._store = spy = Spy(ages._store)
+    keys, items = ages.keys(), ages.items()
+
+    assert (len(keys), 5 in keys, (5, 5) in items, (5, 6) in items, bool(ages), len(ages.values())) == (
+        100,
+        True,
+        True,
+        False,
+        True,
+        100,
+    )
+    assert spy.given == 0
+
+
+def test_iterating_opens_one_split_after_another(make):
+    """What is not asked for is not read."""
+    ages = make.map({n: n for n in range(1000)})
+    ages._store = spy = Spy(ages._store)
+    next(iter(ages))
+
+    assert spy.given == 1
+
+
+def test_a_notebook_shows_a_table(make):
+    """Ten rows, the caption as the repr, and dots for the rest; texts are escaped."""
+    shown = make.map({f"<{n}>": n for n in range(12)})._repr_html_()
+
+    assert shown.startswith("<table><caption>IStreamMap &#x27;ages&#x27;, 12 entries, str -&gt; int</caption>")
+    assert shown.count("<tr><td>&#x27;&lt;") == 10
+    assert '<tfoot><tr><td colspan="2">...</td></tr></tfoot>' in shown
+    assert "..." not in make.list([1, 2])._repr_html_()
+
+
+def test_head_prints_a_table(make, capsys):
+    """The first items with their indices, or some entries."""
+    make.list(["Ada", None, "Grace"]).head(2)
+    assert capsys.readouterr().out == "index  item\n-----  -----\n0      'Ada'\n1      None\n"
+    make.map({"Ada": 36}).head()
+    assert capsys.readouterr().out == "key    value\n-----  -----\n'Ada'  36\n"
+    with pytest.raises(ValueError, match="n must not be negative: -1"):
+        make.list().head(-1)

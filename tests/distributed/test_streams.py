@@ -1,0 +1,145 @@
+"""Streams over maps, lists and caches."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import dstream as ds
+from dstream import Entry
+from dstream.distributed.sources import EntrySource, ItemSource
+from dstream.errors import CollectionDestroyedError
+from dstream.plan import is_ordered
+
+
+def test_a_stream_of_a_map_gives_entries(make):
+    """Named tuples, in no order."""
+    ages = make.map({"Ada": 36, "Alan": 41})
+    entries = ages.stream().to_list()
+
+    assert sorted(entries) == [("Ada", 36), ("Alan", 41)]
+    assert {type(entry) for entry in entries} == {Entry}
+    assert not is_ordered(ages.stream()._node)
+
+
+def test_a_predicate_keeps_entries_out(make):
+    """Those that do not satisfy it go no further."""
+    ages = make.map({"Ada": 36, "Alan": 41})
+
+    assert ages.stream(lambda entry: entry.value > 40).to_list() == [("Alan", 41)]
+
+
+def test_a_projection_makes_something_else_of_each_entry(make):
+    """Where it gives None, the entry is dropped; 0 and empty texts stay."""
+    ages = make.map({"Ada": 0, "Alan": 41, "Grace": 85})
+    stream = ages.stream(lambda entry: entry.key != "Alan", lambda entry: entry.value)
+
+    assert sorted(stream.to_list()) == [0, 85]
+    assert ages.stream(projection=lambda entry: entry.value if entry.value > 50 else None).to_list() == [85]
+
+
+def test_a_stream_reads_what_is_there_at_the_terminal_operation(make):
+    """What is written after it was built is seen; a stream can be used again."""
+    ages, names = make.map({"a": 1}), make.list(["a"])
+    entries, items = ages.stream(), names.stream()
+    ages["b"] = 2
+    names.append("b")
+
+    assert (entries.count(), items.to_list()) == (2, ["a", "b"])
+    ages.clear()
+    names.clear()
+    assert (entries.count(), items.to_list()) == (0, [])
+
+
+def test_what_is_written_while_a_stream_is_read_is_not_seen(make):
+    """The state is pinned when the terminal operation starts."""
+    ages, names = make.map({n: n for n in range(10)}), make.list(range(10))
+    for stream, write in ((ages.stream(), ages.clear), (names.stream(), names.clear)):
+        items = iter(stream)
+        next(items)
+        write()
+        assert len(list(items)) == 9
+
+
+def test_a_stream_of_a_list_is_ordered(make):
+    """`parallel_stream` is not."""
+    names = make.list("dcba")
+
+    assert names.stream().to_list() == ["d", "c", "b", "a"]
+    assert sorted(names.parallel_stream().to_list()) == ["a", "b", "c", "d"]
+    assert (is_ordered(names.stream()._node), is_ordered(names.parallel_stream()._node)) == (True, False)
+
+
+def test_none_is_an_item_of_a_list(make):
+    """And goes through its stream."""
+    assert make.list([1, None]).stream().to_list() == [1, None]
+
+
+@pytest.mark.parametrize("argument", ["predicate", "projection"])
+def test_what_is_no_function_is_refused_at_the_call(make, argument):
+    """By the name of the argument."""
+    with pytest.raises(TypeError, match=f"{argument} must be a function, not int"):
+        make.map().stream(**{argument: 5})
+
+
+@pytest.mark.parametrize("argument", ["predicate", "projection"])
+def test_an_exception_names_the_collection_and_the_entry(make, argument):
+    """As in any other step of a pipeline."""
+    stream = make.map({"Ada": 36}).stream(**{argument: lambda entry: 1 / 0})
+    with pytest.raises(ZeroDivisionError) as raised:
+        stream.to_list()
+
+    assert f"step 1 of 1: get_map('ages').stream({argument}=lambda) at {__file__}" in raised.value.__notes__[0]
+    assert ds.failure(raised.value).item == ("Ada", 36)
+
+
+def test_the_repr_of_a_stream_names_the_collection(make):
+    """As the user would write it."""
+    assert "get_map('ages').stream(predicate=len)" in repr(make.map().stream(len))
+    assert "get_list('names').stream()" in repr(make.list().stream())
+    assert "get_cache('sessions').stream()" in repr(make.cache(ttl=1).stream())
+
+
+def test_a_stream_runs_on_the_context_of_its_collection(make):
+    """Not on the default one."""
+    assert make.map().stream()._runtime is make.runtime is make.list().stream()._runtime
+
+
+def test_a_stream_of_a_destroyed_collection_says_so(make):
+    """When it is run."""
+    ages = make.map()
+    stream = ages.stream()
+    ages.destroy()
+
+    with pytest.raises(CollectionDestroyedError, match="'ages'"):
+        stream.to_list()
+
+
+def test_splits_travel(make):
+    """A source is divided as asked; each part goes to a worker, with its functions."""
+    source = EntrySource(make.map({n: n for n in range(100)})._store, is_even, key_of)
+    parts = pickle.loads(pickle.dumps(source.splits(4)))
+
+    assert len(parts) == 4
+    assert sorted(key for part in parts for key in part.read()) == list(range(0, 100, 2))
+
+
+def is_even(entry):
+    """Say whether a value is even."""
+    return entry.value % 2 == 0
+
+
+def key_of(entry):
+    """Return the key."""
+    return entry.key
+
+
+def test_sources_say_what_they_are(make):
+    """Ordered, bounded, and whether the data is in this process."""
+    sources = (EntrySource(make.map()._store), ItemSource(make.list()._store))
+
+    assert [(source.ordered, source.bounded, source.in_caller) for source in sources] == [
+        (False, True, True),
+        (True, True, True),
+    ]

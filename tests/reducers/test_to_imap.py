@@ -1,0 +1,186 @@
+"""`to_imap`: one entry for each key, all at once."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import pytest
+
+import dstream as ds
+from dstream import Entry, errors
+from reducers import to_imap
+
+
+def one(item):
+    """Count an item."""
+    return 1
+
+
+def test_to_imap_takes_entries_and_pairs(ctx):
+    """An entry, a tuple and a list of two are all pairs."""
+    items = [Entry("a", 1), ("b", 2), ["c", 3]]
+
+    assert dict(ctx.stream(items, 2).collect(to_imap("m"))) == {"a": 1, "b": 2, "c": 3}
+
+
+def test_to_imap_makes_keys_and_values(ctx):
+    """`key` and `value` make the entries."""
+    assert dict(ctx.stream(["a", "bc"], 2).collect(to_imap("m", str.upper, len))) == {"A": 1, "BC": 2}
+
+
+def test_to_imap_returns_the_collection_of_that_name(ctx):
+    """What comes back is what `get_map` gives."""
+    written = ctx.stream("ab").collect(to_imap("m", str.upper, ord))
+
+    assert written.name == "m"
+    assert dict(ctx.get_map("m")) == dict(written) == {"A": 97, "B": 98}
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 8])
+def test_to_imap_lets_the_last_in_encounter_order_win(ctx, partitions):
+    """Of equal keys, the last item of the whole stream decides, for any number of partitions."""
+    numbers = ctx.stream(range(100), partitions)
+
+    assert dict(numbers.collect(to_imap("m", lambda n: n % 7, lambda n: n))) == {n % 7: n for n in range(100)}
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_to_imap_merges_in_encounter_order(ctx, partitions):
+    """`merge` sees the values of a key from left to right."""
+    letters = ctx.stream("abcdefg", partitions)
+    joined = letters.collect(to_imap("m", lambda c: ord(c) % 2, lambda c: c, operator.add))
+
+    assert dict(joined) == {1: "aceg", 0: "bdf"}
+
+
+def test_to_imap_keeps_other_entries_and_overwrites_equal_keys(ctx):
+    """The map is not cleared; a value that is there is overwritten even with `merge`."""
+    ctx.get_map("m").update({"a": 100, "z": 26})
+    ctx.stream("aab", 2).collect(to_imap("m", str, one, operator.add))
+
+    assert dict(ctx.get_map("m")) == {"a": 2, "b": 1, "z": 26}
+
+
+def test_to_imap_merges_with_what_is_there(ctx):
+    """With `on_existing="merge"` the value that is there comes first."""
+    ctx.get_map("m").update({"a": "A", "z": "Z"})
+    ctx.stream("aab", 2).collect(to_imap("m", str, str, operator.add, on_existing="merge"))
+
+    assert dict(ctx.get_map("m")) == {"a": "Aaa", "b": "b", "z": "Z"}
+
+
+def test_to_imap_takes_equal_keys_as_one(ctx):
+    """`1`, `1.0` and `True` are one key, and so are all NaN."""
+    items = [(1, "int"), (1.0, "float"), (True, "bool"), (math.nan, "x"), (float("nan"), "y")]
+    numbers = ctx.stream(items, 3).collect(to_imap("m"))
+
+    assert numbers[1] == "bool"
+    assert len(numbers) == 2
+
+
+def test_to_imap_of_nothing_makes_an_empty_map(ctx):
+    """An empty stream makes the map, and no entries."""
+    assert len(ctx.stream([], 2).collect(to_imap("m", str, one))) == 0
+    assert ctx.collections() == [("map", "m")]
+
+
+def test_to_imap_writes_once_for_each_job_of_a_name(ctx):
+    """A job that has committed does nothing when it runs again; another one does."""
+    reducer = to_imap("m", str, one, operator.add, on_existing="merge", job="monday")
+    for _ in range(3):
+        ctx.stream("aab", 2).collect(reducer)
+    assert dict(ctx.get_map("m")) == {"a": 2, "b": 1}
+
+    ctx.stream("aab", 2).collect(to_imap("m", str, one, operator.add, on_existing="merge", job="tuesday"))
+    assert dict(ctx.get_map("m")) == {"a": 4, "b": 2}
+
+
+def test_to_imap_does_not_run_a_job_that_is_done(ctx):
+    """The second run does not even look at the items."""
+    ctx.stream("ab").collect(to_imap("m", str, one, job="monday"))
+
+    assert dict(ctx.stream([1 / 1]).map(lambda n: n / 0).collect(to_imap("m", str, one, job="monday"))) == {
+        "a": 1,
+        "b": 1,
+    }
+
+
+@pytest.mark.parametrize("item", ["ab", 7, ("a", 1, 2), None, {"a": 1, "b": 2}])
+def test_to_imap_names_an_item_that_is_no_pair(ctx, item):
+    """What is neither an entry nor a pair is a TypeError that shows it, also a text of two characters."""
+    with pytest.raises(TypeError, match="must be an entry or a pair") as raised:
+        ctx.stream([("a", 1), item], 2).collect(to_imap("m"))
+
+    assert repr(item) in str(raised.value)
+
+
+@pytest.mark.parametrize("pair", [(None, 1), ("a", None)])
+def test_to_imap_refuses_none(ctx, pair):
+    """A None key or value is refused by name of the item, and the map stays as it was."""
+    ctx.get_map("m")["z"] = 1
+    with pytest.raises(errors.NullElementError, match="None"):
+        ctx.stream([("b", 2), pair], 2).collect(to_imap("m"))
+
+    assert dict(ctx.get_map("m")) == {"z": 1}
+
+
+def test_to_imap_refuses_a_merge_that_gives_none(ctx):
+    """A merge to None is no way to leave an entry out."""
+    with pytest.raises(errors.NullElementError, match="merge gave None"):
+        ctx.stream("aa", 2).collect(to_imap("m", str, one, lambda left, right: None))
+
+
+def test_to_imap_refuses_keys_without_an_encoding(ctx):
+    """A list is no key, and the error names it."""
+    with pytest.raises(errors.UnstableKeyError, match="list"):
+        ctx.stream([1, 2], 2).collect(to_imap("m", lambda n: [n], one))
+
+
+@pytest.mark.parametrize("role", ["key", "value", "merge"])
+def test_to_imap_leaves_the_map_when_a_function_fails(ctx, role):
+    """The exception keeps its type and names the step and the item; nothing is written."""
+
+    def fail(*items):
+        raise ZeroDivisionError(items[0])
+
+    ctx.get_map("m")["a"] = 7
+    functions = {"key": lambda c: "k", "value": one, "merge": operator.add} | {role: fail}
+    with pytest.raises(ZeroDivisionError) as raised:
+        ctx.stream("ab", 1).collect(to_imap("m", **functions))
+
+    assert "collect(to_imap('m'))" in "".join(raised.value.__notes__)
+    assert dict(ctx.get_map("m")) == {"a": 7}
+
+
+def test_to_imap_names_the_failing_item(ctx):
+    """The note shows the item that `value` failed on."""
+    with pytest.raises(ValueError, match="invalid literal") as raised:
+        ctx.stream(["1", "x"], 2).collect(to_imap("m", str, int))
+
+    assert ds.failure(raised.value).item == "x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((7,), {}, "name must be a str"),
+        (("",), {}, "name must not be empty"),
+        (("m", str), {}, "key and value together"),
+        (("m", "key", str), {}, "key must be callable, not str"),
+        (("m", str, 3), {}, "value must be callable, not int"),
+        (("m", str, str, 3), {}, "merge must be callable, not int"),
+        (("m", str, str), {"on_existing": "merge"}, "needs merge="),
+        (("m", str, str), {"on_existing": "append"}, "on_existing must be"),
+        (("m", str, str), {"job": 7}, "job must be a str"),
+    ],
+)
+def test_to_imap_refuses_bad_arguments_at_the_call(arguments, options, message):
+    """Nothing has to run before a wrong argument is told."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        to_imap(*arguments, **options)
+
+
+def test_to_imap_reads_as_it_was_written():
+    """The repr names the function and the map."""
+    assert repr(to_imap("m", str, str)) == "to_imap('m')"

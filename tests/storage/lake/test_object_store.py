@@ -1,0 +1,122 @@
+"""The lake in S3, as moto plays it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import urllib.request
+import uuid
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from dstream.errors import CollectionDestroyedError, SetupError
+from dstream.spi.store import Options, Splice
+from dstream.storage import Settings, open_storage
+from tests.storage.lake.writing import written
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    """An S3 of our own."""
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def url(endpoint, monkeypatch):
+    """A bucket of its own; the environment says where S3 is, for obstore and for deltalake."""
+    bucket = f"b{uuid.uuid4().hex}"
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{bucket}", method="PUT")).close()
+    settings = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    return f"s3://{bucket}/some/where"
+
+
+def _map(url, **options):
+    return open_storage(url, Settings()).create("map", "m", Options(**options))
+
+
+def test_s3_keeps_a_map_and_a_list(url):
+    """What one handle writes, another reads; names, journal and destroy are there too."""
+    storage = open_storage(url, Settings())
+    assert storage.names() == []
+    store, items = _map(url, journal=True), storage.create("list", "l", Options())
+    store.update(["a", "b"], lambda old: [1, 2])
+    store.update(["a"], lambda old: [old[0] + 1])
+    items.extend([1, None, 3])
+    items.edit(lambda view: Splice(1, 2, ["x"]))
+
+    assert _map(url).get_many(["a", "b", "c"]) == [2, 2, None]
+    assert [event.new_value for event in _map(url).journal(0)] == [1, 2, 2]
+    assert storage.open("list", "l", Options()).read(0, 9) == [1, "x", 3]
+    assert storage.names() == [("list", "l"), ("map", "m")]
+    _map(url).destroy()
+    with pytest.raises(CollectionDestroyedError):
+        store.get_many(["a"])
+
+
+def test_s3_loses_no_increment(url):
+    """Three handles count at the same time; put-if-absent decides who was first."""
+
+    def count(store):
+        for _ in range(10):
+            store.update(["n"], lambda old: [(old[0] or 0) + 1])
+
+    threads = [threading.Thread(target=count, args=(_map(url),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert _map(url).get_many(["n"]) == [30]
+
+
+def test_s3_job_compaction_checkpoint_and_vacuum(url):
+    """A job's files become visible at once; a checkpoint of delta-rs is read; what was folded goes."""
+    from dstream.storage.lake.checkpoints import write_checkpoint
+
+    store = _map(url, buckets=2)
+    job = store.begin("job")
+    receipts = written(job.writer, ((f"k{n}", n) for n in range(3000)))
+    assert store.size() == 0
+    job.commit(receipts)
+    store.update(["k0"], lambda old: [None])
+    store.compact()
+    write_checkpoint(store.log.folder)
+    store.vacuum(0)
+
+    reopened = _map(url)
+    assert reopened.begin("job").is_done
+    assert reopened.size() == 2999
+    assert dict(entry for split in reopened.splits(2) for entry in split.read()) == {f"k{n}": n for n in range(1, 3000)}
+
+
+def test_s3_large_file_is_read_in_parts(url, monkeypatch):
+    """A file that is too large for one request is read as pyarrow asks for it."""
+    from dstream.storage.lake import object_store
+
+    monkeypatch.setattr(object_store, "_READ_WHOLE", 1000)
+    items = open_storage(url, Settings()).create("list", "l", Options())
+    items.extend(os.urandom(20).hex() for _ in range(20_000))
+
+    assert len(items.read(0, 20_000)) == items.size() == 20_000
+    assert len(items.read(12_345, 12_347)) == 2
+
+
+def test_s3_without_obstore_says_what_to_install(url, monkeypatch):
+    """The package is an extra."""
+    monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
+
+    with pytest.raises(SetupError, match=r"pip install dstream\[object-store\]"):
+        open_storage("s3://another-bucket", Settings())

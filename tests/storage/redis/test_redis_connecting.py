@@ -1,0 +1,115 @@
+"""Connecting: what is refused, what is warned about, and that passwords stay hidden."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import warnings
+
+import pytest
+
+from dstream.errors import EngineError, SetupError
+from dstream.spi.store import Options
+from dstream.storage import Settings, open_storage
+
+SECRET = "correct-horse"
+
+
+def test_redis_package_that_is_missing_is_named(monkeypatch):
+    """Without redis-py the message says what to install."""
+    monkeypatch.setitem(sys.modules, "redis", None)
+
+    with pytest.raises(SetupError, match=r"pip install 'dstream\[redis\]'"):
+        open_storage("redis://localhost", Settings())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"redis://user:{SECRET}@127.0.0.1:1/0",
+        f"redis://:{SECRET}@127.0.0.1:1",
+        f"redis://127.0.0.1:1?password={SECRET}&db=0",
+        f"rediss://u:{SECRET}@127.0.0.1:1?ssl_password={SECRET}",
+        f"unix:///no/socket?username=u&password={SECRET}",
+    ],
+)
+def test_redis_that_does_not_answer_is_named_without_its_password(url):
+    """The message has the address, and nothing secret."""
+    with pytest.raises(EngineError, match=r"127\.0\.0\.1:1|/no/socket") as caught:
+        open_storage(url, Settings())
+
+    assert "***" in str(caught.value)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert SECRET not in f"{error} {error!r}"
+        error = error.__cause__ or error.__context__
+
+
+def test_redis_password_is_used_and_hidden(start):
+    """The right password connects and shows nowhere; a wrong one is a setup error."""
+    server = start("--appendonly", "yes", "--requirepass", SECRET)
+    storage = open_storage(f"redis://:{SECRET}@127.0.0.1:{server.port}/0", Settings())
+    store = storage.create("map", "m", Options())
+    split = store.splits(1)[0]
+
+    assert storage.url == f"redis://:***@127.0.0.1:{server.port}/0"
+    assert SECRET not in repr([storage, store, split, store.begin("job").writer])
+    assert list(pickle.loads(pickle.dumps(split)).read()) == []
+    with pytest.raises(SetupError, match=r"redis://:\*\*\*@.* refuses") as caught:
+        open_storage(f"redis://:wrong-{SECRET}@127.0.0.1:{server.port}/0", Settings())
+    assert SECRET not in str(caught.value)
+
+
+def test_redis_without_append_only_file_is_warned_about(start):
+    """What such a server acknowledges is lost when it ends; with durability="power" it is refused."""
+    from dstream.storage.redis.server import DurabilityWarning
+
+    url = start("--appendonly", "no").url
+
+    with pytest.warns(DurabilityWarning, match=r"redis://127.*appendonly yes"):
+        open_storage(url, Settings())
+    with pytest.raises(SetupError, match="appendonly yes"):
+        open_storage(url, Settings(durability="power"))
+
+
+def test_redis_durability_power_needs_appendfsync_always(redis_server, start):
+    """Writing to the disk once a second is not enough for "power"."""
+    with pytest.raises(SetupError, match="appendfsync always"):
+        open_storage(redis_server.url, Settings(durability="power"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_storage(start("--appendonly", "yes", "--appendfsync", "always").url, Settings(durability="power"))
+
+
+def test_redis_cluster_durability_is_asked_of_every_node(redis_cluster):
+    """One node that does not write at once is one too many."""
+    with pytest.raises(SetupError, match="appendfsync always"):
+        open_storage(redis_cluster[1].url, Settings(durability="power"))
+
+
+def test_redis_over_a_unix_socket(start, tmp_path):
+    """A server on the same machine may be reached by its socket."""
+    path = tmp_path / "s"
+    start("--appendonly", "yes", "--unixsocket", str(path))
+    store = open_storage(f"unix://{path}", Settings()).create("list", "l", Options())
+    store.extend([1, 2])
+
+    assert [item for part in store.splits(1) for item in part.read()] == [1, 2]
+
+
+def test_redis_loads_no_pickles_of_unknown_classes(storage):
+    """Whoever reaches the server can write there, so pickles are restricted unless the user says otherwise."""
+    store = storage.create("map", "m", Options())
+
+    with pytest.raises(TypeError, match="trusted"):
+        store.update(["k"], lambda old: [Options()])
+    assert store.size() == 0
+
+
+def test_redis_that_was_closed_connects_again(storage):
+    """A store outlives the closing of its storage."""
+    store = storage.create("map", "m", Options())
+    storage.close()
+    storage.close()
+
+    assert store.update(["k"], lambda old: [1]) == [None]
