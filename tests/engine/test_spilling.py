@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dstream.engine import spilling
 from dstream.engine.memory import Bound
-from dstream.engine.spilling import distinct_items, grouped, sorted_items
+from dstream.engine.spilling import distinct_items, grouped, merged, sorted_items
 
 
 class Tight(Bound):
@@ -183,3 +183,23 @@ def test_spilling_large_items_keeps_little_in_memory():
     items = [random.Random(n).randbytes(100_000) for n in range(100)] * 6
 
     assert len(list(distinct_items(items, None, Tight(1)))) == 100
+
+
+@pytest.mark.parametrize("room", [0, 1, 5, 10**9])
+def test_merged_combines_containers_of_a_key_in_order(room):
+    """Batches give one container for each key, whenever the bound is reached."""
+    pairs = [(n % 700, [n]) for n in NUMBERS]
+    batches = [pairs[start : start + 100] for start in range(0, len(pairs), 100)]
+
+    assert dict(merged(batches, operator.add, Tight(room))) == {
+        key: [n for n in NUMBERS if n % 700 == key] for key in range(700)
+    }
+
+
+def test_merged_takes_all_nan_as_one_key(full):
+    """Each NaN that came out of a pickle is an object of its own."""
+    batches = [[(float("nan"), [n])] for n in range(3)]
+
+    ((_, container),) = merged(batches, operator.add, full)
+
+    assert container == [0, 1, 2]

@@ -9,6 +9,7 @@ import pytest
 
 import collectors
 import dstream as ds
+import reducers
 from dstream.spi import Collector
 from dstream.stream import StreamBuilder
 from dstream.values import IntSummaryStatistics
@@ -27,7 +28,10 @@ HOMES = [
     StreamBuilder,
     IntSummaryStatistics(),
     Collector,
+    ds.IStreamMap,
+    ds.IStreamList,
     collectors,
+    reducers,
 ]
 
 

@@ -1,0 +1,73 @@
+"""Entries on their way into a writer: routed to their buckets, combined there, written bucket by bucket."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+
+from dstream.engine.batches import loads
+from dstream.engine.kernels import written, written_entries
+from dstream.engine.spark.sinks import RouteToBuckets
+from dstream.failures import failure
+from dstream.spi import Collector
+from reducers import to_imap
+
+
+class Writer:
+    """A writer of four buckets that keeps what it is given in its receipts."""
+
+    buckets = 4
+
+    def bucket_of(self, key):
+        return key % 4
+
+    def write(self, items):
+        yield list(items)
+
+    def write_bucket(self, bucket, entries):
+        yield bucket, dict(entries)
+
+
+SUM = Collector(int, operator.add, operator.add)
+
+
+def test_route_to_buckets_combines_before_it_sends(task, step):
+    """One row for each bucket, with one container for each key."""
+    collector = to_imap("m", abs, lambda n: 1, operator.add).output.collector
+    rows = list(RouteToBuckets(collector, Writer(), step)(iter([1, 2, 5, -1, 2]), task))
+
+    assert {row.target: loads(row.payload) for row in rows} == {1: [(1, 2), (5, 1)], 2: [(2, 2)]}
+    assert {row.source for row in rows} == {task.partition}
+
+
+def test_written_entries_combines_and_finishes_each_bucket(task, step):
+    """Batches of one bucket are combined in order and finished, then the writer gets them."""
+    text = Collector(str, operator.add, operator.add, str.upper)
+    batches = [(0, [(0, "a"), (4, "x")]), (0, [(0, "b")]), (3, [(3, "z")])]
+
+    assert list(written_entries(Writer(), text, step, iter(batches), task)) == [(0, {0: "AB", 4: "X"}), (3, {3: "Z"})]
+
+
+def test_written_entries_of_nothing_writes_nothing(task, step):
+    """There is no receipt without entries."""
+    assert list(written_entries(Writer(), SUM, step, iter([]), task)) == []
+
+
+@pytest.mark.parametrize(
+    "run", [written, lambda w, s, i, t: written_entries(w, SUM, s, ((0, [pair]) for pair in i), t)]
+)
+def test_a_writer_that_fails_names_the_step(run, task, step):
+    """A full disk is a failure of the step that writes."""
+
+    class Failing(Writer):
+        def write(self, items):
+            raise OSError(28, "No space left on device")
+
+        def write_bucket(self, bucket, entries):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left") as raised:
+        list(run(Failing(), step, iter([(0, 1)]), task))
+
+    assert failure(raised.value).step == step
