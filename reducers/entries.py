@@ -10,7 +10,7 @@ from dstream.errors import NullElementError
 from dstream.keys import canonical
 from dstream.spi import Collector, Keyed
 
-__all__ = ["entries"]
+__all__ = ["entries", "merged"]
 
 Split = Callable[[Any], tuple[Any, Any]]
 """Makes (key, value) of an item."""
@@ -29,7 +29,7 @@ def entries(
         merge: makes one value of two, in encounter order; None: the last one stays.
     """
     split: Split = _entry if key is None or value is None else partial(_mapped, key, value)
-    one: Collector[Any, Any, Any] = Collector(_nothing, _never, _last if merge is None else partial(_merged, merge))
+    one: Collector[Any, Any, Any] = Collector(_nothing, _never, _last if merge is None else partial(merged, merge))
     return Collector(
         dict,
         partial(_accumulate_one, split, merge),
@@ -66,7 +66,7 @@ def _accumulate(
             _refuse(item, key)
         key = canonical(key)
         if merge is not None and key in found:
-            value = _merged(merge, found[key], value)
+            value = merged(merge, found[key], value)
         found[key] = value
     return found
 
@@ -77,11 +77,20 @@ def _accumulate_one(split: Split, merge: Callable[[Any, Any], Any] | None, found
 
 def _combine(merge: Callable[[Any, Any], Any] | None, left: dict[Any, Any], right: dict[Any, Any]) -> None:
     for key, value in right.items():
-        left[key] = _merged(merge, left[key], value) if merge is not None and key in left else value
+        left[key] = merged(merge, left[key], value) if merge is not None and key in left else value
 
 
-def _merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    value = merge(left, right)
+def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Return what the user's function makes of two values; its exceptions gain a note that shows them.
+
+    Raises:
+        NullElementError: it gives None.
+    """
+    try:
+        value = merge(left, right)
+    except Exception as error:
+        error.add_note(f"when merge was given {_shown(left)} and {_shown(right)}")
+        raise
     if value is None:
         raise NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")
     return value
@@ -107,5 +116,8 @@ def _refuse(item: Any, key: Any) -> None:
 
 
 def _shown(item: Any) -> str:
-    text = repr(item)
+    try:
+        text = repr(item)
+    except Exception as error:
+        text = f"<{type(item).__name__}, whose repr fails with {type(error).__name__}>"
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

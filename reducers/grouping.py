@@ -58,7 +58,7 @@ def grouping_by_to_imap(
         >>> with connect(engine="local", storage="memory:") as ctx:
         ...     by_length = ctx.stream(["a", "bb", "c"]).collect(grouping_by_to_imap("lengths", len, counting()))
         ...     sorted(by_length.items())
-        [(1, 2), (2, 1)]
+        [Entry(key=1, value=2), Entry(key=2, value=1)]
     """
     return _grouping("map", "grouping_by_to_imap", name, classifier, downstream, job)
 

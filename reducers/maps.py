@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from dstream.spi import Kind, Output, Reducer
-from reducers.entries import entries
+from reducers.entries import entries, merged
 from reducers.writing import WritingReducer, checked_function, checked_text
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def to_imap(
         name: the name of the map.
         key: gives the key of an item. Without `key` and `value` the items must be entries or pairs.
         value: gives the value of an item.
-        merge: makes one value of two values of a key within the job, in encounter order.
+        merge: makes one value of two values of a key within the job, in encounter order. It should return a new
+            value: on the local engine the values may be objects of the caller's own.
         on_existing: what happens to a value that the map has already: `"overwrite"` it, or `"merge"`
             it with the new one (existing value first), atomically.
         job: a job of this name is committed once, however often it runs; a second run does nothing.
@@ -157,6 +159,6 @@ def _to_entries(
         raise ValueError(f"on_existing must be 'overwrite' or 'merge', not {on_existing!r}")
     if on_existing == "merge" and merge is None:
         raise ValueError("on_existing='merge' needs merge=, which makes one value of two")
-    existing = merge if on_existing == "merge" else None
+    existing = partial(merged, merge) if merge is not None and on_existing == "merge" else None
     label = f"{function}({name!r})"
     return WritingReducer(Output(kind, name, label, collector=entries(key, value, merge), merge=existing, job=job))

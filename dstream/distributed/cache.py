@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import ClassVar, TypeVar, cast
 
 from dstream.distributed.expiring import Clock, ExpiringStore
 from dstream.distributed.map import IStreamMap
 from dstream.spi.engine import Runtime
 from dstream.spi.store import Kind, MapStore
+from dstream.values.journal import JournalEvent
 
 __all__ = ["IStreamCache"]
 
@@ -47,6 +49,14 @@ class IStreamCache(IStreamMap[K, V]):
     def purge(self) -> int:
         """Remove the entries that expired; return how many there were."""
         return self._expiring.purge()
+
+    def journal(self, since: int = 0) -> Iterator[JournalEvent]:
+        """Refuse: a cache keeps no journal.
+
+        Raises:
+            IllegalStateError: always.
+        """
+        return self._store.journal(since)
 
     def _most(self) -> int:
         return self._expiring.stored_size()

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 from dstream.distributed.table import brief, html_table, text_table
-from dstream.errors import CollectionDestroyedError, IllegalStateError, SerializationError
+from dstream.errors import CollectionDestroyedError, DStreamError, SerializationError
 from dstream.spi.engine import Runtime
 from dstream.spi.store import Kind, Options, Store
 from dstream.stream.arguments import count
@@ -21,6 +21,9 @@ S = TypeVar("S", bound=Store)
 
 PIECES = 32
 """Into how many parts a collection is divided that the caller reads alone, one part after another."""
+
+_UNREADABLE = (DStreamError, TypeError, OSError)
+"""What keeps a collection from being read: it is gone, or a class is not there, or files cannot be opened."""
 
 _FEW = 5
 _ROWS = 10
@@ -132,15 +135,16 @@ class Collection(Generic[S]):
     def __repr__(self) -> str:
         try:
             about, rows, more = self._seen(_FEW)
-        except CollectionDestroyedError:
-            return f"{type(self).__name__}({self.name!r}, destroyed)"
-        except IllegalStateError as error:
-            return f"{type(self).__name__}({self.name!r}, {error})"
+        except _UNREADABLE as error:
+            return f"{type(self).__name__}({self.name!r}, {_in_short(error)})"
         few = ", ".join([*(self._written(*row) for row in rows), *["..."][: int(more)]])
         return f"{type(self).__name__}({self.name!r}, {about}{f': {self._brackets.format(few)}' if rows else ''})"
 
     def _repr_html_(self) -> str:
-        about, rows, more = self._seen(_ROWS)
+        try:
+            about, rows, more = self._seen(_ROWS)
+        except _UNREADABLE as error:
+            return html_table(f"{type(self).__name__} {self.name!r}, {_in_short(error)}", self._columns, [])
         return html_table(f"{type(self).__name__} {self.name!r}, {about}", self._columns, rows, "..." if more else "")
 
     def _seen(self, n: int) -> tuple[str, list[Sequence[object]], bool]:
@@ -180,6 +184,10 @@ class Collection(Generic[S]):
             f"the {self._kind} {self.name!r} cannot be used inside a function that runs on the workers; "
             f"{self._instead}, and let the function capture the result"
         )
+
+
+def _in_short(error: Exception) -> str:
+    return "destroyed" if isinstance(error, CollectionDestroyedError) else str(error)
 
 
 def type_shown(hint: Any) -> str:

@@ -61,6 +61,7 @@ def connect(
 
     Raises:
         SetupError: Java is missing or too old.
+        TypeError: `storage` is neither a text nor a path.
         ValueError: an argument is not one of its choices.
 
     Example:
@@ -120,9 +121,18 @@ def _storage_opener(
     for each in classes:
         if not isinstance(each, type):
             raise TypeError(f"allowed must hold classes, not {shown(each)}")
-    url = os.fspath(storage) if storage is not None else os.environ.get("DSTREAM_STORAGE") or _DEFAULT_STORAGE
+    url = os.environ.get("DSTREAM_STORAGE") or _DEFAULT_STORAGE if storage is None else _place(storage)
     settings = Settings(pickle, (Expiring, *classes), durability)
     return lambda: open_storage(url, settings)
+
+
+def _place(storage: Any) -> str:
+    place = os.fspath(storage) if isinstance(storage, os.PathLike) else storage
+    if not isinstance(place, str):
+        raise TypeError(f"storage must be a folder or a URL, as a str or a path, not {shown(storage)}")
+    if not place:
+        raise ValueError("storage must not be empty; leave it out for the folder dstream-data, or say '.' for this one")
+    return place
 
 
 def _inside_a_worker() -> bool:

@@ -9,14 +9,17 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, cast, overload
 import collectors
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
-from dstream.failures import shown
-from dstream.plan import Node, Write, call_site
+from dstream.failures import annotate, failure, shown
+from dstream.plan import Node, Write, call_site, rewrite
 from dstream.session.contexts import contexts
-from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
+from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage, WriteJob
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 
 __all__ = ["CollectionName", "Context"]
+
+_MOST_BUCKETS = 2**16
+"""A task that writes keeps a place for each bucket, and makes a file for each that it has entries of."""
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -127,7 +130,7 @@ class Context:
             value_type: the type of its values, such as `int`, `list[float]` or a dataclass; unset, the first
                 commit decides. Values of other types are kept too, unless `strict`.
             buckets: into how many parts its entries are divided, which bounds how many tasks read
-                or write it at a time; 16 unless told otherwise.
+                or write it at a time; 16 unless told otherwise, at most 65536.
             journal: keep every change with its old value, for `journal()`.
             strict: refuse keys and values of other types.
 
@@ -247,7 +250,8 @@ class Context:
             return collection
         end = Write(node, job.writer, _collector(output), f"collect({output.label})", where=call_site())
         try:
-            job.commit(self.running_engine().write(end))
+            receipts = self.running_engine().write(end)
+            _commit(job, receipts, end)
         except BaseException:
             job.abort()
             raise
@@ -334,6 +338,16 @@ class Context:
         )
 
 
+def _commit(job: WriteJob[Any], receipts: list[Any], end: Write) -> None:
+    """Commit; a failure there, such as one of a function that merges, names the step as one in a task does."""
+    try:
+        job.commit(receipts)
+    except Exception as error:
+        if failure(error) is None:
+            annotate(error, rewrite(end).step)
+        raise
+
+
 def _collector(output: Output) -> Collector[Any, Any, Any] | None:
     """Return the keyed collector that makes the entries, or None for a list of items."""
     if output.classifier is None:
@@ -347,9 +361,14 @@ def _check_options(name: str, options: Options) -> None:
     if not name:
         raise ValueError("the name of a collection must not be empty")
     buckets = options.buckets
-    if buckets is not None and (type(buckets) is not int or buckets < 1):
-        raise ValueError(f"buckets must be a number of 1 or more, not {shown(buckets)}")
+    if buckets is not None and (type(buckets) is not int or not 1 <= buckets <= _MOST_BUCKETS):
+        raise ValueError(f"buckets must be a number from 1 to {_MOST_BUCKETS}, not {shown(buckets)}")
+    for argument in ("journal", "strict"):
+        choice = getattr(options, argument)
+        if choice is not None and not isinstance(choice, bool):
+            raise TypeError(f"{argument} must be True or False, not {shown(choice)}")
     for argument in ("ttl", "max_idle"):
         seconds = getattr(options, argument)
-        if seconds is not None and (not isinstance(seconds, int | float) or not seconds > 0):
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and (not is_number or not seconds > 0):
             raise ValueError(f"{argument} must be a number of seconds above 0, not {shown(seconds)}")

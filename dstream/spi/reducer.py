@@ -14,12 +14,12 @@ from dstream.spi.store import Kind
 
 __all__ = ["Output", "Reducer", "Writing"]
 
-T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 
 @runtime_checkable
-class Reducer(Protocol[T_co, R_co]):
+class Reducer(Protocol[T_contra, R_co]):  # type: ignore[misc]  # No method shows that it takes items: it gets a plan.
     """Writes the items of a stream into a distributed collection and hands that collection back."""
 
     def reduce_into(self, context: Writing, node: Any) -> R_co:

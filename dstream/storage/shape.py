@@ -9,7 +9,7 @@ from typing import Any
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.codec import Codec
 
-__all__ = ["BUCKETS", "Shape"]
+__all__ = ["BUCKETS", "Shape", "check_name"]
 
 BUCKETS = 16
 """Into how many parts keys are divided if nobody says otherwise."""
@@ -28,6 +28,8 @@ class Shape:
     def of(kind: Kind, name: str, options: Options) -> Shape:
         """Fill in what `options` leave open."""
         buckets = options.buckets if kind == "list" or options.buckets is not None else BUCKETS
+        if buckets is not None and type(buckets) is not int:
+            raise TypeError(f"{kind} {name!r} cannot have {buckets!r} buckets; their number is an int")
         if buckets is not None and buckets < 1:
             raise ValueError(f"{kind} {name!r} cannot have {buckets} buckets; it needs at least one")
         journal = bool(options.journal) if kind == "map" else options.journal
@@ -67,3 +69,20 @@ class Shape:
             ttl=self.ttl,
             max_idle=self.max_idle,
         )
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no name of a collection.
+
+    Raises:
+        TypeError: it is no str.
+        ValueError: it is empty, or cannot be encoded.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a collection is a str, not {name!r}")
+    if not name:
+        raise ValueError("the name of a collection cannot be empty")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"the name of a collection cannot have a lone surrogate in it: {name!r}") from None

@@ -277,5 +277,5 @@ def test_times_must_be_positive(options):
 
 def test_a_cache_keeps_no_journal(make):
     """Maps do."""
-    with pytest.raises(IllegalStateError, match="cache 'sessions' keeps no journal"):
+    with pytest.raises(IllegalStateError, match="cache 'sessions' keeps no journal; maps do"):
         make.cache(ttl=1).journal()

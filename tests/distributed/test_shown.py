@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from dstream.errors import IllegalStateError
 from tests.distributed.stored import Clock, Spy
+
+
+class Refusing:
+    """Raises an error whenever it is called."""
+
+    def __init__(self, error):
+        self.error, self.asked = error, 0
+
+    def __call__(self):
+        self.asked += 1
+        raise self.error
 
 
 def test_the_repr_of_a_map(make):
@@ -51,6 +63,17 @@ def test_the_repr_of_a_destroyed_collection_says_so(make, kind):
     collection.destroy()
 
     assert repr(collection).endswith(", destroyed)")
+    assert f"{collection.name}&#x27;, destroyed</caption>" in collection._repr_html_()
+
+
+@pytest.mark.parametrize("error", [IllegalStateError("no"), TypeError("no"), OSError("no")])
+def test_a_collection_that_cannot_be_read_says_why(make, error):
+    """A class that is not there, or a folder: looking at the handle is no error."""
+    ages = make.map({"Ada": 36})
+    ages._store.size = refuse = Refusing(error)
+
+    assert (repr(ages), refuse.asked) == ("IStreamMap('ages', no)", 1)
+    assert "&#x27;ages&#x27;, no</caption>" in ages._repr_html_()
 
 
 def test_values_are_cut(make):

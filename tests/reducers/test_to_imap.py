@@ -161,6 +161,39 @@ def test_to_imap_names_the_failing_item(ctx):
     assert ds.failure(raised.value).item == "x"
 
 
+class Shapeless:
+    """Something whose repr fails."""
+
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+def test_a_merge_that_fails_names_its_values(ctx):
+    """Whether they meet in one partition, in two, or in the map; the map stays as it was."""
+    for items, existing in (([("a", 1), ("a", 0)], "overwrite"), ([("a", 0)], "merge")):
+        m = ctx.stream([("a", 1)]).collect(to_imap("m"))
+        with pytest.raises(ZeroDivisionError) as raised:
+            ctx.stream(items, 2).collect(to_imap("m", merge=operator.floordiv, on_existing=existing))
+
+        assert "when merge was given 1 and 0" in raised.value.__notes__
+        assert str(ds.failure(raised.value).step).startswith("step 2 of 2: .collect(to_imap('m'))")
+        assert m == {"a": 1}
+
+
+def test_a_merge_with_the_map_must_not_give_none(ctx):
+    """The message says that it was `merge`, not the item."""
+    ctx.stream([("a", 1)]).collect(to_imap("m"))
+
+    with pytest.raises(errors.NullElementError, match="merge gave None for 1 and 2"):
+        ctx.stream([("a", 2)]).collect(to_imap("m", merge=lambda old, new: None, on_existing="merge"))
+
+
+def test_an_item_without_a_repr_is_refused_for_what_it_is(ctx):
+    """A repr that fails does not hide what is wrong."""
+    with pytest.raises(TypeError, match="Shapeless, whose repr fails with RuntimeError"):
+        ctx.stream([Shapeless()]).collect(to_imap("m"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

@@ -9,6 +9,7 @@ from typing import Any, assert_type
 import dstream as ds
 from collectors import counting
 from dstream import Entry, IStreamCache, IStreamList, IStreamMap, Stream
+from dstream.spi import Reducer
 from reducers import grouping_by_to_imap, replacing, to_icache, to_ilist, to_imap
 
 
@@ -41,4 +42,16 @@ def written(words: Stream[str]) -> None:
     assert_type(words.collect(grouping_by_to_imap("m", len, counting())), IStreamMap[int, int])
     assert_type(words.collect(replacing(to_imap("m", str.upper, len))), IStreamMap[str, int])
     assert_type(words.map(lambda word: (word, len(word))).collect(to_imap("m")), IStreamMap[str, int])
+    assert_type(words.collect(counting_objects()), IStreamMap[object, int])
     assert_type(words.collect(to_ilist("l")), IStreamList[Any])
+
+
+def written_again(ages: IStreamMap[str, int]) -> None:
+    """The entries of a map are pairs."""
+    assert_type(ages.stream().collect(to_imap("m")), IStreamMap[str, int])
+    assert_type(ages.stream().collect(to_imap("m", merge=operator.add)), IStreamMap[str, int])
+
+
+def counting_objects() -> Reducer[object, IStreamMap[object, int]]:
+    """What takes any item takes words."""
+    return to_imap("m", lambda item: item, lambda item: 1)

@@ -163,17 +163,32 @@ def _schema() -> StructType:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn Spark's exceptions into the user's own, or into an `EngineError` in plain words."""
+    """Turn Spark's exceptions into the user's own, or into an `EngineError` in plain words.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted the job. PySpark 4.3 cancels it, and then raises an exception
+            about the cancelled job instead.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError) as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from None
         original = from_worker(str(error))
         if original is None:
             raise EngineError(f"Spark could not run the job: {_in_plain_words(error)}") from error
         raise original from None
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Say whether `error` arose while a KeyboardInterrupt was handled."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None
 
 
 def _in_plain_words(error: Exception) -> str:

@@ -5,8 +5,6 @@ Everything here is pickled in the driver and loaded by each task; nothing here k
 
 from __future__ import annotations
 
-import functools
-import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -203,7 +201,6 @@ class Stage:
 def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole."""
     _extend_search_path(path)
-    _calm_collector()
     try:
         stage: Stage = loads(pickled)
         for task, items in stage.input.open(batches, stage.worker_memory):
@@ -218,21 +215,14 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 def read_tables(
     splits: Sequence[bytes], path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Give the Arrow batches of the splits whose numbers come in, as they are."""
+    """Give the Arrow batches of the splits whose numbers come in, as they are.
+
+    The user asks Spark for them, and Spark shows the text of an exception as it is.
+    """
     _extend_search_path(path)
-    try:
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                yield from loads(splits[index]).read_arrow()
-    except Exception as error:
-        raise_to_driver(error)
-
-
-@functools.cache
-def _calm_collector() -> None:
-    """Let the collector of cyclic garbage run seldom in this worker, which makes many items and few cycles."""
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
+    for batch in batches:
+        for index in batch.column(0).to_pylist():
+            yield from loads(splits[index]).read_arrow()
 
 
 def _extend_search_path(path: Iterable[str]) -> None:

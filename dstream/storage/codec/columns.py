@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dstream.storage.codec.scalars import one_chunk
 from dstream.storage.codec.types import Type
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def pair(found: Type | None, values: Sequence[Any], escape: Sequence[bytes | Non
         array = found.to_array(values)
         if array is None:
             raise AssertionError(f"a column of {found.name} refuses values that fit it")
-    return array, pyarrow.array(escape, pyarrow.binary())
+    return array, one_chunk(pyarrow.array(escape, pyarrow.binary()))
 
 
 def nothing(length: int) -> pa.Array:

@@ -18,9 +18,24 @@ from dstream.storage.codec.types import NOTHING, Type
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SCALARS", "Scalar"]
+__all__ = ["SCALARS", "ColumnTooLargeError", "Scalar", "one_chunk"]
 
 _Column = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class ColumnTooLargeError(ValueError):
+    """The values of one column are more than 2 GiB; they must be written in parts."""
+
+
+def one_chunk(array: Any) -> Any:
+    """Return an array that pyarrow made of values.
+
+    Raises:
+        ColumnTooLargeError: it made several, since one holds no more than 2 GiB.
+    """
+    if hasattr(array, "chunks"):
+        raise ColumnTooLargeError(f"{len(array)} values are more than 2 GiB and cannot be kept in one column")
+    return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +108,7 @@ class Scalar(Type):
         write = trait.write
         plain = values if write is None else [None if value is None else write(value) for value in values]
         try:
-            return pyarrow.array(plain, self.arrow)
+            return one_chunk(pyarrow.array(plain, self.arrow))
         except (OverflowError, UnicodeEncodeError):
             return None
 

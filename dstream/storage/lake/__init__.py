@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from dstream.errors import SetupError
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.files import Folder, LocalFolder
 from dstream.storage.lake.object_store import ObjectFolder
@@ -30,13 +31,15 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
             write, otherwise those of plain and allowed types. How durable an acknowledged change is.
 
     Raises:
-        SetupError: an object store needs the package `obstore`.
+        SetupError: an object store needs the package `obstore`; a path is that of a file.
     """
     if url.startswith(_REMOTE):
         folder: Folder = ObjectFolder.opened(url.rstrip("/"))
         mode: PickleMode = settings.pickle or "restricted"
     else:
         path = _path(url)
+        if path.exists() and not path.is_dir():
+            raise SetupError(f"storage is a folder, and {path} is a file")
         folder = LocalFolder(str(path), durable=settings.durability == "power")
         mode = settings.pickle or ("trusted" if _is_private(path) else "restricted")
     return LakeStorage(url, folder, Pickles(mode, settings.allowed))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.tables import Layout, remove_quietly, write_rows
+from dstream.storage.lake.tables import Layout, in_parts, remove_quietly, write_parts
 
 __all__ = ["Change", "Changed"]
 
@@ -60,9 +63,7 @@ class Change:
         if layout != self._layout:
             self.discard(folder)
             for bucket, changes in self.by_bucket.items():
-                olds = [change.old for change in changes]
-                batch = layout.entries([change.key for change in changes], [change.new for change in changes], olds)
-                self._files.append(write_rows(folder, batch, bucket))
+                self._files.append(write_parts(folder, in_parts(partial(_encoded, layout), changes), bucket))
             self._layout = layout
         return tuple(self._files)
 
@@ -70,3 +71,8 @@ class Change:
         """Remove what was written; no commit may name it."""
         remove_quietly(folder, [file.path for file in self._files])
         self._files, self._layout = [], None
+
+
+def _encoded(layout: Layout, changes: Sequence[Changed]) -> pa.RecordBatch:
+    olds = [change.old for change in changes]
+    return layout.entries([change.key for change in changes], [change.new for change in changes], olds)

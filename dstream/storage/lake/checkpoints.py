@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +16,20 @@ __all__ = ["CHECKPOINT_EVERY", "Checkpoint", "read_checkpoint", "write_checkpoin
 
 CHECKPOINT_EVERY = 500
 """Commits between checkpoints: one costs about 100 ms, and 500 entries take 25 ms to read."""
+
+
+_log = logging.getLogger(__name__)
+
+_is_forked = False
+
+
+def _note_fork() -> None:
+    """Remember that `deltalake` was loaded before a fork: its runtime panics in the child (1.6)."""
+    global _is_forked
+    _is_forked = _is_forked or "deltalake" in sys.modules
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 class Checkpoint(NamedTuple):
@@ -27,14 +43,20 @@ class Checkpoint(NamedTuple):
 
 
 def read_checkpoint(log: Folder) -> Checkpoint | None:
-    """Return the newest checkpoint of a log folder, None if there is none."""
+    """Return the newest checkpoint of a log folder, None if there is none that can be read.
+
+    The log itself is whole, so it is read from the start then.
+    """
     try:
         pointer = json.loads(log.read("_last_checkpoint"))
+        if pointer.get("parts") or pointer.get("v2Checkpoint"):
+            return None  # another program's
+        return _read(log, pointer["version"])
     except FileNotFoundError:
         return None
-    if pointer.get("parts") or pointer.get("v2Checkpoint"):
-        return None  # another program's; the log itself is whole, so it is read from the start
-    return _read(log, pointer["version"])
+    except (ValueError, LookupError, AttributeError, OSError) as error:  # pyarrow's are ValueErrors or OSErrors
+        _log.warning("%s: a checkpoint is torn and is not used: %s", log.title, error)
+        return None
 
 
 def _read(log: Folder, version: int) -> Checkpoint:
@@ -58,7 +80,9 @@ def _metadata(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_checkpoint(folder: Folder) -> None:
-    """Sum up the log of a collection as it is now."""
+    """Sum up the log of a collection as it is now. A forked process leaves that to others."""
+    if _is_forked:
+        return
     from deltalake import DeltaTable
 
     url = folder.url

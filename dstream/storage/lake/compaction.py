@@ -10,7 +10,7 @@ import pyarrow.compute as compute
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.newest import newest_rows
-from dstream.storage.lake.tables import Layout, batches, write_rows
+from dstream.storage.lake.tables import Layout, batches, write_parts
 
 __all__ = ["MAX_FILES", "Fold", "fold_all", "fold_small", "has_removed_rows"]
 
@@ -18,6 +18,7 @@ MAX_FILES = 64
 """How many files a bucket has before some are folded."""
 
 _SMALL_ROWS = 1024
+_SORTED_BYTES = 1 << 30
 _SHORTEST_RUN = MAX_FILES // 2
 
 Fold = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]
@@ -59,10 +60,11 @@ def _one_file(
     table = pa.Table.from_batches([layout.adapted(batch, without_olds=True) for batch in rows], schema)
     if not table.num_rows:
         return ()
-    if sort and "key" in schema.names and not pa.types.is_nested(schema.field("key").type):
+    # Sorting makes lookups faster, no more; pyarrow 26 cannot take rows from more than 2 GiB of one column.
+    can_sort = "key" in schema.names and not pa.types.is_nested(schema.field("key").type)
+    if sort and can_sort and table.nbytes <= _SORTED_BYTES:
         table = table.take(compute.sort_indices(table, [("key", "ascending")]))
-    batch = table.combine_chunks().to_batches()[0]
-    written = write_rows(folder, batch, files[-1].bucket)
+    written = write_parts(folder, table.combine_chunks().to_batches(), files[-1].bucket)
     return (written._replace(version=files[-1].version),)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from dstream.storage.lake.files import Folder
 from dstream.storage.lake.merging import MergePlan, merge_bucket
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.staging import Receipt
-from dstream.storage.lake.tables import DataWriter, FlushSize, Layout, write_rows
+from dstream.storage.lake.tables import DataWriter, FlushSize, Layout, in_parts, write_parts
 
 __all__ = ["EntryWriter"]
 
@@ -54,14 +55,14 @@ class EntryWriter:
         layout = replace(self.layout, codec=codec)
         following = list(islice(entries, 1))
         if not following:
-            file = write_rows(self.folder, _batch(layout, chunk), bucket, self.prefix)
+            file = write_parts(self.folder, in_parts(partial(_batch, layout), chunk), bucket, self.prefix)
         else:
             with DataWriter(self.folder, layout.schema, bucket, self.prefix) as writer:
                 entries = chain(following, entries)
                 while chunk:
-                    batch = _batch(layout, chunk)
-                    writer.write(batch)
-                    flush_size.learn(batch)
+                    for batch in in_parts(partial(_batch, layout), chunk):
+                        writer.write(batch)
+                        flush_size.learn(batch)
                     chunk = list(islice(entries, flush_size.rows))
             file = writer.file
         yield self._receipt(layout, file)
@@ -77,7 +78,7 @@ class EntryWriter:
         return Receipt(layout.codec, new, merged)
 
 
-def _batch(layout: Layout, entries: list[tuple[Any, Any]]) -> pa.RecordBatch:
+def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch:
     keys, values = zip(*entries, strict=True)
     if layout.codec.strict or type(None) in {*map(type, keys), *map(type, values)}:
         for key, value in entries:

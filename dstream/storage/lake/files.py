@@ -41,6 +41,11 @@ class Folder(Protocol):
         """Where it is, as `deltalake` wants it."""
         ...
 
+    @property
+    def title(self) -> str:
+        """What errors call that which is kept in it."""
+        ...
+
     def child(self, path: str) -> Folder:
         """Return a folder inside this one; nothing is made."""
         ...
@@ -103,6 +108,11 @@ class LocalFolder:
     def url(self) -> str:
         """Return where it is."""
         return self.root
+
+    @property
+    def title(self) -> str:
+        """Return what errors call it."""
+        return f"the storage {self.root}"
 
     def child(self, path: str) -> LocalFolder:
         """Return a folder inside this one."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.staging import Receipt
-from dstream.storage.lake.tables import DataWriter, FlushSize, Layout, write_rows
+from dstream.storage.lake.tables import DataWriter, FlushSize, Layout, in_parts, write_parts
 
 __all__ = ["ItemWriter"]
 
@@ -37,19 +38,20 @@ class ItemWriter:
         layout = replace(self.layout, codec=self.layout.codec.decided_by([], part))
         rest = list(islice(items, 1))
         if not rest:
-            yield Receipt(layout.codec, write_rows(self.folder, _batch(layout, part), 0, self.prefix))
+            parts = in_parts(partial(_batch, layout), part)
+            yield Receipt(layout.codec, write_parts(self.folder, parts, 0, self.prefix))
             return
         items = chain(rest, items)
         with DataWriter(self.folder, layout.schema, 0, self.prefix) as writer:
             while part:
-                batch = _batch(layout, part)
-                writer.write(batch)
-                size.learn(batch)
+                for batch in in_parts(partial(_batch, layout), part):
+                    writer.write(batch)
+                    size.learn(batch)
                 part = list(islice(items, size.rows))
         yield Receipt(layout.codec, writer.file)
 
 
-def _batch(layout: Layout, items: list[Any]) -> Any:
+def _batch(layout: Layout, items: Sequence[Any]) -> Any:
     for item in items:
         layout.codec.checked(None, item)
     return layout.items(items)

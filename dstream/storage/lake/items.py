@@ -9,12 +9,11 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as parquet
 
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.copies import own_copy
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.tables import Layout
+from dstream.storage.lake.tables import Layout, opened
 
 __all__ = ["FileCache", "Positions", "rows_between"]
 
@@ -61,8 +60,7 @@ class Positions:
 
 def rows_between(folder: Folder, file: DataFile, start: int, stop: int) -> Iterator[pa.RecordBatch]:
     """Give the rows of a file from `start` up to, not including, `stop`; only row groups that hold some are read."""
-    with folder.open(file.path) as handle:
-        reader = parquet.ParquetFile(handle)
+    with opened(folder, file.path) as reader:
         offset = 0
         for group in range(reader.num_row_groups):
             rows = reader.metadata.row_group(group).num_rows

@@ -26,7 +26,7 @@ from dstream.storage.lake.list_job import LakeListJob
 from dstream.storage.lake.list_split import LakeItemSplit, divided
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.registry import Registry
-from dstream.storage.lake.tables import ROWS_IN_GROUP, DataWriter, Layout, remove_quietly
+from dstream.storage.lake.tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, remove_quietly
 
 __all__ = ["LakeList"]
 
@@ -75,7 +75,7 @@ class LakeList(Collection):
             with self._log.lock:
                 self._refresh()
                 view = _View(self, self._positions())
-                changed = self._log.changed.get(0, -1)
+                changed = self._log.changed_at(0)
             try:
                 splice = change(view)
             except FileGoneError:
@@ -97,7 +97,7 @@ class LakeList(Collection):
         def prepare() -> Actions | None:
             remove_quietly(self._folder, made)
             made.clear()
-            if self._log.changed.get(0, -1) != changed:
+            if self._log.changed_at(0) != changed:
                 return None
             actions = self._splice(splice)
             made.extend(file.path for file in actions.adds)
@@ -237,7 +237,7 @@ class _View:
 def _encoded(items: Sequence[Any], layout: Layout) -> Iterator[pa.RecordBatch]:
     rest = iter(items)
     while part := list(islice(rest, ROWS_IN_GROUP)):
-        yield layout.items(part)
+        yield from in_parts(layout.items, part)
 
 
 def _newest_small(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:

@@ -19,6 +19,7 @@ from dstream.errors import CollectionDestroyedError, IllegalStateError
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, data_file
 from dstream.storage.lake.checkpoints import read_checkpoint
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.forks import renewed_after_fork
 
 __all__ = ["DESTROYED", "LOG", "Log", "entry_path"]
 
@@ -40,14 +41,18 @@ class Log:
         version: the newest commit that was read; -1 before the first.
         groups: the live files of each bucket, oldest first. A tuple never changes, it is replaced.
         metadata: how the newest commit that says so describes the collection; None before.
-        changed: the newest commit that changed the data of a bucket, for commits read since this log was opened.
     """
 
     def __init__(self, folder: Folder, title: str, partitions: tuple[str, ...]) -> None:
         self.folder = folder
         self.title = title
-        self.lock = threading.RLock()
         self._partitions = partitions
+        self.renew()
+        renewed_after_fork(self)
+
+    def renew(self) -> None:
+        """Begin anew, as a forked process must: the lock, and what it guards, are as another thread left them."""
+        self.lock = threading.RLock()
         self._reset()
 
     def _reset(self) -> None:
@@ -55,7 +60,8 @@ class Log:
         self.version = -1
         self.groups: dict[int, tuple[DataFile, ...]] = {}
         self.metadata: Mapping[str, Any] | None = None
-        self.changed: dict[int, int] = {}
+        self._changed: dict[int, int] = {}
+        self._summed_up = -1
         self._files: dict[str, DataFile] = {}
         self._transactions: set[str] = set()
         self._next = entry_path(0)
@@ -72,7 +78,7 @@ class Log:
                 self._open()
         while self.folder.exists(self._next):
             with self._whole_or_reset():
-                self._read_next(self.folder.read(self._next))
+                self._read_next()
         if DESTROYED in self._transactions:
             raise CollectionDestroyedError(f"{self.title} was destroyed; get it by name again for a new one")
 
@@ -125,6 +131,10 @@ class Log:
         """Say whether a job of that name is done."""
         return transaction in self._transactions
 
+    def changed_at(self, bucket: int) -> int:
+        """Return the newest commit that may have changed the data of a bucket, also by removing all of them."""
+        return self._changed.get(bucket, self._summed_up)
+
     def is_live(self, path: str) -> bool:
         """Say whether a file belongs to the collection."""
         return path in self._files
@@ -139,10 +149,28 @@ class Log:
 
     def _additions(self, versions: Iterable[int]) -> Iterator[tuple[int, list[DataFile]]]:
         for version in versions:
-            entry = _parsed(self.folder.read(entry_path(version)))
+            entry = self._entry(entry_path(version))
             adds = [data_file(line["add"]) for line in entry if "add" in line and line["add"]["dataChange"]]
             if adds:
                 yield version, adds
+
+    def _entry(self, path: str) -> list[dict[str, Any]]:
+        """Read the actions of a commit.
+
+        Raises:
+            IllegalStateError: the file is torn; no commit is empty.
+        """
+        data = self.folder.read(path)
+        try:
+            actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
+        except ValueError:
+            actions = []
+        if not actions or not all(isinstance(action, dict) for action in actions):
+            raise IllegalStateError(
+                f"{self.title} is damaged: {self.folder.url}/{path} is no whole log entry; something else than "
+                "dstream has written it, or the machine failed; restore the file from a backup"
+            )
+        return actions
 
     @contextmanager
     def _whole_or_reset(self) -> Iterator[None]:
@@ -160,15 +188,18 @@ class Log:
             self._apply(checkpoint.adds, (), changes_data=False)
             self._note(checkpoint.metadata, None)
             self._transactions.update(checkpoint.transactions)
-            self.changed = dict.fromkeys(self.groups, checkpoint.version)
+            self._summed_up = checkpoint.version
             self.version = checkpoint.version - 1
             self._advance()
+        elif self.folder.exists(f"{LOG}/_last_checkpoint") and not self.folder.exists(self._next):
+            # To begin at 0 would be to take a full collection for a new one.
+            raise IllegalStateError(f"{self.title} is damaged: {self.folder.url}/{LOG} has no checkpoint and no start")
         self._opened = True
 
-    def _read_next(self, data: bytes) -> None:
+    def _read_next(self) -> None:
         adds: dict[bool, list[DataFile]] = {True: [], False: []}
         removes: dict[bool, list[str]] = {True: [], False: []}
-        for line in _parsed(data):
+        for line in self._entry(self._next):
             if "add" in line:
                 adds[line["add"]["dataChange"]].append(data_file(line["add"]))
             elif "remove" in line:
@@ -198,7 +229,7 @@ class Log:
             self._files[file.path] = file
             self.groups[file.bucket] = _with(self.groups.get(file.bucket, ()), file)
         if changes_data:
-            self.changed.update((file.bucket, self.version + 1) for file in [*removed, *added])
+            self._changed.update((file.bucket, self.version + 1) for file in [*removed, *added])
 
     def _advance(self) -> None:
         self.version += 1
@@ -217,7 +248,3 @@ def _with(files: tuple[DataFile, ...], file: DataFile) -> tuple[DataFile, ...]:
     ordered = list(files)
     insort(ordered, file)
     return tuple(ordered)
-
-
-def _parsed(data: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in data.split(b"\n") if line.strip()]

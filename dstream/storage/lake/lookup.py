@@ -7,13 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as compute
-import pyarrow.parquet as parquet
 
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.columns import physical
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.newest import canonical_keys
-from dstream.storage.lake.tables import Layout
+from dstream.storage.lake.tables import Layout, opened
 
 __all__ = ["look_up"]
 
@@ -39,8 +38,7 @@ def look_up(folder: Folder, files: Sequence[DataFile], layout: Layout, keys: Seq
 def _matches(folder: Folder, file: DataFile, layout: Layout, keys: list[Any]) -> list[tuple[Any, Any, bool]]:
     typed, escaped = (physical(column).drop_null() for column in layout.codec.key_columns(keys))
     matches: list[tuple[Any, Any, bool]] = []
-    with folder.open(file.path) as handle:
-        reader = parquet.ParquetFile(handle)
+    with opened(folder, file.path) as reader:
         there = reader.schema_arrow.names
         for group in range(reader.num_row_groups):
             if not len(escaped) and _are_elsewhere(reader.metadata.row_group(group), typed):
@@ -49,7 +47,8 @@ def _matches(folder: Folder, file: DataFile, layout: Layout, keys: list[Any]) ->
             rows = _rows(reader.read_row_group(group, columns, use_threads=False), typed, escaped)
             if len(rows):
                 table = reader.read_row_group(group, use_threads=False).take(rows).combine_chunks()
-                matches.extend(_decoded(table.to_batches()[0], layout, set(keys)))
+                for batch in table.to_batches():
+                    matches.extend(_decoded(batch, layout, set(keys)))
     return matches
 
 

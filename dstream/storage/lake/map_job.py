@@ -64,7 +64,7 @@ class LakeMapJob(StagedJob[EntryWriter]):
 
     def _file_of(self, receipt: Receipt, codec: Codec) -> DataFile | None:
         bucket = receipt.new.bucket
-        is_current = self._collection.log.changed.get(bucket, -1) <= self._begun_at
+        is_current = self._collection.log.changed_at(bucket) <= self._begun_at
         if receipt.codec.to_json() == codec.to_json():
             if not self._plan.reads_current:
                 return receipt.new
@@ -76,7 +76,7 @@ class LakeMapJob(StagedJob[EntryWriter]):
         """Write a bucket here, in the driver; once for each state of it."""
         log = self._collection.log
         layout_of = self._collection.description.layout
-        task = (bucket, receipt and receipt.new.path, log.changed.get(bucket, -1), repr(codec.to_json()))
+        task = (bucket, receipt and receipt.new.path, log.changed_at(bucket), repr(codec.to_json()))
         if task not in self._made:
             source = (receipt.new, layout_of(receipt.codec)) if receipt else None
             self._made[task] = (

@@ -90,6 +90,9 @@ class LakeMap(Collection):
     def update(self, keys: Sequence[Any], change: Callable[[list[Any]], list[Any]]) -> list[Any]:
         """Replace the values of some keys by what `change` makes of the old ones, atomically."""
         places = self._places(keys)
+        if len(set(places)) < len(places):
+            twice = next(key for key, place in zip(keys, places, strict=True) if places.count(place) > 1)
+            raise ValueError(f"one change of {self._description.title} names the key {twice!r} twice")
         while True:
             with self._log.lock:
                 olds = self._reading(lambda: self._values(places))

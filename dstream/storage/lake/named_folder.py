@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +72,8 @@ class NamedFolder:
         try:
             yield _Sink(self, file, path)
         except BaseException as error:
-            opened.__exit__(type(error), error, error.__traceback__)
+            with suppress(Exception):  # on a full disk closing fails as well, and would hide why
+                opened.__exit__(type(error), error, error.__traceback__)
             raise
         with self._naming("writing", path):
             opened.__exit__(None, None, None)

@@ -51,6 +51,11 @@ class ObjectFolder:
         """Return where it is."""
         return f"{self.root}/{self.prefix}".rstrip("/")
 
+    @property
+    def title(self) -> str:
+        """Return what errors call it."""
+        return f"the storage {self.root}"
+
     def child(self, path: str) -> ObjectFolder:
         """Return a folder inside this one."""
         return ObjectFolder(self.root, self._at(path))

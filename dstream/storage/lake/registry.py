@@ -7,22 +7,25 @@ ends for all handles at the same moment; the name is free then, for the next gen
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import uuid
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import quote
 
+from dstream.errors import IllegalStateError
 from dstream.spi.store import Kind
 from dstream.storage.lake.description import Description
-from dstream.storage.lake.files import Folder, is_temporary
+from dstream.storage.lake.files import Folder
 from dstream.storage.lake.log import Log
 from dstream.storage.lake.named_folder import NamedFolder
 
 __all__ = ["Registry"]
 
 _LONGEST = 150
+_GENERATION = re.compile(r"names/[^/]+/[^/]+/\d+\.json")
 
 
 class Registry:
@@ -30,6 +33,7 @@ class Registry:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
+        self._names = NamedFolder(folder, folder.title)
         self._logs: dict[str, Log] = {}
 
     def find(self, kind: Kind, name: str) -> Description | None:
@@ -48,7 +52,7 @@ class Registry:
                 return generations[-1]
             made = replace(description, identity=uuid.uuid4().hex)
             path = f"names/{kind}/{_quoted(name)}/{len(generations) + 1:08d}.json"
-            if self._folder.create(path, json.dumps(made.to_json()).encode()):
+            if self._names.create(path, json.dumps(made.to_json()).encode()):
                 return made
 
     def names(self) -> list[tuple[Kind, str]]:
@@ -83,10 +87,17 @@ class Registry:
             yield self._read(path)
 
     def _files(self, path: str) -> list[str]:
-        return [file.path for file in self._folder.found(path) if not is_temporary(file.path)]
+        # Others leave files in folders, such as .DS_Store, or .nfs000... on network drives.
+        return [file.path for file in self._names.found(path) if _GENERATION.fullmatch(file.path)]
 
     def _read(self, path: str) -> Description:
-        return Description.from_json(json.loads(self._folder.read(path)))
+        data = self._names.read(path)
+        try:
+            return Description.from_json(json.loads(data))
+        except (ValueError, LookupError, TypeError) as error:
+            raise IllegalStateError(
+                f"{self._names.title} is damaged: {self._names.url}/{path} does not describe a collection"
+            ) from error
 
     def _is_destroyed(self, description: Description) -> bool:
         log = self.log(description)
@@ -99,4 +110,4 @@ def _quoted(name: str) -> str:
     quoted = quote(name, safe=" ").replace("~", "%7E").replace(".", "%2E")
     if quoted == quoted.lower() and len(quoted) <= _LONGEST:
         return quoted
-    return f"{quoted[:_LONGEST]}~{zlib.crc32(name.encode()):08x}"
+    return f"{quoted[:_LONGEST]}~{hashlib.sha256(name.encode()).hexdigest()[:32]}"

@@ -11,10 +11,11 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.forks import renewed_after_fork
 from dstream.storage.lake.lists import LakeList
 from dstream.storage.lake.maps import LakeMap
 from dstream.storage.lake.registry import Registry
-from dstream.storage.shape import Shape
+from dstream.storage.shape import Shape, check_name
 
 __all__ = ["LakeStorage"]
 
@@ -26,8 +27,13 @@ class LakeStorage:
         self._url = url
         self._registry = Registry(folder)
         self._pickles = pickles
-        self._lock = threading.RLock()
         self._handles: dict[str, LakeMap | LakeList] = {}
+        self.renew()
+        renewed_after_fork(self)
+
+    def renew(self) -> None:
+        """Take a new lock; a forked process begins with it."""
+        self._lock = threading.RLock()
 
     @property
     def url(self) -> str:
@@ -36,7 +42,7 @@ class LakeStorage:
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""
-        _check_name(name)
+        check_name(name)
         codec = Codec.of(kind, name, options, self._pickles)
         shape = Shape.of(kind, name, options)
         wanted = Description("", kind, name, shape, codec.to_json())
@@ -48,7 +54,7 @@ class LakeStorage:
 
     def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
         """Return the store of that name, or None."""
-        _check_name(name)
+        check_name(name)
         with self._lock:
             while (found := self._registry.find(kind, name)) is not None:
                 with suppress(CollectionDestroyedError):
@@ -76,10 +82,3 @@ class LakeStorage:
         with self._lock:
             self._handles.clear()
             self._registry.forget()
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"the name of a collection is a str, not {name!r}")
-    if not name:
-        raise ValueError("the name of a collection cannot be empty")

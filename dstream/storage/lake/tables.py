@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import io
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from dstream.errors import IllegalStateError
 from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.scalars import ColumnTooLargeError
 from dstream.storage.codec.types import Type
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.columns import logical, physical, physical_type
@@ -31,9 +33,14 @@ __all__ = [
     "FlushSize",
     "Layout",
     "batches",
+    "in_parts",
+    "opened",
     "remove_quietly",
+    "write_parts",
     "write_rows",
 ]
+
+T = TypeVar("T")
 
 ROWS_IN_GROUP = 8192
 """Rows that are written, and later read, at a time."""
@@ -151,6 +158,27 @@ def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str =
     return DataFile(NOT_COMMITTED, 0, bucket, path, len(data), batch.num_rows)
 
 
+def write_parts(folder: Folder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
+    """Write rows, at least one, into a new file that nobody sees yet; more than 2 GiB of a column are several parts."""
+    if len(parts) == 1:
+        return write_rows(folder, parts[0], bucket, prefix)
+    with DataWriter(folder, parts[0].schema, bucket, prefix) as writer:
+        for part in parts:
+            writer.write(part)
+    return writer.file
+
+
+def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T]) -> list[pa.RecordBatch]:
+    """Return rows as a batch, or as several where a column would pass 2 GiB."""
+    try:
+        return [encode(rows)]
+    except ColumnTooLargeError:
+        if len(rows) < 2:
+            raise
+    middle = len(rows) // 2
+    return [*in_parts(encode, rows[:middle]), *in_parts(encode, rows[middle:])]
+
+
 class DataWriter:
     """Writes a new file batch by batch; `file` says where it is after it was closed.
 
@@ -224,14 +252,30 @@ def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
             continue
 
 
+@contextmanager
+def opened(folder: Folder, path: str) -> Iterator[parquet.ParquetFile]:
+    """Open a file to read rows from it.
+
+    Raises:
+        FileGoneError: a vacuum has removed the file.
+        IllegalStateError: it is torn, or no Parquet file.
+    """
+    with folder.open(path) as handle:
+        try:
+            yield parquet.ParquetFile(handle)
+        except (pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise IllegalStateError(f"{folder.title} is damaged: its file {folder.url}/{path}: {error}") from error
+
+
 def batches(folder: Folder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Read the rows of a file, a bounded number at a time; columns that it does not have are left out.
 
     Raises:
         FileGoneError: a vacuum has removed the file.
     """
-    with folder.open(file.path) as handle:
-        reader = parquet.ParquetFile(handle)
+    with opened(folder, file.path) as reader:
         names = None if columns is None else [name for name in columns if name in reader.schema_arrow.names]
         if file.rows <= _READ_AT_ONCE:
             yield from reader.read(names, use_threads=False).combine_chunks().to_batches()

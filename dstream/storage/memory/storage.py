@@ -13,7 +13,7 @@ from dstream.storage.memory.lists import MemoryList
 from dstream.storage.memory.maps import MemoryMap
 from dstream.storage.memory.state import ListState, MapState, State
 from dstream.storage.settings import Settings
-from dstream.storage.shape import Shape
+from dstream.storage.shape import Shape, check_name
 
 __all__ = ["MemoryStorage", "open_memory"]
 
@@ -49,6 +49,7 @@ class MemoryStorage:
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""
+        check_name(name)
         made = self._made(kind, name, options)
         with self._registry.lock:
             state = self._registry.states.setdefault((kind, name), made)
@@ -61,6 +62,7 @@ class MemoryStorage:
 
     def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
         """Return the store of that name, or None."""
+        check_name(name)
         with self._registry.lock:
             state = self._registry.states.get((kind, name))
         return None if state is None else self._handle(state, options)

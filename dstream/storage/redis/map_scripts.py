@@ -102,6 +102,7 @@ local differing = {{'changed'}}
 for _, stage in ipairs(stages) do
   if stage.merged and not replace then
     local seen = redis.call('HGETALL', stage.old)
+    if #seen ~= 2 * redis.call('HLEN', stage.entries) then return redis.error_reply('{LOST}') end
     for i = 1, #seen, 2 do
       local now = redis.call('HGET', stage.live, seen[i]) or ''
       if now ~= seen[i + 1] then differing[#differing + 1] = {{stage.number, seen[i], now}} end

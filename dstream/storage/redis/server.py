@@ -144,10 +144,22 @@ class Connection:
         with self.server.speaking():
             found = self.client.info("persistence", **nodes)
             infos = [found] if "aof_enabled" in found else list(found.values())
+            self._check_eviction(wanted, nodes)
         if not all(int(info.get("aof_enabled", 1)) for info in infos):
             self._warn(wanted)
         elif wanted == "power" and self._appendfsync(nodes) != {"always"}:
             raise SetupError(f'{self.server} has no "appendfsync always", which durability="power" needs')
+
+    def _check_eviction(self, wanted: Durability, nodes: dict[str, Any]) -> None:
+        found = self.client.info("memory", **nodes)
+        infos = [found] if "used_memory" in found else list(found.values())
+        evicting = [info for info in infos if str(info.get("maxmemory_policy")).startswith("allkeys")]
+        if not any(int(info.get("maxmemory", 0)) for info in evicting):
+            return
+        lost = f"{self.server} evicts keys when its memory is full, and with them parts of collections"
+        if wanted == "power":
+            raise SetupError(f'{lost}; durability="power" needs "maxmemory-policy noeviction"')
+        warnings.warn(f'{lost}; set "maxmemory-policy noeviction" there', DurabilityWarning, stacklevel=5)
 
     def _warn(self, wanted: Durability) -> None:
         lost = f"{self.server} keeps no append-only file: all that it acknowledged is lost when it ends"

@@ -16,7 +16,7 @@ from dstream.storage.redis.maps import RedisMap
 from dstream.storage.redis.scripts import REGISTER, SETTLE, TYPES
 from dstream.storage.redis.server import Connection, Server
 from dstream.storage.settings import Settings
-from dstream.storage.shape import Shape
+from dstream.storage.shape import Shape, check_name
 
 __all__ = ["RedisStorage"]
 
@@ -46,6 +46,7 @@ class RedisStorage:
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""
+        check_name(name)
         while True:
             identity = self._identity(kind, name)
             found = self._opened(kind, name, identity, options) if identity else None
@@ -55,6 +56,7 @@ class RedisStorage:
 
     def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
         """Return the store of that name, or None."""
+        check_name(name)
         identity = self._identity(kind, name)
         return self._opened(kind, name, identity, options) if identity else None
 

@@ -227,3 +227,20 @@ def test_options_key_type_gives_keys_their_form(storage, use):
 
     assert [type(key) for key in use.content(floats)] == [float]
     assert [type(key) for key in use.content(points)] == [tuple]
+
+
+@pytest.mark.parametrize(("name", "error"), [("", ValueError), ("a\ud800", ValueError), (5, TypeError)], ids=repr)
+def test_names_that_are_none_are_refused(storage, name, error):
+    """An empty name, half a character or a number names nothing, in every storage."""
+    for find in (storage.create, storage.open):
+        with pytest.raises(error, match="the name of a collection"):
+            find("map", name, Options())
+    assert storage.names() == []
+
+
+@pytest.mark.parametrize("buckets", [1.5, "4", True], ids=repr)
+def test_options_take_an_int_for_buckets(storage, buckets):
+    """What is no int is refused before anything is made."""
+    with pytest.raises(TypeError, match=f"map 'm'.*{buckets!r}"):
+        storage.create("map", "m", Options(buckets=buckets))
+    assert storage.names() == []

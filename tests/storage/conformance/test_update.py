@@ -214,3 +214,13 @@ def test_update_is_linearizable_per_key(backend, use):
     stores = [use.map(backend.open()) for _ in range(4)]
     use.together(*[lambda s=s: write(s) for s in stores[:2]], *[lambda s=s: read(s) for s in stores[2:]])
     assert stores[0].get_many(["n"]) == [120]
+
+
+@pytest.mark.parametrize("keys", [[1, 1.0], [float("nan"), float("nan")]], ids=repr)
+def test_update_refuses_a_key_that_is_named_twice(storage, use, keys):
+    """One entry cannot get two values; nothing changes."""
+    store = use.map(storage)
+    with pytest.raises(ValueError, match=r"map 'm' names the key .* twice"):
+        store.update(keys, lambda old: ["first", "second"])
+
+    assert store.size() == 0

@@ -46,6 +46,10 @@ class Tampered:
     def url(self) -> str:
         return self.folder.url
 
+    @property
+    def title(self) -> str:
+        return self.folder.title
+
     def child(self, path: str) -> Tampered:
         return replace(self, folder=self.folder.child(path))
 

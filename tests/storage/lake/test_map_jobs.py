@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dstream.storage.lake import checkpoints
 from tests.storage.lake.writing import written
 
 
@@ -199,3 +200,17 @@ def test_merge_that_misses_a_file_of_its_own_says_so(lake):
     with pytest.raises(FileNotFoundError, match="of the user"):
         job.commit(receipts)
     assert lake.content(store) == {"a": 2}
+
+
+def test_merging_job_notices_a_clear_that_a_checkpoint_summed_up(lake):
+    """What the log does not say bucket by bucket counts as changed, also where nothing is left."""
+    store = lake.map(buckets=1)
+    lake.put(store, k=1)
+    job = store.begin("job", merge=lambda old, new: old + new)
+    receipts = written(job.writer, [("k", 10)])
+    lake.map().clear()
+    checkpoints.write_checkpoint(store.log.folder)
+    store.log.renew()  # as after a failed read in the middle of a commit
+    job.commit(receipts)
+
+    assert lake.content(store) == {"k": 10}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dstream.errors import IllegalStateError
 from dstream.spi.store import Options
 
 
@@ -46,3 +47,17 @@ def test_redis_commit_notices_types_decided_in_the_last_moment(store, written, m
 
     assert store.options.value_type is float
     assert store.size() == 2
+
+
+def test_redis_commit_notices_that_staged_old_values_were_evicted(storage, server, written):
+    """Without them nobody can say whether a value changed since it was merged with."""
+    store = storage.create("map", "merging", Options())
+    store.update(["k"], lambda old: [1])
+    job = store.begin("job", merge=lambda old, new: old + new)
+    receipts = written(job, {"k": 10})
+    store.update(["k"], lambda old: [2])
+    server.delete(*server.keys("*:old"))
+
+    with pytest.raises(IllegalStateError, match="run the job again"):
+        job.commit(receipts)
+    assert store.get_many(["k"]) == [2]

@@ -113,3 +113,15 @@ def test_redis_that_was_closed_connects_again(storage):
     storage.close()
 
     assert store.update(["k"], lambda old: [1]) == [None]
+
+
+def test_redis_that_evicts_keys_is_warned_about(start):
+    """A server that may drop any key loses buckets in silence; with durability="power" it is refused."""
+    from dstream.storage.redis.server import DurabilityWarning
+
+    url = start("--appendonly", "yes", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru").url
+
+    with pytest.warns(DurabilityWarning, match=r"redis://127.*evicts keys.*noeviction"):
+        open_storage(url, Settings())
+    with pytest.raises(SetupError, match="noeviction"):
+        open_storage(url, Settings(durability="power"))

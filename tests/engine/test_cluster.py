@@ -1,0 +1,48 @@
+"""What the worker and the driver make of failures around Spark's own jobs and tables."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JError
+
+from dstream.engine.spark.cluster import translated
+from dstream.engine.spark.stage import read_tables
+from dstream.errors import EngineError
+
+
+class Refused:
+    """A split whose entries do not fit."""
+
+    def read_arrow(self):
+        raise TypeError("the value of 2 is 'two' of type str, no int")
+
+
+def cancelled():
+    """End as PySpark does when the user presses Ctrl-C."""
+    try:
+        raise KeyboardInterrupt
+    finally:
+        raise Py4JError("[SPARK_JOB_CANCELLED] Job 1 cancelled")
+
+
+def test_an_interrupt_stays_an_interrupt():
+    """`except Exception` around a job does not catch Ctrl-C."""
+    with pytest.raises(KeyboardInterrupt), translated():
+        cancelled()
+
+
+def test_a_job_that_somebody_else_cancelled_is_an_engine_error():
+    """Without an interrupt in this process."""
+    with pytest.raises(EngineError, match="SPARK_JOB_CANCELLED"), translated():
+        raise Py4JError("[SPARK_JOB_CANCELLED] Job 1 cancelled")
+
+
+def test_a_table_that_cannot_be_read_says_why_in_plain_text():
+    """Spark shows the user what stands in the exception, so nothing is packed into it."""
+    numbers = pa.record_batch({"id": [0]})
+
+    with pytest.raises(TypeError, match="the value of 2 is 'two'"):
+        list(read_tables([pickle.dumps(Refused())], (), iter([numbers])))

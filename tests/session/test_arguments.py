@@ -1,0 +1,55 @@
+"""What `connect()` and a context refuse at the call, and that nothing was made by then."""
+
+from __future__ import annotations
+
+import pytest
+
+import dstream as ds
+
+
+@pytest.fixture
+def ctx():
+    """A local context with an empty storage."""
+    with ds.connect(engine="local", storage="memory:") as context:
+        yield context
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"journal": "yes"}, "journal must be True or False, not 'yes'"),
+        ({"strict": 1}, "strict must be True or False, not 1"),
+        ({"buckets": 0}, "buckets must be a number from 1 to 65536, not 0"),
+        ({"buckets": 10**9}, "buckets must be a number from 1 to 65536, not 1000000000"),
+        ({"buckets": True}, "buckets must be a number from 1 to 65536, not True"),
+    ],
+)
+def test_a_map_is_not_made_with_options_of_another_type(ctx, options, message):
+    """`strict="no"` would be a strict map."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        ctx.get_map("ages", **options)
+
+    assert ctx.collections() == []
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), "60", True])
+def test_a_cache_is_not_made_with_what_are_no_seconds(ctx, seconds):
+    """The message names the option and what was given."""
+    for option in ("ttl", "max_idle"):
+        with pytest.raises(ValueError, match=f"{option} must be a number of seconds above 0"):
+            ctx.get_cache("sessions", **{option: seconds})
+
+    assert ctx.collections() == []
+
+
+@pytest.mark.parametrize("storage", [5, b"data", ["data"]])
+def test_a_storage_is_a_text_or_a_path(storage):
+    """The message says what to give."""
+    with pytest.raises(TypeError, match="storage must be a folder or a URL"):
+        ds.connect(engine="local", storage=storage)
+
+
+def test_an_empty_storage_is_refused():
+    """It would be the current folder, where nobody expects it."""
+    with pytest.raises(ValueError, match="storage must not be empty"):
+        ds.connect(engine="local", storage="")
