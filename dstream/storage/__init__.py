@@ -22,8 +22,9 @@ def open_storage(url: str, settings: Settings) -> Storage:
         ValueError: no storage has a URL of that kind.
         SetupError: a package that it needs is not installed.
     """
-    scheme, colon, _ = url.partition(":")
-    if not colon or url.startswith((".", "/")) or scheme in _LAKE:
+    scheme, colon, rest = url.partition(":")
+    is_url = rest.startswith("//")
+    if not colon or url.startswith((".", "/")) or (is_url and scheme in _LAKE):
         from dstream.storage.lake import open_lake
 
         return open_lake(url, settings)
@@ -31,10 +32,11 @@ def open_storage(url: str, settings: Settings) -> Storage:
         from dstream.storage.memory import open_memory
 
         return open_memory(url, settings)
-    if scheme in _REDIS:
+    if is_url and scheme in _REDIS:
         from dstream.storage.redis import open_redis
 
         return open_redis(url, settings)
     raise ValueError(
-        f"no storage has a URL such as {scheme}:...; storage is a folder, file:///..., s3://..., redis://... or memory:"
+        f"no storage has a URL such as {scheme}:{rest[:2]}...; "
+        "storage is a folder, file:///..., s3://..., redis://... or memory:"
     )

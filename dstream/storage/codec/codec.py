@@ -285,7 +285,7 @@ class Codec:
     def _decided(self, found: Type | None, values: Sequence[Any]) -> Type | None:
         if not self._is_open(found):
             return found
-        first = next((value for value in values if value is not None and value != []), None)
+        first = next((value for value in values if value is not None and not (type(value) is list and not value)), None)
         if first is None:
             first = next((value for value in values if value is not None), None)
         if first is None:
@@ -330,7 +330,11 @@ class Codec:
         raise TypeError(f"{self}: {place} is {_described(values[position])}, no {value.name}")
 
     def _refused(self, error: ClassRefusedError, option: str) -> TypeError:
-        hint = "" if option in str(error) else f"; if you have the class, name it as {option}"
+        hint = (
+            ""
+            if option in str(error)
+            else f"; if you have the class, name it as {option}, or in connect(allowed=[...])"
+        )
         return TypeError(f"{self}: {error}{hint}")
 
 

@@ -20,7 +20,7 @@ from dstream.errors import NullElementError, UnstableKeyError
 from dstream.storage.codec import moment_keys, number_keys, records
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
 
-__all__ = ["bucket_of", "decode_key", "encode_key"]
+__all__ = ["bucket_of", "decode_key", "encode_key", "identity"]
 
 
 def encode_key(key: Any) -> bytes:
@@ -55,6 +55,27 @@ def decode_key(data: bytes, classes: Classes) -> Any:
         except UnicodeDecodeError:
             return data[1:].decode("utf-8", "surrogatepass")
     return _DECODERS[data[:1]](data[1:], classes)
+
+
+def identity(key: Any) -> Any:
+    """Return what stands for `key` in a dict that outlives classes: texts, bytes and ints themselves, or an encoding.
+
+    The encoding stands in a tuple of its own. Keys of a class that was defined again, as in a notebook, do not equal
+    those of the old class; their encodings do.
+
+    Raises:
+        NullElementError: the key is None.
+        UnstableKeyError: the type of the key has no stable encoding.
+    """
+    if type(key) in _STANDS_FOR_ITSELF:
+        return key
+    data = encode_key(key)
+    return _DECODERS[data[:1]](data[1:], _NO_CLASSES) if data[:1] in _PLAIN_TAGS else (data,)
+
+
+_STANDS_FOR_ITSELF = frozenset({str, int, bytes})
+_PLAIN_TAGS = frozenset({b"b", b"i"})
+_NO_CLASSES: Any = None
 
 
 def bucket_of(data: bytes, buckets: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.newest import canonical_keys, newest_rows
+from dstream.storage.lake.newest import identities, newest_rows
 from dstream.storage.lake.tables import Layout
 
 __all__ = ["BucketCache"]
@@ -24,7 +24,7 @@ class _Bucket:
     Attributes:
         files: the live files when it was last brought up to date, which makes it as new as `version`.
         version: the commit up to which it is complete.
-        entries: the values by canonical key.
+        entries: the values by the identity of their keys.
     """
 
     files: tuple[DataFile, ...]
@@ -42,7 +42,7 @@ class BucketCache:
         self._rows = 0
 
     def entries(self, bucket: int, files: tuple[DataFile, ...], version: int, layout: Layout) -> dict[Any, Any] | None:
-        """Return the values of a bucket by canonical key, None if it is too large to be kept.
+        """Return the values of a bucket by the identity of their keys, None if it is too large to be kept.
 
         The dict and what it holds stay the cache's own. `files` are the live ones as of the commit `version`.
         """
@@ -86,9 +86,9 @@ class BucketCache:
         columns = ("key", "_pk", "_del", "value", "_pv")
         for keys, batch in newest_rows(self._folder, [file], layout, columns, keep_removed=True):
             values = layout.values(batch)
-            known = canonical_keys(layout, keys)
+            known = identities(layout, keys)
             entries.update(zip(known, values, strict=True))
-            if None in values or batch.column("_del").true_count:
+            if batch.column("_del").true_count:
                 for key, removed in zip(known, batch.column("_del").to_pylist(), strict=True):
                     if removed:
                         entries.pop(key, None)

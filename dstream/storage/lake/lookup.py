@@ -11,17 +11,18 @@ import pyarrow.compute as compute
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.columns import physical
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.newest import canonical_keys
+from dstream.storage.lake.newest import identities
 from dstream.storage.lake.tables import Layout, opened
 
 __all__ = ["look_up"]
 
 
 def look_up(folder: Folder, files: Sequence[DataFile], layout: Layout, keys: Sequence[Any]) -> dict[Any, Any]:
-    """Return the values of some keys, by canonical key; those without one are left out.
+    """Return the values of some keys; those without one are left out.
 
     Files are read from the newest to the oldest until every key was met. Of a file, the key columns are read
-    row group by row group; the values only where a key stands. `keys` are canonical, `files` oldest first.
+    row group by row group; the values only where a key stands. Keys are given and returned by their
+    identities (`codec.keys`), `files` oldest first.
     """
     missing = set(keys)
     found: dict[Any, Any] = {}
@@ -36,7 +37,9 @@ def look_up(folder: Folder, files: Sequence[DataFile], layout: Layout, keys: Seq
 
 
 def _matches(folder: Folder, file: DataFile, layout: Layout, keys: list[Any]) -> list[tuple[Any, Any, bool]]:
-    typed, escaped = (physical(column).drop_null() for column in layout.codec.key_columns(keys))
+    codec = layout.codec
+    named = [codec.decode_key(known[0]) if type(known) is tuple else known for known in keys]
+    typed, escaped = (physical(column).drop_null() for column in codec.key_columns(named))
     matches: list[tuple[Any, Any, bool]] = []
     with opened(folder, file.path) as reader:
         there = reader.schema_arrow.names
@@ -79,6 +82,6 @@ def _rows(keys: pa.Table, typed: pa.Array, escaped: pa.Array) -> pa.Array:
 
 
 def _decoded(batch: pa.RecordBatch, layout: Layout, keys: set[Any]) -> list[tuple[Any, Any, bool]]:
-    known = canonical_keys(layout, layout.keys(batch))
+    known = identities(layout, layout.keys(batch))
     rows = zip(known, layout.values(batch), batch.column("_del").to_pylist(), strict=True)
     return [row for row in rows if row[0] in keys]

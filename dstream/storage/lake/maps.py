@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.keys import canonical
 from dstream.spi.store import UNCHANGED, EntrySplit, MapWriter, WriteJob
-from dstream.storage.codec.keys import bucket_of
+from dstream.storage.codec.keys import bucket_of, identity
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.actions import Actions
 from dstream.storage.lake.buckets import BucketCache
@@ -66,13 +65,13 @@ class LakeMap(Collection):
         with log.lock:
             self._refresh()
             entries = self._cache.up_to_date(bucket, log.groups.get(bucket))
-            value = None if entries is None else entries.get(canonical(key))
+            value = None if entries is None else entries.get(identity(key))
             return value if type(value) in SHARED else own_copy(self._codec, value)
 
     def _places(self, keys: Sequence[Any]) -> list[tuple[int, Any]]:
         """Return the bucket of each key, and what stands for it in a dict."""
         encode, buckets = self._codec.encode_key, self._buckets
-        return [(bucket_of(encode(key), buckets), canonical(key)) for key in keys]
+        return [(bucket_of(encode(key), buckets), identity(key)) for key in keys]
 
     def _values(self, places: Sequence[tuple[int, Any]]) -> list[Any]:
         """Return the values of keys as the cache holds them, or as they are looked up in a huge bucket."""

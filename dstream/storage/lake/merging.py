@@ -11,7 +11,7 @@ from dstream.pickling import dumps
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.copies import own_copy
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.newest import canonical_keys, newest_rows
+from dstream.storage.lake.newest import identities, newest_rows
 from dstream.storage.lake.tables import DataWriter, Layout, batches
 
 __all__ = ["MergePlan", "merge_bucket", "rewritten"]
@@ -73,7 +73,7 @@ def merge_bucket(
     olds = dict(_current(folder, layout, current, new, plan))
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
         for keys, values in _rows(folder, new):
-            before = [olds.pop(key, (None, None))[1] for key in canonical_keys(layout, keys)]
+            before = [olds.pop(key, (None, None))[1] for key in identities(layout, keys)]
             writer.write(layout.entries(keys, _merged(layout, keys, before, values, plan), before))
         if plan.replace and olds:
             gone = list(olds.values())
@@ -87,12 +87,10 @@ def merge_bucket(
 def _current(
     folder: Folder, layout: Layout, files: Sequence[DataFile], new: tuple[DataFile, Layout] | None, plan: MergePlan
 ) -> Iterator[tuple[Any, tuple[Any, Any]]]:
-    """Give the entries that are there, by canonical key; those that the job does not write only if they disappear."""
-    wanted = (
-        {key for keys, _ in _rows(folder, new) for key in canonical_keys(layout, keys)} if not plan.replace else None
-    )
+    """Give the entries that are there, by their identity; those that the job does not write only if they disappear."""
+    wanted = {key for keys, _ in _rows(folder, new) for key in identities(layout, keys)} if not plan.replace else None
     for keys, batch in newest_rows(folder, files, layout, _COLUMNS):
-        entries = zip(canonical_keys(layout, keys), zip(keys, layout.values(batch), strict=True), strict=True)
+        entries = zip(identities(layout, keys), zip(keys, layout.values(batch), strict=True), strict=True)
         yield from (entry for entry in entries if wanted is None or entry[0] in wanted)
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from dstream.keys import canonical
+from dstream.storage.codec.keys import identity
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.tables import Layout, batches
 
-__all__ = ["KEY_COLUMNS", "canonical_keys", "newest_rows"]
+__all__ = ["KEY_COLUMNS", "identities", "newest_rows"]
 
 KEY_COLUMNS = ("key", "_pk", "_del")
 """What must be read to know which rows remain."""
 
-_CANONICAL_ALREADY = (str, int, bytes, bool)
+_STAND_FOR_THEMSELVES = (str, int, bytes)
 
 
 def newest_rows(
@@ -47,22 +47,22 @@ def newest_rows(
     for number in range(len(files) - 1, -1, -1):
         for batch in batches(folder, files[number], columns):
             keys = layout.keys(batch)
-            known = canonical_keys(layout, keys)
+            known = identities(layout, keys)
             yield from _remaining(keys, known, batch, seen, keep_removed)
             if number:
                 seen.update(known)
 
 
-def canonical_keys(layout: Layout, keys: list[Any]) -> list[Any]:
+def identities(layout: Layout, keys: list[Any]) -> list[Any]:
     """Return what stands for each key in a dict."""
     kind = layout.codec.key
     if (
         kind is not None
-        and kind.hint in _CANONICAL_ALREADY
-        and all(map(_CANONICAL_ALREADY.__contains__, map(type, keys)))
+        and kind.hint in _STAND_FOR_THEMSELVES
+        and all(map(_STAND_FOR_THEMSELVES.__contains__, map(type, keys)))
     ):
         return keys
-    return [canonical(key) for key in keys]
+    return list(map(identity, keys))
 
 
 def _remaining(

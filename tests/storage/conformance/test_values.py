@@ -167,3 +167,26 @@ def test_values_are_not_unpickled_where_that_is_forbidden(backend, use):
     with pytest.raises(TypeError, match="Color"):
         use.put(store, {"c": Color.RED})
     assert use.content(store) == {"a": 1, "b": "text"}
+
+
+class Stubborn:
+    """Compares without an answer, as arrays do."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __eq__(self, other):
+        raise ValueError("the truth value is ambiguous")
+
+    __hash__ = None
+
+
+def test_values_whose_comparison_fails_are_kept(storage, use):
+    """Nothing compares values: arrays and their like can be put, read, replaced and appended."""
+    store, items = use.map(storage), use.list(storage)
+    for number in range(3):
+        use.put(store, {"a": Stubborn(number), "b": Stubborn(number)})
+        items.extend([Stubborn(number)])
+
+    assert store.get_many(["a"])[0].number == 2
+    assert [item.number for item in use.items(items)] == [0, 1, 2]

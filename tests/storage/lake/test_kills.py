@@ -1,4 +1,4 @@
-"""SIGKILL of writers at any moment, many times. `DSTREAM_KILLS=100` takes about half a minute."""
+"""SIGKILL of writers at any moment, many times; `DSTREAM_KILLS` says how often."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-KILLS = int(os.environ.get("DSTREAM_KILLS", "20"))
+KILLS = int(os.environ.get("DSTREAM_KILLS", "100"))
 
 _RESTARTED = """
 import os, random, signal, sys
