@@ -101,6 +101,17 @@ class Batcher:
             self.learn(len(batch), len(data))
             yield len(batch), data
 
+    def pairs(self, left: list[Any], right: list[Any]) -> Iterator[tuple[int, bytes]]:
+        """Give (number of pairs, pickled list of two lists) for two lists of the same length."""
+        start = 0
+        while start < len(left):
+            parts = [left[start : start + self.count], right[start : start + self.count]]
+            data = dumps_items(parts)
+            size = len(parts[0])
+            self.learn(size, len(data))
+            start += size
+            yield size, data
+
     def learn(self, count: int, size: int) -> None:
         """Aim the next batch at the target size."""
         fitting = max(1, count * TARGET_BYTES // max(size, 1))

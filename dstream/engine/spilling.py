@@ -189,16 +189,22 @@ def _drained(held: dict[Any, tuple[Any, Any]]) -> Iterator[tuple[Any, Any, Any]]
 
 
 def merged(
-    batches: Iterable[list[tuple[Any, Any]]], combine: Combining, bound: Bound, level: int = 0
+    batches: Iterable[tuple[list[Any], list[Any]]], combine: Combining, bound: Bound, level: int = 0
 ) -> Iterator[tuple[Any, Any]]:
-    """Combine batches of (key, container) by key, in order; past the bound as `grouped` does. Keys are canonical."""
+    """Combine batches of (keys, containers) by key, in order; past the bound as `grouped` does.
+
+    Keys are canonical, and each stands in a batch once.
+    """
     held: dict[Any, Any] = {}
     buckets: list[Run] = []
-    for batch in batches:
-        for key, container in batch:
-            if type(key) not in _SAME_ANYWHERE:
-                key = canonical(key)
-            held[key] = combine(held[key], container) if key in held else container
+    for keys, containers in batches:
+        if not _SAME_ANYWHERE.issuperset(map(type, keys)):
+            keys = list(map(canonical, keys))
+        if held.keys().isdisjoint(keys):
+            held.update(zip(keys, containers, strict=True))
+        else:
+            for key, container in zip(keys, containers, strict=True):
+                held[key] = combine(held[key], container) if key in held else container
         if level < _DEEPEST and bound.exceeded():
             buckets = buckets or [Run() for _ in range(_FAN_OUT)]
             _distribute(_drained_pairs(held), lambda pair: _mixed(hash(pair[0]), level), buckets)
@@ -208,7 +214,7 @@ def merged(
         return
     _distribute(_drained_pairs(held), lambda pair: _mixed(hash(pair[0]), level), buckets)
     for bucket in buckets:
-        yield from merged(chunked(bucket, _CHUNK), combine, bound, level + 1)
+        yield from merged(_combined(bucket, combine), combine, bound, level + 1)
 
 
 _SAME_ANYWHERE = frozenset({str, int, bytes})
@@ -218,3 +224,13 @@ _SAME_ANYWHERE = frozenset({str, int, bytes})
 def _drained_pairs(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
     yield from held.items()
     held.clear()
+
+
+def _combined(pairs: Iterable[tuple[Any, Any]], combine: Combining) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Give batches of pairs, with each key of a batch combined."""
+    for chunk in chunked(pairs, _CHUNK):
+        held: dict[Any, Any] = {}
+        for key, container in chunk:
+            key = canonical(key)
+            held[key] = combine(held[key], container) if key in held else container
+        yield list(held), list(held.values())

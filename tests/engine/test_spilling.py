@@ -188,8 +188,12 @@ def test_spilling_large_items_keeps_little_in_memory():
 @pytest.mark.parametrize("room", [0, 1, 5, 10**9])
 def test_merged_combines_containers_of_a_key_in_order(room):
     """Batches give one container for each key, whenever the bound is reached."""
-    pairs = [(n % 700, [n]) for n in NUMBERS]
-    batches = [pairs[start : start + 100] for start in range(0, len(pairs), 100)]
+    batches = []
+    for start in range(0, len(NUMBERS), 100):
+        groups = {}
+        for n in NUMBERS[start : start + 100]:
+            groups.setdefault(n % 700, []).append(n)
+        batches.append((list(groups), list(groups.values())))
 
     assert dict(merged(batches, operator.add, Tight(room))) == {
         key: [n for n in NUMBERS if n % 700 == key] for key in range(700)
@@ -198,7 +202,7 @@ def test_merged_combines_containers_of_a_key_in_order(room):
 
 def test_merged_takes_all_nan_as_one_key(full):
     """Each NaN that came out of a pickle is an object of its own."""
-    batches = [[(float("nan"), [n])] for n in range(3)]
+    batches = [([float("nan")], [[n]]) for n in range(3)]
 
     ((_, container),) = merged(batches, operator.add, full)
 

@@ -37,14 +37,14 @@ def test_route_to_buckets_combines_before_it_sends(task, step):
     collector = to_imap("m", abs, lambda n: 1, operator.add).output.collector
     rows = list(RouteToBuckets(collector, Writer(), step)(iter([1, 2, 5, -1, 2]), task))
 
-    assert {row.target: loads(row.payload) for row in rows} == {1: [(1, 2), (5, 1)], 2: [(2, 2)]}
+    assert {row.target: loads(row.payload) for row in rows} == {1: [[1, 5], [2, 1]], 2: [[2], [2]]}
     assert {row.source for row in rows} == {task.partition}
 
 
 def test_written_entries_combines_and_finishes_each_bucket(task, step):
     """Batches of one bucket are combined in order and finished, then the writer gets them."""
     text = Collector(str, operator.add, operator.add, str.upper)
-    batches = [(0, [(0, "a"), (4, "x")]), (0, [(0, "b")]), (3, [(3, "z")])]
+    batches = [(0, ([0, 4], ["a", "x"])), (0, ([0], ["b"])), (3, ([3], ["z"]))]
 
     assert list(written_entries(Writer(), text, step, iter(batches), task)) == [(0, {0: "AB", 4: "X"}), (3, {3: "Z"})]
 
@@ -55,7 +55,7 @@ def test_written_entries_of_nothing_writes_nothing(task, step):
 
 
 @pytest.mark.parametrize(
-    "run", [written, lambda w, s, i, t: written_entries(w, SUM, s, ((0, [pair]) for pair in i), t)]
+    "run", [written, lambda w, s, i, t: written_entries(w, SUM, s, ((0, ([key], [one])) for key, one in i), t)]
 )
 def test_a_writer_that_fails_names_the_step(run, task, step):
     """A full disk is a failure of the step that writes."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, cast
 
-from dstream.engine.kernels import operation, partial_groups, written, written_entries
+from dstream.engine.kernels import by_bucket, operation, partial_groups, written, written_entries
 from dstream.engine.memory import Bound
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
@@ -77,7 +78,9 @@ class LocalEngine:
         assert end.collector.keyed is not None, "entries come from a keyed collector"
         writer = cast(MapWriter, end.writer)
         with naming(end.step):
-            batches = _by_bucket(writer, partial_groups(items, end.collector, task.bound))
+            groups = partial_groups(items, end.collector, task.bound)
+            parts = [part for some in groups for part in by_bucket(writer, some)]
+        batches = iter(sorted(parts, key=itemgetter(0)))
         return list(written_entries(writer, end.collector.keyed.downstream, end.step, batches, task))
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
@@ -113,15 +116,6 @@ def _open(root: Node, task: _LocalTask) -> Iterator[Any]:
     for node in reversed(path):
         items = _apply(node, items, task)
     return items
-
-
-def _by_bucket(writer: MapWriter, groups: Iterable[dict[Any, Any]]) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
-    """Give the (key, container) pairs of each bucket."""
-    batches: dict[int, list[tuple[Any, Any]]] = {}
-    for part in groups:
-        for key, container in part.items():
-            batches.setdefault(writer.bucket_of(key), []).append((key, container))
-    return iter(batches.items())
 
 
 @functools.singledispatch

@@ -39,8 +39,8 @@ def read_batches(rows: Iterator[Row]) -> Iterator[list[Any]]:
         yield loads(row.payload)
 
 
-def read_buckets(rows: Iterator[Row]) -> Iterator[tuple[int, list[Any]]]:
-    """Give (bucket, list of items) of each row."""
+def read_buckets(rows: Iterator[Row]) -> Iterator[tuple[int, tuple[list[Any], list[Any]]]]:
+    """Give (bucket, (keys, containers)) of each row."""
     for row in rows:
         yield row.target, loads(row.payload)
 

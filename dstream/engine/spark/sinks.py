@@ -10,7 +10,7 @@ from itertools import chain, count, islice
 from typing import Any
 
 from dstream.engine.batches import Batcher, dumps_items
-from dstream.engine.kernels import partial_groups
+from dstream.engine.kernels import by_bucket, partial_groups
 from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.engine.spark.stage import StageTask
 from dstream.failures import naming
@@ -156,21 +156,19 @@ class RouteGroups:
 
 @dataclass(frozen=True)
 class RouteToBuckets:
-    """Combine the items of this partition by key and send (key, container) to the bucket of the key."""
+    """Combine the items of this partition by key and send keys and their containers to the bucket of each key."""
 
     collector: Collector[Any, Any, Any]
     writer: MapWriter
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        sequence = count()
         with naming(self.step):
-            yield from _Router(self.writer.buckets, task).rows(self._placed(items, task))
-
-    def _placed(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any]]:
-        bucket_of = self.writer.bucket_of
-        for groups in partial_groups(items, self.collector, task.bound):
-            for entry in groups.items():
-                yield bucket_of(entry[0]), entry
+            for groups in partial_groups(items, self.collector, task.bound):
+                for bucket, (keys, containers) in by_bucket(self.writer, groups):
+                    for size, data in Batcher().pairs(keys, containers):
+                        yield Row(bucket, task.partition, next(sequence), ITEMS, size, data)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dstream.storage.codec.keys import bucket_of
+from dstream.errors import NullElementError, UnstableKeyError
+from dstream.storage.codec.keys import bucket_of, encode_key
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.merging import MergePlan, merge_bucket
@@ -43,7 +44,11 @@ class EntryWriter:
 
     def bucket_of(self, key: Any) -> int:
         """Return the bucket of a key."""
-        return bucket_of(self.layout.codec.encode_key(key), self.buckets)
+        try:
+            return bucket_of(encode_key(key), self.buckets)
+        except (NullElementError, UnstableKeyError):
+            self.layout.codec.encode_key(key)  # says the same with the name of the collection
+            raise
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
         """Write all entries of one bucket; give a receipt, or none if there are no entries."""
