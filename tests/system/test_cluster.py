@@ -48,7 +48,7 @@ SAME_RESULTS = """
         many = ctx.stream(range(50_000), 8)
         return {
             "grouping_by": lambda: keys.collect(grouping_by(lambda key: (key,), counting())),
-            "grouping_by to_list": lambda: numbered.collect(grouping_by(lambda pair: str(pair[0]), to_list())),
+            "grouping_by to_list": lambda: numbered.collect(grouping_by(lambda pair: type(pair[0]).__name__, to_list())),
             "to_map": lambda: numbered.collect(to_map(operator.itemgetter(0), lambda pair: [pair[1]], operator.add)),
             "distinct": lambda: keys.distinct().to_list(),
             "distinct by key": lambda: numbered.distinct(operator.itemgetter(0)).to_list(),
