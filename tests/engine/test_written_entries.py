@@ -8,10 +8,14 @@ import pytest
 
 from dstream.engine.batches import loads
 from dstream.engine.kernels import written, written_entries
+from dstream.engine.local import LocalEngine
+from dstream.engine.memory import Bound
 from dstream.engine.spark.sinks import RouteToBuckets
 from dstream.failures import failure
+from dstream.plan import Read, Write
 from dstream.spi import Collector
 from reducers import to_imap
+from sources import Items
 
 
 class Writer:
@@ -71,3 +75,15 @@ def test_a_writer_that_fails_names_the_step(run, task, step):
         list(run(Failing(), step, iter([(0, 1)]), task))
 
     assert failure(raised.value).step == step
+
+
+def test_the_local_engine_writes_each_bucket_once(monkeypatch):
+    """Also when the groups come in several parts, since they were too large."""
+    monkeypatch.setattr(Bound, "exceeded", lambda bound: True)
+    collector = to_imap("m", abs, lambda n: 1, operator.add).output.collector
+    numbers = Read(Items([n % 8 for n in range(10_000)]))
+
+    receipts = LocalEngine(1).write(Write(numbers, Writer(), collector, "collect"))
+
+    assert [bucket for bucket, _ in receipts] == [0, 1, 2, 3]
+    assert {key: count for _, entries in receipts for key, count in entries.items()} == dict.fromkeys(range(8), 1250)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import collectors
-from collectors import counting, grouping_by, joining, mapping, summing_int
+import dstream as ds
+from collectors import counting, grouping_by, joining, mapping, summing_int, to_list
 from dstream import errors
 from reducers import grouping_by_to_imap, to_imap
 
@@ -64,6 +65,18 @@ def test_grouping_by_to_imap_leaves_the_map_when_the_finisher_fails(ctx):
         ctx.stream(WORDS, 2).collect(grouping_by_to_imap("m", len, failing))
 
     assert dict(ctx.get_map("m")) == {1: ["before"]}
+
+
+def test_grouping_by_to_imap_leaves_no_files_when_it_fails(local_context, tmp_path):
+    """What the buckets before the failing one have written is removed."""
+    with ds.connect(engine="local", storage=tmp_path) as ctx:
+        ctx.get_map("m")["before"] = 1
+        files = sorted(tmp_path.rglob("*.parquet"))
+        failing = collectors.collecting_and_then(to_list(), lambda items: 1 // (99 - items[0]))
+        with pytest.raises(ZeroDivisionError):
+            ctx.stream(range(100)).collect(grouping_by_to_imap("m", str, failing))
+
+        assert sorted(tmp_path.rglob("*.parquet")) == files
 
 
 @pytest.mark.parametrize(

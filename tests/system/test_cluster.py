@@ -42,13 +42,16 @@ SAME_RESULTS = """
     from collectors import counting, grouping_by, to_list, to_map
     from helpers_of_user import KEYS, shout
 
+    def kind_of_key(pair):
+        return type(pair[0]).__name__
+
     def pipelines(ctx):
         keys = ctx.stream(KEYS * 3, 8)
         numbered = ctx.stream([(key, n) for n, key in enumerate(KEYS * 3)], 8)
         many = ctx.stream(range(50_000), 8)
         return {
             "grouping_by": lambda: keys.collect(grouping_by(lambda key: (key,), counting())),
-            "grouping_by to_list": lambda: numbered.collect(grouping_by(lambda pair: type(pair[0]).__name__, to_list())),
+            "grouping_by to_list": lambda: numbered.collect(grouping_by(kind_of_key, to_list())),
             "to_map": lambda: numbered.collect(to_map(operator.itemgetter(0), lambda pair: [pair[1]], operator.add)),
             "distinct": lambda: keys.distinct().to_list(),
             "distinct by key": lambda: numbered.distinct(operator.itemgetter(0)).to_list(),
