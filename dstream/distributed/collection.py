@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
@@ -30,7 +31,7 @@ _ROWS = 10
 _DAY = 24 * 60 * 60.0
 
 
-class Collection(Generic[S]):
+class Collection(ABC, Generic[S]):
     """A handle to a collection that lives in a storage. It holds no data and may be thrown away."""
 
     _kind: ClassVar[Kind]
@@ -170,12 +171,13 @@ class Collection(Generic[S]):
     def _rows(self, n: int) -> list[Sequence[object]]:
         return list(islice(self._walk(), n))
 
+    @abstractmethod
     def _walk(self) -> Iterator[Sequence[object]]:
         """Give the rows of a table, lazily."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _splits(self) -> Sequence[Any]:
-        raise NotImplementedError
+        """Return the splits of the whole content."""
 
     # What a handle cannot be
 

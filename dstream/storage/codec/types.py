@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ class Nothing(enum.Enum):
 NOTHING: Final = Nothing.NOTHING
 
 
-class Type:
+class Type(ABC):
     """What values are; immutable, picklable, and equal to another one of the same structure."""
 
     @staticmethod
@@ -52,14 +53,14 @@ class Type:
         return hints.from_json(data, classes, hint)
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What a user would write: `int`, `list[float]`, `shop:Order`."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def hint(self) -> Any:
         """The Python type; None if its class cannot be found here."""
-        raise NotImplementedError
 
     @property
     def arrow(self) -> pa.DataType | None:
@@ -76,9 +77,9 @@ class Type:
         """Whether a part of it is not known yet, such as a field that is annotated with Any."""
         return False
 
+    @abstractmethod
     def fits(self, value: Any) -> bool:
         """Say whether a value is exactly of this type, so that a column gives it back unchanged."""
-        raise NotImplementedError
 
     def refined(self, value: Any) -> Type:
         """Return this type with its open parts inferred from a value, and closed where the value says nothing."""
@@ -88,14 +89,14 @@ class Type:
         """Return the equal of a key in normal form that fits this type, or NOTHING."""
         return key if self.fits(key) else NOTHING
 
+    @abstractmethod
     def to_array(self, values: Sequence[Any]) -> pa.Array | None:
         """Return the column of values that fit or are None; None if one of them does not fit."""
-        raise NotImplementedError
 
+    @abstractmethod
     def from_array(self, array: pa.Array) -> list[Any]:
         """Return the values of a column of type `arrow`, None where it is null."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_json(self) -> Any:
         """Return what describes it in JSON."""
-        raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ class Receipt:
 W = TypeVar("W")
 
 
-class StagedJob(Generic[W]):
+class StagedJob(ABC, Generic[W]):
     """What jobs of maps and lists do alike.
 
     Args:
@@ -79,8 +80,9 @@ class StagedJob(Generic[W]):
             return None
         return replace(actions, metadata=self._collection.metadata_for(codec), transaction=self._transaction)
 
+    @abstractmethod
     def _actions(self, receipts: Sequence[Receipt], codec: Codec) -> Actions:
-        raise NotImplementedError
+        """Return what the commit of these receipts is to do, by the newest state of the collection."""
 
     def _committed(self, receipts: Sequence[Receipt]) -> None:
         """Tidy up after the commit."""
