@@ -8,6 +8,7 @@ for which taking one number at a time would be dear.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -70,7 +71,7 @@ def prepared(collector: Collector[Any, Any, Any]) -> Prepared:
     return Prepared(identity, collector.accumulator, collector.accumulated)
 
 
-class Batched(Generic[T]):
+class Batched(ABC, Generic[T]):
     """A container that keeps a few values waiting and takes them in together.
 
     A grouping holds one container for each key, so few values wait: 32 of them.
@@ -106,9 +107,10 @@ class Batched(Generic[T]):
             waiting, self._pending = self._pending, []
             self._take(waiting)
 
+    @abstractmethod
     def _take(self, values: list[T]) -> None:
-        raise NotImplementedError
+        """Take in the values that have waited."""
 
+    @abstractmethod
     def _take_from(self: B, other: B) -> None:
         """Take in what `other` holds beside the values that wait there."""
-        raise NotImplementedError

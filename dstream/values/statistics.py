@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, ClassVar, Generic, TypeVar
@@ -16,7 +17,7 @@ S = TypeVar("S", bound="SummaryStatistics[Any]")
 _CHUNK = 4096
 
 
-class SummaryStatistics(Generic[N]):
+class SummaryStatistics(ABC, Generic[N]):
     """The statistics of numbers; of nothing they are 0, 0, None, None, 0.0.
 
     Attributes:
@@ -35,9 +36,9 @@ class SummaryStatistics(Generic[N]):
         self.max: N | None = None
 
     @property
+    @abstractmethod
     def sum(self) -> N:
         """The sum of the numbers."""
-        raise NotImplementedError
 
     @property
     def average(self) -> float:
@@ -73,11 +74,13 @@ class SummaryStatistics(Generic[N]):
         self.min = least if self.min is None or least < self.min else self.min
         self.max = greatest if self.max is None or greatest > self.max else self.max
 
+    @abstractmethod
     def _add(self, chunk: list[N]) -> None:
-        raise NotImplementedError
+        """Add numbers to the sum."""
 
+    @abstractmethod
     def _add_sum(self: S, other: S) -> None:
-        raise NotImplementedError
+        """Add the sum of other statistics to this one."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

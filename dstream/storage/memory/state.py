@@ -6,6 +6,7 @@ No code of users, their classes included, runs while the lock is held: so nothin
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ Changes = Mapping[bytes, bytes | None]
 
 
 @dataclass(slots=True, eq=False)
-class State:
+class State(ABC):
     """What maps and lists have in common."""
 
     kind: Kind
@@ -47,9 +48,9 @@ class State:
             yield
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """How many entries or items there are."""
-        raise NotImplementedError
 
     def settle(self, types: Any) -> None:
         """Write down types that were decided, the lock being held."""
