@@ -53,6 +53,7 @@ class StagedJob(ABC, Generic[W]):
         self._transaction = None if name is None else JOB + name
         self._writer = writer
         self._prefix = prefix
+        self._has_committed = False
 
     @property
     def writer(self) -> W:
@@ -68,6 +69,7 @@ class StagedJob(ABC, Generic[W]):
         """Make everything that the receipts name visible at once, unless a job of that name was first."""
         made = self._collection.commit_reading(lambda: self._prepared(receipts))
         if made:
+            self._has_committed = True
             self._committed(receipts)
 
     def _prepared(self, receipts: Sequence[Receipt]) -> Actions | None:
@@ -88,9 +90,14 @@ class StagedJob(ABC, Generic[W]):
         """Tidy up after the commit."""
 
     def abort(self) -> None:
-        """Remove what was written and not committed; whatever goes wrong, a vacuum removes it later."""
+        """Remove what was written and not committed; whatever goes wrong, a vacuum removes it later.
+
+        A job may be interrupted while it tidies up after its commit. Its files are the collection's then: the journal
+        needs them also once they were folded.
+        """
         with suppress(Exception):
-            self._collection.discard_staged(self._prefix)
+            if not self._has_committed:
+                self._collection.discard_staged(self._prefix)
 
 
 def _leading_codec(known: Codec, receipts: Sequence[Receipt]) -> Codec:

@@ -214,3 +214,16 @@ def test_merging_job_notices_a_clear_that_a_checkpoint_summed_up(lake):
     job.commit(receipts)
 
     assert lake.content(store) == {"k": 10}
+
+
+def test_job_that_is_interrupted_after_its_commit_keeps_its_files(lake):
+    """What was folded right after the commit still is the journal's."""
+    store = lake.map(journal=True, buckets=1)
+    job = store.begin("job")
+    job.commit(_tasks(job, {"a": 1, "b": 2}))
+    lake.put(store, c=3)
+    store.compact()
+    job.abort()
+
+    assert [event.key for event in store.journal(0)] == ["a", "b", "c"]
+    assert lake.content(lake.map()) == {"a": 1, "b": 2, "c": 3}
