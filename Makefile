@@ -28,6 +28,7 @@ check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, impor
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/mypy --no-error-summary $(TYPED)
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python > $(VENV)/pyright.log || { cat $(VENV)/pyright.log; exit 1; }
 	@$(BIN)/lint-imports --no-logo --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@$(MAKE) --no-print-directory docs
 	@$(BIN)/python -m build --no-isolation --outdir build/dist . > $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 from collectors.arguments import checked_collector, checked_function, shown
 from collectors.batches import Prepared, batches, prepared
+from collectors.naming import named
 from dstream.spi import Characteristics, Collector, Keyed
 
 __all__ = ["all_of", "collecting_and_then", "filtering", "flat_mapping", "mapping", "teeing"]
@@ -31,6 +32,7 @@ Parts = tuple[Collector[Any, Any, Any], ...]
 def mapping(fn: Callable[[T], U], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]: ...
 @overload
 def mapping(fn: Callable[[T], Any], downstream: Collector[Any, Any, R]) -> Collector[T, Any, R]: ...
+@named
 def mapping(fn: Callable[[Any], Any], downstream: Collector[Any, Any, R]) -> Collector[Any, Any, R]:
     """Apply `fn` to each item, None among them, and collect what it gives.
 
@@ -59,6 +61,7 @@ def _map_and_prepare(
     return prepare([fn(item) for item in batch])
 
 
+@named
 def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]) -> Collector[T, Any, R]:
     """Collect the items that satisfy `predicate`.
 
@@ -93,6 +96,7 @@ def flat_mapping(fn: Callable[[T], Iterable[U] | None], downstream: Collector[U,
 def flat_mapping(
     fn: Callable[[T], Iterable[Any] | None], downstream: Collector[Any, Any, R]
 ) -> Collector[T, Any, R]: ...
+@named
 def flat_mapping(
     fn: Callable[[Any], Iterable[Any] | None], downstream: Collector[Any, Any, R]
 ) -> Collector[Any, Any, R]:
@@ -142,6 +146,7 @@ def _before(
     return replace(downstream, accumulator=accumulator, accumulate_all=accumulate_all, keyed=None)
 
 
+@named
 def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) -> Collector[T, Any, U]:
     """Apply `fn`, which may return None, to the result of `downstream`; it runs once, at the end.
 
@@ -169,6 +174,7 @@ def _then(first: Callable[[Any], Any], second: Callable[[Any], Any], value: Any)
     return second(first(value))
 
 
+@named
 def teeing(
     first: Collector[T, Any, R1], second: Collector[T, Any, R2], fn: Callable[[R1, R2], R]
 ) -> Collector[T, Any, R]:
@@ -215,6 +221,7 @@ def all_of(
     /,
     *more: Collector[T, Any, Any],
 ) -> Collector[T, Any, tuple[Any, ...]]: ...
+@named
 def all_of(*collectors: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
     """Give each item to all the collectors, in one pass, and return the tuple of their results.
 

@@ -15,6 +15,7 @@ from more_itertools import ilen
 
 from collectors.arguments import checked_function
 from collectors.batches import Batched, Prepared
+from collectors.naming import named
 from collectors.numeric import Numbers, doubles, ints, numbers
 from collectors.totals import Summary, Total
 from dstream.spi import Collector
@@ -41,6 +42,7 @@ T = TypeVar("T")
 N = TypeVar("N", int, float)
 
 
+@named
 def counting() -> Collector[Any, Any, int]:
     """Count the items, None among them; 0 of nothing.
 
@@ -64,6 +66,7 @@ def count_all(count: int, items: Iterable[object]) -> int:
 def summing() -> Collector[N, Any, N]: ...
 @overload
 def summing(fn: Callable[[T], N]) -> Collector[T, Any, N]: ...
+@named
 def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Sum what `fn` gives for each item: an int if all are ints, exactly; 0 of nothing.
 
@@ -86,6 +89,7 @@ def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     return _numeric(Total, numbers("summing"), _optional(fn), Total.sum)
 
 
+@named
 def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, Any, float]:
     """Average what `fn` gives for each item, ints and floats; 0.0 of nothing.
 
@@ -100,6 +104,7 @@ def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, Any, float
 def summarizing() -> Collector[N, Any, SummaryStatistics[N]]: ...
 @overload
 def summarizing(fn: Callable[[T], N]) -> Collector[T, Any, SummaryStatistics[N]]: ...
+@named
 def summarizing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Take count, sum, least, greatest and average; of ints unless a float is among the numbers.
 
@@ -110,6 +115,7 @@ def summarizing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, A
     return _numeric(Summary, numbers("summarizing"), _optional(fn), Summary.of_all)
 
 
+@named
 def summing_int(fn: Callable[[T], int]) -> Collector[T, Any, int]:
     """Sum the ints that `fn` gives; 0 of nothing. Nothing overflows.
 
@@ -123,6 +129,7 @@ def summing_int(fn: Callable[[T], int]) -> Collector[T, Any, int]:
     return _numeric(Total, ints("summing_int"), checked_function(fn, "fn"), Total.sum)
 
 
+@named
 def summing_long(fn: Callable[[T], int]) -> Collector[T, Any, int]:
     """Sum the ints that `fn` gives, as `summing_int`: Python has one kind of int.
 
@@ -133,6 +140,7 @@ def summing_long(fn: Callable[[T], int]) -> Collector[T, Any, int]:
     return _numeric(Total, ints("summing_long"), checked_function(fn, "fn"), Total.sum)
 
 
+@named
 def summing_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
     """Sum what `fn` gives as floats, without loss, rounded once; 0.0 of nothing.
 
@@ -146,6 +154,7 @@ def summing_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
     return _numeric(Total, doubles("summing_double"), checked_function(fn, "fn"), _float_sum)
 
 
+@named
 def averaging_int(fn: Callable[[T], int]) -> Collector[T, Any, float]:
     """Average the ints that `fn` gives; 0.0 of nothing.
 
@@ -156,6 +165,7 @@ def averaging_int(fn: Callable[[T], int]) -> Collector[T, Any, float]:
     return _numeric(Total, ints("averaging_int"), checked_function(fn, "fn"), Total.average)
 
 
+@named
 def averaging_long(fn: Callable[[T], int]) -> Collector[T, Any, float]:
     """Average the ints that `fn` gives, as `averaging_int`.
 
@@ -166,6 +176,7 @@ def averaging_long(fn: Callable[[T], int]) -> Collector[T, Any, float]:
     return _numeric(Total, ints("averaging_long"), checked_function(fn, "fn"), Total.average)
 
 
+@named
 def averaging_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
     """Average what `fn` gives as floats; 0.0 of nothing.
 
@@ -176,6 +187,7 @@ def averaging_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
     return _numeric(Total, doubles("averaging_double"), checked_function(fn, "fn"), Total.average)
 
 
+@named
 def summarizing_int(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStatistics]:
     """Take the statistics of the ints that `fn` gives; of nothing 0, 0, None, None, 0.0.
 
@@ -186,6 +198,7 @@ def summarizing_int(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStati
     return _numeric(Summary, ints("summarizing_int"), checked_function(fn, "fn"), Summary.of_ints)
 
 
+@named
 def summarizing_long(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStatistics]:
     """Take the statistics of the ints that `fn` gives, as `summarizing_int`.
 
@@ -196,6 +209,7 @@ def summarizing_long(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStat
     return _numeric(Summary, ints("summarizing_long"), checked_function(fn, "fn"), Summary.of_ints)
 
 
+@named
 def summarizing_double(fn: Callable[[T], float]) -> Collector[T, Any, DoubleSummaryStatistics]:
     """Take the statistics of what `fn` gives as floats; one NaN makes all but the count NaN.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from more_itertools import chunked
 
@@ -20,7 +20,6 @@ from dstream.spi import Collector, identity
 __all__ = ["Batched", "Prepared", "applied", "batches", "kinds", "prepared"]
 
 T = TypeVar("T")
-B = TypeVar("B", bound="Batched[Any]")
 
 _BATCH = 4096
 _PENDING = 32
@@ -89,14 +88,14 @@ class Batched(ABC, Generic[T]):
         if len(pending) >= _PENDING:
             self.settle()
 
-    def add_all(self: B, values: Iterable[T]) -> B:
+    def add_all(self, values: Iterable[T]) -> Self:
         """Take a batch of values in, and return this container."""
         self._pending += values
         if len(self._pending) >= _PENDING:
             self.settle()
         return self
 
-    def merge(self: B, other: B) -> None:
+    def merge(self, other: Self) -> None:
         """Take in what `other` holds, in no particular order."""
         self._take_from(other)
         self.add_all(other._pending)
@@ -112,5 +111,5 @@ class Batched(ABC, Generic[T]):
         """Take in the values that have waited."""
 
     @abstractmethod
-    def _take_from(self: B, other: B) -> None:
-        """Take in what `other` holds beside the values that wait there."""
+    def _take_from(self, other: Any) -> None:
+        """Take in what `other`, one of the same class, holds beside the values that wait there."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from collectors.arguments import checked_function, checked_text, shown
 from collectors.batches import batches, kinds
+from collectors.naming import named
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import canonical
 from dstream.spi import Characteristics, Collector
@@ -31,6 +32,7 @@ _ALIKE = frozenset({str, int, bytes, bool, type(None)})
 """Types whose equal values are equal in every process; a NaN is not equal to its own copy."""
 
 
+@named
 def to_list() -> Collector[T, Any, list[T]]:
     """Gather the items in a list, in encounter order, None among them.
 
@@ -46,6 +48,7 @@ def _extend(container: list[Any], items: Iterable[Any]) -> list[Any]:
     return container
 
 
+@named
 def to_set() -> Collector[T, Any, set[T]]:
     """Gather the distinct items in a set; every NaN is the same item.
 
@@ -79,6 +82,7 @@ def _standard(item: Any) -> Any:
         return item
 
 
+@named
 def to_collection(factory: Callable[[], C]) -> Collector[Any, Any, C]:
     """Gather the items in the collection that `factory` makes, in encounter order.
 
@@ -127,6 +131,7 @@ def _insert_all_of(left: C, right: Any) -> C:
     return _insert_all(left, right)
 
 
+@named
 def to_unmodifiable_list() -> Collector[T, Any, tuple[T, ...]]:
     """Gather the items in a tuple, in encounter order.
 
@@ -150,6 +155,7 @@ def _append_values(container: list[Any], items: Iterable[Any]) -> list[Any]:
     return container
 
 
+@named
 def to_unmodifiable_set() -> Collector[T, Any, frozenset[T]]:
     """Gather the distinct items in a frozenset; every NaN is the same item.
 
@@ -180,6 +186,7 @@ def _values(factory: str, batch: list[Any]) -> list[Any]:
     return batch
 
 
+@named
 def joining(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, Any, str]:
     """Join strings, empty ones too, in encounter order; nothing gives `prefix + suffix`.
 
@@ -193,6 +200,7 @@ def joining(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collecto
     return _joining("joining", delimiter, prefix, suffix, keep=None)
 
 
+@named
 def concatenating(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, Any, str]:
     """Join strings that are not empty; as `joining`, but no delimiter stands around an empty string.
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar, overload
 
 from collectors.arguments import checked_function
+from collectors.naming import named
 from dstream.spi import Characteristics, Collector
 from dstream.values import Optional
 
@@ -30,6 +31,7 @@ def reducing(op: Callable[[T, T], T], /) -> Collector[T, Any, Optional[T]]: ...
 def reducing(identity: T, op: Callable[[T, T], T], /) -> Collector[T, Any, T]: ...
 @overload
 def reducing(identity: U, fn: Callable[[T], U], op: Callable[[U, U], U], /) -> Collector[T, Any, U]: ...
+@named
 def reducing(*arguments: Any) -> Collector[Any, Any, Any]:
     """Fold the items with an associative operator, in encounter order.
 
@@ -87,6 +89,7 @@ def _optional(box: Box) -> Optional[Any]:
     return Optional.of_nullable(box[0]) if box else Optional.empty()
 
 
+@named
 def pick_any() -> Collector[T, Any, Optional[T]]:
     """Pick one of the items that are not None; an empty `Optional` if there is none.
 
@@ -141,6 +144,7 @@ class AggregateOperation(Protocol[T_contra, A, R_co]):
         ...
 
 
+@named
 def aggregating(operation: AggregateOperation[T, A, R]) -> Collector[T, A, R]:
     """Use an aggregate operation as a collector.
 

@@ -18,6 +18,7 @@ from collectors.arguments import checked_collector, checked_function, shown
 from collectors.arithmetic import count_all, counting
 from collectors.batches import Prepared, batches, kinds, prepared
 from collectors.containers import to_list
+from collectors.naming import named
 from dstream.errors import NullElementError
 from dstream.keys import canonical
 from dstream.spi import Characteristics, Collector, Keyed
@@ -48,6 +49,7 @@ def grouping_by(classifier: Callable[[T], Any], *, map_factory: Callable[[], M])
 def grouping_by(
     classifier: Callable[[T], Any], downstream: Collector[T, Any, Any], *, map_factory: Callable[[], M]
 ) -> Collector[T, Any, M]: ...
+@named
 def grouping_by(
     classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
 ) -> Collector[Any, Any, Any]:
@@ -89,6 +91,7 @@ def grouping_by_concurrent(classifier: Callable[[T], Any], *, map_factory: Calla
 def grouping_by_concurrent(
     classifier: Callable[[T], Any], downstream: Collector[T, Any, Any], *, map_factory: Callable[[], M]
 ) -> Collector[T, Any, M]: ...
+@named
 def grouping_by_concurrent(
     classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
 ) -> Collector[Any, Any, Any]:
@@ -109,6 +112,7 @@ def grouping_by_concurrent(
     return _grouping(key, keys, downstream, map_factory, _filled_without_none, unordered)
 
 
+@named
 def frequencies() -> Collector[T, Any, Counter[T]]:
     """Count how often each item occurs, None among them, in a `collections.Counter`.
 
@@ -257,6 +261,7 @@ def partitioning_by(predicate: Callable[[T], object]) -> Collector[T, Any, dict[
 def partitioning_by(
     predicate: Callable[[T], object], downstream: Collector[T, Any, D]
 ) -> Collector[T, Any, dict[bool, D]]: ...
+@named
 def partitioning_by(
     predicate: Callable[[Any], object], downstream: Downstream = _LISTS
 ) -> Collector[Any, Any, dict[bool, Any]]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, overload
 
 from collectors.arguments import checked_function, shown
 from collectors.batches import batches, kinds
+from collectors.naming import named
 from dstream.errors import IllegalStateError, NullElementError
 from dstream.keys import canonical
 from dstream.spi import Characteristics, Collector, Keyed
@@ -48,6 +49,7 @@ def to_map(
     merge: Merge | None,
     map_factory: Callable[[], M],
 ) -> Collector[T, Any, M]: ...
+@named
 def to_map(
     key: Callable[[Any], Any],
     value: Callable[[Any], Any],
@@ -98,6 +100,7 @@ def to_concurrent_map(
     merge: Merge | None,
     map_factory: Callable[[], M],
 ) -> Collector[T, Any, M]: ...
+@named
 def to_concurrent_map(
     key: Callable[[Any], Any],
     value: Callable[[Any], Any],
@@ -120,6 +123,7 @@ def to_concurrent_map(
     return _mapping_out(rules, partial(_filled, map_factory), Characteristics.UNORDERED)
 
 
+@named
 def to_unmodifiable_map(
     key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
 ) -> Collector[T, Any, MappingProxyType[K, V]]:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from collectors.arguments import checked_function, shown
+from collectors.naming import named
 from dstream.spi import Collector
 
 __all__ = ["linear_trend", "stddev", "variance"]
@@ -24,6 +25,7 @@ Tally = dict[int, int]
 """The numerators of an exact sum, by denominator."""
 
 
+@named
 def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, Any, float]:
     """Take the variance of what `fn` gives for each item, of the population.
 
@@ -49,6 +51,7 @@ def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) ->
     return _spread("variance", fn, partial(_variance, sample))
 
 
+@named
 def stddev(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, Any, float]:
     """Take the standard deviation of what `fn` gives, the square root of `variance`.
 
@@ -59,6 +62,7 @@ def stddev(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> C
     return _spread("stddev", fn, partial(_deviation, sample))
 
 
+@named
 def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, Any, float]:
     """Take the slope of the straight line through the points (x, y), by least squares.
 

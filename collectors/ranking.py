@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from collectors.arguments import checked_count, checked_function
 from collectors.batches import applied, batches, kinds
+from collectors.naming import named
 from dstream.spi import Collector
 from dstream.values import Optional
 
@@ -27,6 +28,7 @@ Ranked = list[tuple[Any, Any]]
 _key = operator.itemgetter(0)
 
 
+@named
 def min_by(key: Callable[[T], Any] | None = None) -> Collector[T, Any, Optional[T]]:
     """Take the item with the least key, the first of equals.
 
@@ -43,6 +45,7 @@ def min_by(key: Callable[[T], Any] | None = None) -> Collector[T, Any, Optional[
     return _selecting(_before, min, key)
 
 
+@named
 def max_by(key: Callable[[T], Any] | None = None) -> Collector[T, Any, Optional[T]]:
     """Take the item with the greatest key, the first of equals; otherwise as `min_by`.
 
@@ -116,6 +119,7 @@ def _holds_nan(ranks: list[Any]) -> bool:
     return float in kinds(ranks) and any(map(_is_nan, ranks))
 
 
+@named
 def top_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
     """Take the `n` items with the greatest keys, the greatest first, the first of equals first.
 
@@ -132,6 +136,7 @@ def top_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, Any, li
     return _leading(checked_count(n, "n"), key, descending=True)
 
 
+@named
 def bottom_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
     """Take the `n` items with the least keys, the least first; otherwise as `top_n`.
 
@@ -189,6 +194,7 @@ def _leaders(n: int, descending: bool, leading: Ranked) -> list[Any]:
     return [item for _, item in _in_order(leading, descending)[:n]]
 
 
+@named
 def sorting(key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
     """Put all items in a list in the order of their keys; equal ones keep their encounter order.
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from collectors.arguments import checked_function
 from collectors.batches import Batched, Prepared, batches, kinds
+from collectors.naming import named
 from collectors.numeric import Numbers, doubles
 from dstream.errors import SetupError
 from dstream.keys import canonical, stable_hash
@@ -32,6 +33,7 @@ _DISTINCT_SIZE = 14
 """The binary logarithm of CPC's number of rows: a standard error of 0.55 %, in about 10 KB."""
 
 
+@named
 def quantiles(fractions: Iterable[float], fn: Callable[[T], float] | None = None) -> Collector[T, Any, list[float]]:
     """Estimate the quantiles of what `fn` gives for each item, in one pass and little memory.
 
@@ -125,6 +127,7 @@ def _restored_ranks(pending: list[float], data: bytes | None) -> _Ranks:
     return ranks
 
 
+@named
 def approx_count_distinct() -> Collector[Any, Any, int]:
     """Estimate how many distinct items there are, in one pass and about 10 KB.
 

@@ -29,7 +29,7 @@ class Total(Batched[int | float]):
     ) -> None:
         self._pending = [] if pending is None else pending
         self._count = count
-        self._whole = whole
+        self._whole: int = whole
         self._fraction = fraction
 
     def sum(self) -> int | float:

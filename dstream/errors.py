@@ -10,9 +10,11 @@ from __future__ import annotations
 __all__ = [
     "CacheNotExistsError",
     "CollectionDestroyedError",
+    "ConfigurationError",
     "DStreamError",
     "EngineError",
     "IllegalStateError",
+    "LargeCaptureWarning",
     "NoSuchElementError",
     "NullElementError",
     "SerializationError",
@@ -67,5 +69,13 @@ class SetupError(DStreamError, RuntimeError):
     """This machine lacks something that the engine needs, such as Java."""
 
 
+class ConfigurationError(DStreamError, ValueError):
+    """The environment or the file `dstream.toml` says what cannot be; the message names the place."""
+
+
 class EngineError(DStreamError, RuntimeError):
     """The engine failed outside the user's functions: a worker was killed, a disk is full."""
+
+
+class LargeCaptureWarning(UserWarning):
+    """A function captures an object above 10 MB, which travels to every task."""

@@ -17,8 +17,6 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
-
 from dstream.errors import EngineError, UnstableKeyError
 
 __all__ = ["canonical", "check_hash_seed", "stable_hash"]
@@ -153,6 +151,8 @@ def _equals_itself(key: Any) -> bool:
 
 
 def _changes_when_copied(key: Any) -> bool:
+    import cloudpickle  # here, since it takes a tenth of the time of `import dstream` and few keys come this far
+
     clone = cloudpickle.loads(cloudpickle.dumps(key))
     return _equals_itself(key) and (hash(clone) != hash(key) or not clone == key)
 

@@ -6,15 +6,15 @@ with a riddle.
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
-from pathlib import Path
 
 __all__ = ["check"]
 
 _NEIGHBOURS = ("collectors", "reducers", "sources")
 
 
-def check(home: Path) -> None:
+def check(home: str) -> None:
     """Make sure that the packages in `home` are the ones that Python finds.
 
     Raises:
@@ -22,9 +22,10 @@ def check(home: Path) -> None:
     """
     for name in _NEIGHBOURS:
         spec = find_spec(name)
-        found = None if spec is None or spec.origin is None else Path(spec.origin)
-        if found is not None and found.resolve() != (home / name / "__init__.py").resolve():
+        found = None if spec is None else spec.origin
+        ours = os.path.join(home, name, "__init__.py")
+        if found is not None and os.path.realpath(found) != os.path.realpath(ours):
             raise ImportError(f"{found} hides the package {name!r} of dstream; rename that file", name=name)
 
 
-check(Path(__file__).parent.parent)
+check(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

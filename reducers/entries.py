@@ -81,7 +81,7 @@ def _combine(merge: Callable[[Any, Any], Any] | None, left: dict[Any, Any], righ
 
 
 def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Return what the user's function makes of two values; its exceptions gain a note that shows them.
+    """Return what the user's function makes of two values; its exceptions say which.
 
     Raises:
         NullElementError: it gives None.
@@ -89,7 +89,8 @@ def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     try:
         value = merge(left, right)
     except Exception as error:
-        error.add_note(f"when merge was given {_shown(left)} and {_shown(right)}")
+        # It is told with the step where this happened (`dstream.failures.known`).
+        error.__dstream_given__ = f"when merge was given {_shown(left)} and {_shown(right)}"  # type: ignore[attr-defined]
         raise
     if value is None:
         raise NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")

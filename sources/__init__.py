@@ -5,12 +5,17 @@ Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`. Memory: `Items`, 
 `docs/how-to/write-a-source.md` adds another in 30 lines.
 """
 
-from sources.csv_files import csv_rows
-from sources.jsonlines import json_lines
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from sources.memory import Generate, Items, ItemsSplit, Iterate
-from sources.parquet import parquet_rows
 from sources.ranges import Range
-from sources.text import text_files
+
+if TYPE_CHECKING:
+    from sources.csv_files import csv_rows
+    from sources.jsonlines import json_lines
+    from sources.parquet import parquet_rows
+    from sources.text import text_files
 
 __all__ = [
     "Generate",
@@ -23,3 +28,23 @@ __all__ = [
     "parquet_rows",
     "text_files",
 ]
+
+_FILES = {
+    "csv_rows": "sources.csv_files",
+    "json_lines": "sources.jsonlines",
+    "parquet_rows": "sources.parquet",
+    "text_files": "sources.text",
+}
+"""Where the sources of files stand. They come when they are asked for: `import dstream` reads no file."""
+
+
+if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+    def __getattr__(name: str) -> Any:
+        if name not in _FILES:
+            raise AttributeError(f"module 'sources' has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(_FILES[name]), name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

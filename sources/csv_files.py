@@ -8,11 +8,11 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dstream.errors import SourceError
 from dstream.spi.source import Source
-from sources.files import File, Part, Paths, find_files, opened, path_list, plan
+from sources.files import File, Part, Paths, find_files, opened, path_list, plan, written_call
 from sources.lines import checked_encoding, line_blocks
 from sources.names import checked_names, repeated
 
@@ -67,7 +67,7 @@ def csv_rows(
     return CsvFiles(path_list(paths), checked_encoding(encoding), tuple(dialect.items()), names)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CsvFiles:
     """What `csv_rows` returns."""
 
@@ -76,14 +76,17 @@ class CsvFiles:
     dialect: tuple[tuple[str, Any], ...]
     fieldnames: tuple[str, ...] | None
 
-    ordered: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
-    in_caller: ClassVar[bool] = False
+    ordered = True
+    bounded = True
+    in_caller = False
 
     def splits(self, parallelism: int) -> list[CsvSplit]:
         """Find the files and divide them, each of them whole."""
         parts = plan(find_files(self.paths), parallelism, lambda file: False)
         return [CsvSplit(each, self.encoding, self.dialect, self.fieldnames) for each in parts]
+
+    def __repr__(self) -> str:
+        return written_call("csv_rows", self.paths, encoding=self.encoding, fieldnames=self.fieldnames)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import io
 import itertools
 import os
 import re
+import reprlib
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ __all__ = [
     "plan",
     "raw",
     "reading",
+    "written_call",
 ]
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
@@ -43,6 +45,8 @@ OPENING = 64 << 10
 """What opening a file costs, in bytes that could be read instead: 10,000 empty files are work too."""
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
+_SHORT = reprlib.Repr()
+_SHORT.maxstring, _SHORT.maxlist, _SHORT.maxtuple = 80, 3, 3
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 
 
@@ -87,6 +91,18 @@ def path_list(paths: Paths) -> tuple[str, ...]:
     if not names:
         raise ValueError("paths is empty: name at least one file, directory or glob")
     return names
+
+
+def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
+    """Return the call that makes a source as its user would write it, without what is the default.
+
+    Example:
+        >>> written_call("text_files", ("a.txt",), encoding="utf-8", with_names=True)
+        "text_files('a.txt', with_names=True)"
+    """
+    given = _SHORT.repr(paths[0]) if len(paths) == 1 else _SHORT.repr(list(paths))
+    named = [f"{name}={_SHORT.repr(other)}" for name, other in others.items() if other not in (None, "utf-8")]
+    return f"{maker}({', '.join([given, *named])})"
 
 
 def _text(path: object) -> str:

@@ -6,11 +6,11 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dstream.errors import SourceError
 from dstream.spi.source import Source
-from sources.files import Part, Paths, find_files, path_list, plan
+from sources.files import Part, Paths, find_files, path_list, plan, written_call
 from sources.lines import checked_encoding, is_divisible, line_blocks, lines_before
 
 __all__ = ["JsonLines", "JsonSplit", "json_lines"]
@@ -45,22 +45,25 @@ def json_lines(paths: Paths, encoding: str = "utf-8") -> Source[Any]:
     return JsonLines(path_list(paths), checked_encoding(encoding))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JsonLines:
     """What `json_lines` returns."""
 
     paths: tuple[str, ...]
     encoding: str
 
-    ordered: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
-    in_caller: ClassVar[bool] = False
+    ordered = True
+    bounded = True
+    in_caller = False
 
     def splits(self, parallelism: int) -> list[JsonSplit]:
         """Find the files and divide them by bytes."""
         files = find_files(self.paths)
         parts = plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
         return [JsonSplit(each, self.encoding) for each in parts]
+
+    def __repr__(self) -> str:
+        return written_call("json_lines", self.paths, encoding=self.encoding)
 
 
 @dataclass(frozen=True, slots=True)

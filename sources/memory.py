@@ -11,7 +11,7 @@ import reprlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 __all__ = [
     "Generate",
@@ -22,6 +22,7 @@ __all__ = [
     "IterateSplit",
     "cut",
     "partition_count",
+    "split_count",
     "whole",
 ]
 
@@ -82,8 +83,8 @@ class Items(Generic[T]):
     partitions: int | None = None
     _tape: _Tape[T] | None = field(init=False, default=None)
 
-    bounded: ClassVar[bool] = True
-    in_caller: ClassVar[bool] = True
+    bounded = True
+    in_caller = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partitions", partition_count(self.partitions))
@@ -111,6 +112,14 @@ class Items(Generic[T]):
         if not isinstance(self.iterable, Sized):
             return _chunks(_Tape(iter(self.iterable)))
         return cut(list(self.iterable), self.partitions, parallelism)
+
+    def count_splits(self, parallelism: int) -> int | None:
+        """Say how many splits there will be, unless only reading the iterable can tell."""
+        if isinstance(self.iterable, range):
+            return split_count(_length(self.iterable), self.partitions, parallelism)
+        if self._tape is not None or not isinstance(self.iterable, Sized):
+            return None
+        return split_count(len(self.iterable), self.partitions, parallelism)
 
     def __repr__(self) -> str:
         return f"Items({reprlib.repr(self.iterable)}, partitions={self.partitions})"
@@ -142,8 +151,13 @@ def whole(value: object, name: str) -> int:
 def cut(items: Sequence[T], partitions: int | None, parallelism: int) -> list[ItemsSplit[T]]:
     """Cut `items` into splits of nearly equal size, at least one."""
     size = _length(items)
-    count = partitions or max(1, min(size, parallelism))
+    count = split_count(size, partitions, parallelism)
     return [ItemsSplit(items[size * i // count : size * (i + 1) // count]) for i in range(count)]
+
+
+def split_count(size: int, partitions: int | None, parallelism: int) -> int:
+    """Return into how many splits `cut` divides `size` items."""
+    return partitions or max(1, min(size, parallelism))
 
 
 def _length(items: Sequence[Any]) -> int:
@@ -224,8 +238,8 @@ class Iterate(Generic[T]):
     next: Callable[[T], T]
     has_next: Callable[[T], bool] | None = None
 
-    ordered: ClassVar[bool] = True
-    in_caller: ClassVar[bool] = False
+    ordered = True
+    in_caller = False
 
     def __post_init__(self) -> None:
         _require_callable(self.next, "next")
@@ -237,9 +251,17 @@ class Iterate(Generic[T]):
         """Whether something can end the items."""
         return self.has_next is not None
 
+    def count_splits(self, parallelism: int) -> int:
+        """Say that there is one split."""
+        return 1
+
     def splits(self, parallelism: int) -> list[IterateSplit[T]]:
         """Give the one split that makes all items."""
         return [IterateSplit(self.seed, self.next, self.has_next)]
+
+    def replay(self, item: T) -> T | None:
+        """Run the functions on one item, as the split does; None if it is the last one."""
+        return self.next(item) if self.has_next is None or self.has_next(item) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,12 +299,16 @@ class Generate(Generic[T]):
 
     supplier: Callable[[], T]
 
-    ordered: ClassVar[bool] = False
-    bounded: ClassVar[bool] = False
-    in_caller: ClassVar[bool] = False
+    ordered = False
+    bounded = False
+    in_caller = False
 
     def __post_init__(self) -> None:
         _require_callable(self.supplier, "supplier")
+
+    def count_splits(self, parallelism: int) -> int:
+        """Say that there is a split for each task."""
+        return max(1, parallelism)
 
     def splits(self, parallelism: int) -> list[GenerateSplit[T]]:
         """Give one endless split for each task."""

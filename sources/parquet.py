@@ -6,11 +6,11 @@ import contextlib
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dstream.errors import SourceError
 from dstream.spi.source import Source
-from sources.files import OPENING, File, Paths, find_files, group, path_list, raw
+from sources.files import OPENING, File, Paths, find_files, group, path_list, raw, written_call
 from sources.names import checked_names
 
 __all__ = ["ParquetFiles", "ParquetSplit", "RowGroup", "parquet_rows"]
@@ -49,22 +49,25 @@ def parquet_rows(paths: Paths, columns: Iterable[str] | None = None) -> Source[d
     return ParquetFiles(path_list(paths), checked_names(columns, "columns"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ParquetFiles:
     """What `parquet_rows` returns."""
 
     paths: tuple[str, ...]
     columns: tuple[str, ...] | None
 
-    ordered: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
-    in_caller: ClassVar[bool] = False
+    ordered = True
+    bounded = True
+    in_caller = False
 
     def splits(self, parallelism: int) -> list[ParquetSplit]:
         """Read the metadata of the files and divide their row groups."""
         units = itertools.chain.from_iterable(_row_groups(file, self.columns) for file in find_files(self.paths))
         groups = group(units, parallelism) or [()]
         return [ParquetSplit(each, self.columns) for each in groups]
+
+    def __repr__(self) -> str:
+        return written_call("parquet_rows", self.paths, columns=self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from sources.memory import ItemsSplit, cut, partition_count, whole
+from sources.memory import ItemsSplit, cut, partition_count, split_count, whole
 
 __all__ = ["Range"]
 
@@ -32,14 +31,18 @@ class Range:
     stop: int
     partitions: int | None = None
 
-    ordered: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
-    in_caller: ClassVar[bool] = False
+    ordered = True
+    bounded = True
+    in_caller = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", whole(self.start, "start"))
         object.__setattr__(self, "stop", whole(self.stop, "stop"))
         object.__setattr__(self, "partitions", partition_count(self.partitions))
+
+    def count_splits(self, parallelism: int) -> int:
+        """Say how many splits there will be."""
+        return split_count(max(0, self.stop - self.start), self.partitions, parallelism)
 
     def splits(self, parallelism: int) -> list[ItemsSplit[int]]:
         """Cut the range into ranges."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, overload
+from typing import Literal, overload
 
 from dstream.spi.source import Source
-from sources.files import Part, Paths, find_files, path_list, plan
+from sources.files import Part, Paths, find_files, path_list, plan, written_call
 from sources.lines import checked_encoding, is_divisible, line_blocks
 
 __all__ = ["NamedTextFiles", "NamedTextSplit", "TextFiles", "TextSplit", "text_files"]
@@ -61,36 +61,42 @@ def text_files(
     return TextFiles(names, checked_encoding(encoding))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TextFiles:
     """What `text_files` returns."""
 
     paths: tuple[str, ...]
     encoding: str
 
-    ordered: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
-    in_caller: ClassVar[bool] = False
+    ordered = True
+    bounded = True
+    in_caller = False
 
     def splits(self, parallelism: int) -> list[TextSplit]:
         """Find the files and divide them by bytes."""
         return [TextSplit(parts, self.encoding) for parts in _parts(self.paths, self.encoding, parallelism)]
 
+    def __repr__(self) -> str:
+        return written_call("text_files", self.paths, encoding=self.encoding)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class NamedTextFiles:
     """What `text_files(..., with_names=True)` returns."""
 
     paths: tuple[str, ...]
     encoding: str
 
-    ordered: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
-    in_caller: ClassVar[bool] = False
+    ordered = True
+    bounded = True
+    in_caller = False
 
     def splits(self, parallelism: int) -> list[NamedTextSplit]:
         """Find the files and divide them by bytes."""
         return [NamedTextSplit(parts, self.encoding) for parts in _parts(self.paths, self.encoding, parallelism)]
+
+    def __repr__(self) -> str:
+        return written_call("text_files", self.paths, encoding=self.encoding, with_names=True)
 
 
 def _parts(paths: tuple[str, ...], encoding: str, parallelism: int) -> list[tuple[Part, ...]]:

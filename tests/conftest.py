@@ -9,6 +9,7 @@ import pytest
 
 import dstream as ds
 from dstream.stream import Stream
+from dstream.testing.engines import MASTER, SETTINGS
 
 
 class Doctests:
@@ -46,8 +47,7 @@ class EngineUnderTest:
 @pytest.fixture(scope="session")
 def spark_context() -> Iterator[ds.Context]:
     """The one Spark context of the test run: two cores, little memory, no UI."""
-    config = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
-    with ds.connect("local[2]", config=config) as context:
+    with ds.connect(MASTER, config=SETTINGS) as context:
         yield context
 
 

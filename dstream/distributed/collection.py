@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
-from dstream.distributed.table import brief, html_table, text_table
 from dstream.errors import CollectionDestroyedError, DStreamError, SerializationError
 from dstream.spi.engine import Runtime
 from dstream.spi.store import Kind, Options, Store
 from dstream.stream.arguments import count
+from dstream.tables import Rows, brief, caption, html_table, print_brief
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,8 +130,22 @@ class Collection(ABC, Generic[S]):
     # How it is shown
 
     def head(self, n: int = _ROWS) -> None:
-        """Print a table of the first `n` entries or items; of a map, of any `n`."""
-        print(text_table(self._columns, self._rows(count(n, "n"))))
+        """Print a table of the first `n` entries or items; of a map, of any `n`. Long values are cut.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages", key_type=str, value_type=int)
+            ...     ages.update({"Ada": 36})
+            ...     ages.head()
+            IStreamMap 'ages', 1 entry, str -> int
+            key     value
+            ─────────────
+            'Ada'   36
+            (1 entry)
+        """
+        about, rows, more = self._seen(count(n, "n"))
+        note = caption(len(rows), self._unit, more=more)
+        print_brief(self._titled(about), Rows(self._columns, rows), note)
 
     def __repr__(self) -> str:
         try:
@@ -145,8 +159,11 @@ class Collection(ABC, Generic[S]):
         try:
             about, rows, more = self._seen(_ROWS)
         except _UNREADABLE as error:
-            return html_table(f"{type(self).__name__} {self.name!r}, {_in_short(error)}", self._columns, [])
-        return html_table(f"{type(self).__name__} {self.name!r}, {about}", self._columns, rows, "..." if more else "")
+            return html_table(self._titled(_in_short(error)), Rows(self._columns, []))
+        return html_table(self._titled(about), Rows(self._columns, rows), "..." if more else "")
+
+    def _titled(self, about: str) -> str:
+        return f"{type(self).__name__} {self.name!r}, {about}"
 
     def _seen(self, n: int) -> tuple[str, list[Sequence[object]], bool]:
         """Return the size and the types in words, up to `n` rows, and whether there are more; reads no others."""
@@ -181,11 +198,15 @@ class Collection(ABC, Generic[S]):
 
     # What a handle cannot be
 
-    def __reduce__(self) -> NoReturn:
-        raise SerializationError(
-            f"the {self._kind} {self.name!r} cannot be used inside a function that runs on the workers; "
-            f"{self._instead}, and let the function capture the result"
+    def _stays_in_the_driver(self) -> str:
+        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        return (
+            f"cannot be used inside a function that runs on the workers; {self._instead}, and let the function "
+            "capture the result"
         )
+
+    def __reduce__(self) -> NoReturn:
+        raise SerializationError(f"the {self._kind} {self.name!r} {self._stays_in_the_driver()}")
 
 
 def _in_short(error: Exception) -> str:

@@ -257,9 +257,9 @@ class ExpiringSplit:
 
         for batch in self.split.read_arrow():
             stored = batch.column("value")
-            inner = pc.struct_field(stored, "value")
+            inner = pc.struct_field(stored, "value")  # pyright: ignore[reportAttributeAccessIssue]
             schema = pa.schema([batch.schema.field("key"), batch.schema.field("value").type.field("value")])
-            alive = pc.less(self.now, pc.struct_field(stored, "deadline"))
+            alive = pc.less(self.now, pc.struct_field(stored, "deadline"))  # pyright: ignore[reportAttributeAccessIssue]
             yield pa.RecordBatch.from_arrays([batch.column("key"), inner], schema=schema).filter(alive)
 
 

@@ -12,7 +12,6 @@ from dstream.distributed.collection import PIECES, Collection, type_shown
 from dstream.distributed.equality import same
 from dstream.distributed.processing import LiveEntry, Processing, noting
 from dstream.distributed.sources import EntrySource, as_entry
-from dstream.distributed.table import brief
 from dstream.distributed.views import EntrySet, KeySet, Values
 from dstream.errors import IllegalStateError, NullElementError, UnstableKeyError
 from dstream.failures import shown
@@ -22,6 +21,7 @@ from dstream.spi.reducer import Output
 from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore, MapWriter, WriteJob
 from dstream.stream.arguments import count, function, optional_function
 from dstream.stream.stream import Stream, read
+from dstream.tables import brief
 from dstream.values import Entry
 from dstream.values.journal import JournalEvent
 

@@ -28,7 +28,7 @@ class LiveEntry(Generic[K, V]):
 
     def __init__(self, key: K, value: Any) -> None:
         self._key = key
-        self._value = value
+        self._value: Any = value
         self._change: Any = UNCHANGED
 
     @property

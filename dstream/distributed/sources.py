@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dstream.spi.source import Split
 from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore
@@ -36,8 +36,8 @@ class EntrySource:
     predicate: Callable[[Any], object] | None = None
     projection: Callable[[Any], Any] | None = None
 
-    ordered: ClassVar[bool] = False
-    bounded: ClassVar[bool] = True
+    ordered = False
+    bounded = True
 
     @property
     def in_caller(self) -> bool:
@@ -47,6 +47,12 @@ class EntrySource:
     def splits(self, parallelism: int) -> Sequence[Split[Any]]:
         """Pin the entries as they are now, and divide them."""
         return [EntryReader(split, self.predicate, self.projection) for split in self.store.splits(parallelism)]
+
+    def replay(self, item: Any) -> Any:
+        """Run the functions on one entry, as a reader does; None if the predicate leaves it out."""
+        if self.predicate is not None and not self.predicate(item):
+            return None
+        return item if self.projection is None else self.projection(item)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,8 +93,8 @@ class ItemSource:
 
     store: ListStore
 
-    ordered: ClassVar[bool] = True
-    bounded: ClassVar[bool] = True
+    ordered = True
+    bounded = True
 
     @property
     def in_caller(self) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, cast
 
-from dstream.failures import annotate
+from dstream.failures import blame
 from dstream.plan.rewrite import Op
 from dstream.values.numbers import exact_float, exact_int
 
@@ -47,7 +47,7 @@ def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
             item = next(items, _END)
         except Exception as error:
             if index:
-                annotate(error, ops[index - 1].step)
+                blame(error, ops[index - 1].step)
             raise
         if item is _END:
             stack.pop()
@@ -59,7 +59,7 @@ def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
                 item = _CONVERTERS[op.kind](result) if op.action == "map" else item
                 inner = iter(_all_of(result, op.kind)) if op.action == "flat_map" else None
             except Exception as error:
-                annotate(error, op.step, item)
+                blame(error, op.step, item)
                 raise
             if inner is not None:
                 stack.append((index, inner))
@@ -100,7 +100,13 @@ def _segments(ops: Sequence[Op]) -> Iterator[Sequence[Op]]:
 @functools.lru_cache(maxsize=512)
 def _loop(shape: tuple[tuple[str, type | None], ...]) -> Loop:
     """Compile the loop for these actions; `exec` sees generated names only, never a user's text."""
-    namespace: dict[str, Any] = {"exact_int": exact_int, "exact_float": exact_float, "many": many, "blame": _blame}
+    namespace: dict[str, Any] = {
+        "__name__": __name__,
+        "exact_int": exact_int,
+        "exact_float": exact_float,
+        "many": many,
+        "blame": _blame,
+    }
     exec(compile(_source(shape), "<dstream fused steps>", "exec"), namespace)
     loop: Loop = namespace["loop"]
     return loop
@@ -142,7 +148,7 @@ def _blame(error: Exception, ops: Sequence[Op], variables: Mapping[str, Any]) ->
     index = traceback.tb_lineno - _FIRST_STEP_LINE
     if 0 <= index < len(ops):
         level = sum(op.action == "flat_map" for op in ops[:index])
-        annotate(error, ops[index].step, variables[f"v{level}"])
+        blame(error, ops[index].step, variables[f"v{level}"])
 
 
 def many(result: Any) -> Iterable[Any]:

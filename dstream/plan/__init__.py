@@ -2,9 +2,12 @@
 
 `nodes` holds the nodes that the fluent methods make, `core` those that an engine must know,
 `rewrite` turns the first into the second, `walk` visits a plan without recursion, `properties`
-answers what holds for it, `show` writes it as text.
+answers what holds for it, `stages` says what it will run as, `show` writes and draws it. `boundary`, `telling`
+and `replaying` make words of a failure where a terminal operation ends; `captures` checks what functions take along.
 """
 
+from dstream.plan.boundary import explained
+from dstream.plan.captures import check_captures
 from dstream.plan.nodes import (
     Collect,
     Concat,
@@ -13,6 +16,7 @@ from dstream.plan.nodes import (
     DropWhile,
     Filter,
     FlatMap,
+    ForEach,
     ForEachPartition,
     Limit,
     Map,
@@ -28,23 +32,37 @@ from dstream.plan.nodes import (
     Write,
     unchanged,
 )
-from dstream.plan.properties import check, configuration, is_bounded, is_ordered, parallelism
+from dstream.plan.properties import (
+    bounded_nodes,
+    check,
+    configuration,
+    is_bounded,
+    is_ordered,
+    ordered_nodes,
+    parallelism,
+)
 from dstream.plan.rewrite import Chain, Op, Top, rewrite
-from dstream.plan.show import describe
-from dstream.plan.steps import Step
-from dstream.plan.walk import fold, inputs_first, topological
+from dstream.plan.show.chain import describe
+from dstream.plan.stages import Amount, Call, Exchange, Job, Stage, Stages
+from dstream.plan.steps import Step, shown_function
+from dstream.plan.walk import fold, inputs_first, last_step, topological
 from dstream.plan.where import Where, call_site
 
 __all__ = [
+    "Amount",
+    "Call",
     "Chain",
     "Collect",
     "Concat",
     "Configure",
     "Distinct",
     "DropWhile",
+    "Exchange",
     "Filter",
     "FlatMap",
+    "ForEach",
     "ForEachPartition",
+    "Job",
     "Limit",
     "Map",
     "MapMulti",
@@ -55,22 +73,30 @@ __all__ = [
     "Read",
     "Skip",
     "Sorted",
+    "Stage",
+    "Stages",
     "Step",
     "TakeWhile",
     "Top",
     "Unordered",
     "Where",
     "Write",
+    "bounded_nodes",
     "call_site",
     "check",
+    "check_captures",
     "configuration",
     "describe",
+    "explained",
     "fold",
     "inputs_first",
     "is_bounded",
     "is_ordered",
+    "last_step",
+    "ordered_nodes",
     "parallelism",
     "rewrite",
+    "shown_function",
     "topological",
     "unchanged",
 ]

@@ -20,6 +20,7 @@ __all__ = [
     "DropWhile",
     "Filter",
     "FlatMap",
+    "ForEach",
     "ForEachPartition",
     "Limit",
     "Map",
@@ -187,13 +188,18 @@ class Sorted(Node):
 
 @node
 class Limit(Node):
-    """The first `count` items."""
+    """The first `count` items.
+
+    Attributes:
+        name: the method that the user called; empty if another node stands for that call already.
+    """
 
     upstream: Node
     count: int
+    name: str = "limit"
 
-    def _arguments(self) -> Iterable[str]:
-        return (str(self.count),)
+    def label(self) -> str:
+        return f".{self.name}({self.count if self.name == 'limit' else ''})" if self.name else ""
 
 
 @node
@@ -279,14 +285,32 @@ class Configure(Node):
 
 @node
 class Collect(Node):
-    """The end of a plan: the items reduced by a collector."""
+    """The end of a plan: the items reduced by a collector.
+
+    Attributes:
+        name: the method that the user called.
+        given: what the user gave to it, in short.
+    """
 
     upstream: Node
     collector: Collector[Any, Any, Any]
     name: str = "collect"
+    given: str = ""
 
     def label(self) -> str:
-        return f".{self.name}(...)"
+        return f".{self.name}({self.given})"
+
+
+@node
+class ForEach(Node):
+    """The end of a plan: `action` runs on each item in the caller's process. No engine sees it: it names a failure."""
+
+    upstream: Node
+    action: Callable[[Any], object]
+    name: str = "for_each"
+
+    def label(self) -> str:
+        return f".{self.name}({shown_function(self.action)})"
 
 
 @node

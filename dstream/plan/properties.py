@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dstream.errors import IllegalStateError
 from dstream.plan.nodes import Concat, Configure, Limit, Node, Parallel, Read, Sorted, TakeWhile, Unordered
 from dstream.plan.rewrite import Top
-from dstream.plan.walk import fold, topological
+from dstream.plan.walk import each, fold, topological
 
-__all__ = ["check", "configuration", "is_bounded", "is_ordered", "parallelism"]
+__all__ = ["bounded_nodes", "check", "configuration", "is_bounded", "is_ordered", "ordered_nodes", "parallelism"]
 
 
 def check(root: Node, *, needs_end: bool) -> None:
@@ -47,6 +47,16 @@ def is_ordered(root: Node) -> bool:
 def is_bounded(root: Node) -> bool:
     """Say whether the items of `root` end; `take_while` is trusted to end."""
     return fold(root, _bounded)
+
+
+def ordered_nodes(root: Node) -> dict[int, bool]:
+    """Say of every node of the plan, by its `id`, whether its items have an encounter order."""
+    return each(root, _ordered)
+
+
+def bounded_nodes(root: Node) -> dict[int, bool]:
+    """Say of every node of the plan, by its `id`, whether its items end."""
+    return each(root, _bounded)
 
 
 def parallelism(root: Node) -> int | None:

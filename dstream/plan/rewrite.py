@@ -26,7 +26,7 @@ from dstream.plan.nodes import (
     node,
 )
 from dstream.plan.steps import Step
-from dstream.plan.walk import topological
+from dstream.plan.walk import steps_of, topological
 
 __all__ = ["Chain", "Op", "Top", "rewrite"]
 
@@ -69,6 +69,9 @@ class Top(Node):
     key: Callable[[Any], Any] | None
     reverse: bool
 
+    def label(self) -> str:
+        return f"{self.step.label if self.step else '.sorted()'}.limit({self.count})"
+
 
 def rewrite(root: Node) -> Node:
     """Return the plan of `root` in core nodes; a node that is shared stays shared."""
@@ -86,8 +89,7 @@ class _Rewriting:
         self._parts: dict[int, list[Node]] = {}
 
     def result(self) -> Node:
-        for position, each in enumerate(self._order, start=1):
-            step = Step(each.label(), each.where, position, len(self._order))
+        for each, step in zip(self._order, steps_of(self._order), strict=True):
             if isinstance(each, _ElementWise):
                 self._runs[id(each)] = self._run(each, step)
             elif isinstance(each, Concat):

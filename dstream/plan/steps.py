@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.failures import annotate
+from dstream.failures import blame
 from dstream.plan.where import Where
 
 __all__ = ["Step", "shown_function"]
@@ -49,10 +49,10 @@ class _Guarded:
         except StopIteration as error:
             # What iterates would take it for the end of the items.
             failed = RuntimeError(f"{shown_function(self.fn)} raised StopIteration")
-            annotate(failed, self.step, item)
+            blame(failed, self.step, item)
             raise failed from error
         except Exception as error:
-            annotate(error, self.step, item)
+            blame(error, self.step, item)
             raise
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from dstream.plan.nodes import Node
+from dstream.plan.steps import Step
 
-__all__ = ["fold", "inputs_first", "topological"]
+__all__ = ["each", "fold", "inputs_first", "last_step", "steps_of", "topological"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -16,6 +17,23 @@ T = TypeVar("T")
 def topological(root: Node) -> list[Node]:
     """Return every node of the plan once, each after the nodes that it reads from."""
     return inputs_first(root, lambda node: node.inputs())
+
+
+def steps_of(order: Sequence[Node]) -> list[Step]:
+    """Return how each node names itself; only the calls that the user made are counted."""
+    total = sum(1 for node in order if node.label())
+    steps: list[Step] = []
+    position = 0
+    for node in order:
+        label = node.label()
+        position += bool(label)
+        steps.append(Step(label, node.where, position, total))
+    return steps
+
+
+def last_step(root: Node) -> Step:
+    """Return how the last call of a plan names itself."""
+    return steps_of(topological(root))[-1]
 
 
 def inputs_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
@@ -36,7 +54,12 @@ def inputs_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
 
 def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:
     """Compute a value for `root` from the values of its inputs; a shared node is visited once."""
+    return each(root, visit)[id(root)]
+
+
+def each(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> dict[int, R]:
+    """Compute the same for every node of the plan; the result is by the `id` of the node."""
     values: dict[int, R] = {}
     for node in topological(root):
         values[id(node)] = visit(node, [values[id(upstream)] for upstream in node.inputs()])
-    return values[id(root)]
+    return values

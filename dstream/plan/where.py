@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-__all__ = ["Where", "call_site"]
+__all__ = ["Where", "call_site", "entry_point"]
 
 _OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
 
@@ -28,3 +28,15 @@ def call_site() -> Where | None:
             return Where(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def entry_point() -> tuple[str, Where | None]:
+    """Return the name of the function by which the user's code called into dstream, and the place of that call."""
+    frame = sys._getframe(1)
+    name = frame.f_code.co_name
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+            return name, Where(frame.f_code.co_filename, frame.f_lineno)
+        name = frame.f_code.co_name
+        frame = frame.f_back  # type: ignore[assignment]
+    return name, None

@@ -2,66 +2,70 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from dstream.distributed import Expiring
-from dstream.engine.local import LocalEngine
-from dstream.engine.memory import DEFAULT_BOUND
 from dstream.failures import shown
+from dstream.session.configuration import Configuration, configured
 from dstream.session.context import Context
 from dstream.session.contexts import contexts
+from dstream.session.explaining import Explain, local_stages, spark_stages
+from dstream.session.workers import inside_a_worker, refuse_on_a_worker
 from dstream.spi import Engine, Storage
 from dstream.storage import Settings, open_storage
 from dstream.stream.runtime import bind_default
 
 __all__ = ["connect", "default_context", "set_default_context"]
 
-_ENGINES = ("spark", "local")
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
-_DEFAULT_STORAGE = "dstream-data"
-
 
 def connect(
     master: str | None = None,
-    engine: str = "spark",
+    engine: str | None = None,
     config: Mapping[str, Any] | None = None,
     *,
     storage: str | os.PathLike[str] | None = None,
     pickle: Literal["trusted", "restricted", "never"] | None = None,
     allowed: Iterable[type] = (),
-    durability: Literal["process", "power"] = "process",
-    worker_memory: int | str = DEFAULT_BOUND,
+    durability: Literal["process", "power"] | None = None,
+    worker_memory: int | str | None = None,
     log_level: str | None = None,
+    progress: bool | None = None,
 ) -> Context:
     """Return a context; it becomes the default one if no other is open.
 
+    What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
+    `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_LOG`,
+    `DSTREAM_PROGRESS`), and then in the file `dstream.toml`
+    of the current folder or the nearest one above; docs/how-to/configure.md says more.
+
     Args:
-        master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`. Unset: the environment
-            variable `DSTREAM_MASTER`, a Spark session that runs in this process already, or all
-            cores of this machine.
-        engine: `"spark"`, or `"local"` for plain Python in this process.
-        config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`.
+        master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`. Without one: a Spark session
+            that runs in this process already, or all cores of this machine.
+        engine: `"spark"`, the default, or `"local"` for plain Python in this process.
+        config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They stand over those of
+            the table `[config]` of the file, one by one.
         storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"redis://..."`, or
-            `"memory:"` for this process only. Unset: the environment variable `DSTREAM_STORAGE`, or the
-            folder `dstream-data`. Nothing is made there before the first collection is.
+            `"memory:"` for this process only. Without one: the folder `dstream-data`. Nothing is made there
+            before the first collection is.
         pickle: which pickled values are loaded from the storage: all (`"trusted"`), those of plain types
-            and of `allowed` classes (`"restricted"`), or none (`"never"`). Unset: `"trusted"` where only
+            and of `allowed` classes (`"restricted"`), or none (`"never"`). Without a word: `"trusted"` where only
             this user can write, otherwise `"restricted"`; docs/security.md says why.
         allowed: classes whose instances may be loaded in restricted mode.
-        durability: what a change that returned survives: the death of any process (`"process"`), or also
-            that of the machine (`"power"`), which costs about ten times as much.
+        durability: what a change that returned survives: the death of any process (`"process"`, the default), or
+            also that of the machine (`"power"`), which costs about ten times as much.
         worker_memory: how much memory a worker process may occupy before sorting, grouping and
-            `distinct` move to disk, in bytes or as `"512m"`.
-        log_level: the level of Spark's own messages, such as `"WARN"`. Unset: the environment variable
-            `DSTREAM_LOG`, or none at all.
+            `distinct` move to disk, in bytes or as `"512m"`; 256 MB without a word.
+        log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
+        progress: whether jobs that take longer than a second show one line about how far they are; without a
+            word, only in terminals and notebooks.
 
     Raises:
+        ConfigurationError: the environment or the file says what cannot be; the message names the place.
         SetupError: Java is missing or too old.
-        TypeError: `storage` is neither a text nor a path.
+        TypeError: an argument is of another type.
         ValueError: an argument is not one of its choices.
 
     Example:
@@ -69,19 +73,29 @@ def connect(
         ...     ctx.stream("abc").map(str.upper).to_list()
         ['A', 'B', 'C']
     """
-    if engine not in _ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(_ENGINES)}, not {engine!r}")
-    memory = _bytes(worker_memory)
-    opening = _storage_opener(storage, pickle, allowed, durability)
-    start = _spark_starter(master, dict(config or {}), log_level, memory) if engine == "spark" else _local(memory)
-    context = Context(start, engine, opening)
+    chosen = configured(
+        {
+            "master": master,
+            "engine": engine,
+            "config": config,
+            "storage": storage,
+            "pickle": pickle,
+            "durability": durability,
+            "worker_memory": worker_memory,
+            "log_level": log_level,
+            "progress": progress,
+        }
+    )
+    opening = _storage_opener(chosen, allowed)
+    start = _spark_starter(chosen) if chosen["engine"] == "spark" else _local_starter(chosen)
+    context = Context(start, chosen["engine"], opening, _stages(chosen))
     contexts.add(context)
     return context
 
 
 def default_context() -> Context:
     """Return the context of streams that were made without one, connected if there is none yet."""
-    return contexts.default() or (connect(engine="local") if _inside_a_worker() else connect())
+    return contexts.default() or (connect(engine="local", progress=False) if inside_a_worker() else connect())
 
 
 def set_default_context(context: Context | None) -> None:
@@ -91,63 +105,49 @@ def set_default_context(context: Context | None) -> None:
     contexts.choose(context)
 
 
-def _local(memory: int) -> Callable[[], Engine]:
-    return lambda: LocalEngine(memory)
+def _local_starter(chosen: Configuration) -> Callable[[], Engine]:
+    def start() -> Engine:
+        from dstream.engine.local import LocalEngine
+        from dstream.engine.progress import Progress
+
+        return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]))
+
+    return start
 
 
-def _spark_starter(
-    master: str | None, config: Mapping[str, Any], log_level: str | None, memory: int
-) -> Callable[[], Engine]:
+def _spark_starter(chosen: Configuration) -> Callable[[], Engine]:
+    refuse_on_a_worker("connect()")
     from dstream.engine.spark import launch
 
     launch.check_machine()
     settings = launch.Settings(
-        master or os.environ.get("DSTREAM_MASTER") or None,
-        {str(name): str(value) for name, value in config.items()},
-        (log_level or os.environ.get("DSTREAM_LOG") or "OFF").upper(),
-        memory,
+        chosen["master"], chosen["config"], chosen["log_level"], chosen["worker_memory"], chosen["progress"]
     )
     return lambda: launch.start(settings)
 
 
-def _storage_opener(
-    storage: str | os.PathLike[str] | None, pickle: Any, allowed: Iterable[type], durability: Any
-) -> Callable[[], Storage]:
-    if pickle not in (None, "trusted", "restricted", "never"):
-        raise ValueError(f"pickle must be 'trusted', 'restricted' or 'never', not {pickle!r}")
-    if durability not in ("process", "power"):
-        raise ValueError(f"durability must be 'process' or 'power', not {durability!r}")
+def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[[], Storage]:
     classes = tuple(allowed)
     for each in classes:
         if not isinstance(each, type):
             raise TypeError(f"allowed must hold classes, not {shown(each)}")
-    url = os.environ.get("DSTREAM_STORAGE") or _DEFAULT_STORAGE if storage is None else _place(storage)
-    settings = Settings(pickle, (Expiring, *classes), durability)
-    return lambda: open_storage(url, settings)
+    settings = Settings(chosen["pickle"], (Expiring, *classes), chosen["durability"])
+    return lambda: open_storage(chosen["storage"], settings)
 
 
-def _place(storage: Any) -> str:
-    place = os.fspath(storage) if isinstance(storage, os.PathLike) else storage
-    if not isinstance(place, str):
-        raise TypeError(f"storage must be a folder or a URL, as a str or a path, not {shown(storage)}")
-    if not place:
-        raise ValueError("storage must not be empty; leave it out for the folder dstream-data, or say '.' for this one")
-    return place
+def _stages(chosen: Configuration) -> Explain:
+    """Return what says which stages a plan runs in on the chosen engine, which need not run for that."""
+    if chosen["engine"] == "local":
+        return local_stages
+    return functools.partial(spark_stages, chosen["master"], chosen["config"])
 
 
-def _inside_a_worker() -> bool:
-    """Say whether this process runs a Spark task: streams made there run on the spot."""
-    module = sys.modules.get("pyspark.taskcontext")
-    return module is not None and module.TaskContext.get() is not None
+def _default_stages(node: Any, into: Any) -> Any:
+    """Return the stages of a plan on the default context, or on the one that would be made for it."""
+    context = contexts.default()
+    if context is not None:
+        return context.stages(node, into)
+    return (local_stages if inside_a_worker() else _stages(configured({})))(node, into)
 
 
-def _bytes(size: int | str) -> int:
-    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
-        return size
-    found = re.fullmatch(r"(\d+)\s*([kmg]?)b?", str(size).strip().lower()) if isinstance(size, str) else None
-    if found is None or int(found.group(1)) == 0:
-        raise ValueError(f"worker_memory must be a number of bytes or a text such as '512m', not {size!r}")
-    return int(found.group(1)) * _UNITS[found.group(2)]
-
-
-bind_default(default_context)
+bind_default(default_context, _default_stages)

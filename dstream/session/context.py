@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, cast, overload
 import collectors
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
-from dstream.failures import annotate, failure, shown
-from dstream.plan import Node, Write, call_site, rewrite
+from dstream.failures import naming, shown
+from dstream.plan import Node, Stages, Write, call_site, explained, last_step
 from dstream.session.contexts import contexts
-from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage, WriteJob
+from dstream.session.workers import refuse_on_a_worker
+from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 
@@ -39,8 +40,15 @@ class Context:
     Nothing starts before the first terminal operation needs it.
     """
 
-    def __init__(self, start: Callable[[], Engine], engine_name: str, open_storage: Callable[[], Storage]) -> None:
+    def __init__(
+        self,
+        start: Callable[[], Engine],
+        engine_name: str,
+        open_storage: Callable[[], Storage],
+        stages: Callable[[Any, Any], Stages],
+    ) -> None:
         self._start = start
+        self._stages = stages
         self._engine_name = engine_name
         self._engine: Engine | None = None
         self._open_storage = open_storage
@@ -249,12 +257,15 @@ class Context:
         if job.is_done:
             return collection
         end = Write(node, job.writer, _collector(output), f"collect({output.label})", where=call_site())
-        try:
-            receipts = self.running_engine().write(end)
-            _commit(job, receipts, end)
-        except BaseException:
-            job.abort()
-            raise
+        with explained(end, "collect"):
+            try:
+                receipts = self.running_engine().write(end)
+                # A failure there, such as one of a function that merges, names the step as one in a task does.
+                with naming(last_step(end)):
+                    job.commit(receipts)
+            except BaseException:
+                job.abort()
+                raise
         return collection
 
     def running_storage(self) -> Storage:
@@ -264,6 +275,7 @@ class Context:
             IllegalStateError: this context is closed.
             SetupError: a package that it needs is not installed.
         """
+        self._check_place()
         with self._lock:
             self._check_open()
             if self._storage is None:
@@ -277,11 +289,21 @@ class Context:
             IllegalStateError: this context is closed.
             SetupError: the engine cannot start on this machine.
         """
+        self._check_place()
         with self._lock:
             self._check_open()
             if self._engine is None:
                 self._engine = self._start()
             return self._engine
+
+    def stages(self, node: Node, into: Any) -> Stages:
+        """Return the stages that a plan would run as here; `stream.explain()` calls this. Nothing starts.
+
+        Raises:
+            IllegalStateError: this context is closed.
+        """
+        self._check_open()
+        return self._stages(node, into)
 
     def close(self) -> None:
         """Stop the engine if this context started it; a second call does nothing."""
@@ -316,6 +338,11 @@ class Context:
             )
         return cast("MapStore", store)
 
+    def _check_place(self) -> None:
+        """Refuse the use of a context of Spark, and of what belongs to it, on a worker."""
+        if self._engine_name == "spark":
+            refuse_on_a_worker("a context, or a stream or collection of it,")
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise IllegalStateError("this context is closed; connect() again")
@@ -331,21 +358,15 @@ class Context:
         state = "closed" if self._is_closed else "open" if self._engine is None else "running"
         return f"<dstream context on {self._engine_name}, {state}>"
 
-    def __reduce__(self) -> NoReturn:
-        raise SerializationError(
-            "a context cannot be used inside a function that runs on the workers; "
-            "read what you need before and let the function capture the result"
+    def _stays_in_the_driver(self) -> str:
+        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        return (
+            "cannot be used inside a function that runs on the workers; read what you need before and let the function "
+            "capture the result"
         )
 
-
-def _commit(job: WriteJob[Any], receipts: list[Any], end: Write) -> None:
-    """Commit; a failure there, such as one of a function that merges, names the step as one in a task does."""
-    try:
-        job.commit(receipts)
-    except Exception as error:
-        if failure(error) is None:
-            annotate(error, rewrite(end).step)
-        raise
+    def __reduce__(self) -> NoReturn:
+        raise SerializationError(f"a context {self._stays_in_the_driver()}")
 
 
 def _collector(output: Output) -> Collector[Any, Any, Any] | None:

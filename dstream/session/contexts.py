@@ -28,6 +28,10 @@ class Contexts:
     def choose(self, context: Context | None) -> None:
         self._chosen = context
 
+    @property
+    def chosen(self) -> Context | None:
+        return self._chosen
+
     def default(self) -> Context | None:
         return self._chosen or next(iter(self._open), None)
 

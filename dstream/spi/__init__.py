@@ -7,7 +7,7 @@ goes, `store` where distributed collections live, `engine` who runs a plan.
 from dstream.spi.collector import Characteristics, Collector, Keyed, identity
 from dstream.spi.engine import Engine, Runtime
 from dstream.spi.reducer import Output, Reducer, Writing
-from dstream.spi.source import Source, Split
+from dstream.spi.source import Counted, Source, Split
 from dstream.spi.store import (
     UNCHANGED,
     EntrySplit,
@@ -29,6 +29,7 @@ __all__ = [
     "UNCHANGED",
     "Characteristics",
     "Collector",
+    "Counted",
     "Engine",
     "EntrySplit",
     "ItemSplit",

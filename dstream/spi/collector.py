@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, overload
 
 __all__ = ["Characteristics", "Collector", "Keyed", "identity"]
 
 T = TypeVar("T")
 A = TypeVar("A")
 R = TypeVar("R")
+T2 = TypeVar("T2")
+A2 = TypeVar("A2")
 R2 = TypeVar("R2")
 
 
@@ -40,6 +42,7 @@ class Collector(Generic[T, A, R]):
         accumulate_all: the same as a loop of `accumulator`, faster; returns the container.
         keyed: set when the result is a dictionary of groups; an engine may then combine group by
             group where the data is.
+        name: the factory that made it, such as `grouping_by(...)`, for messages; it may be empty.
 
     Example:
         >>> import operator
@@ -55,22 +58,51 @@ class Collector(Generic[T, A, R]):
     characteristics: frozenset[Characteristics] = frozenset()
     accumulate_all: Callable[[A, Iterable[T]], A] | None = None
     keyed: Keyed[T, R] | None = None
+    name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for name in ("supplier", "accumulator", "combiner", "finisher"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"Collector: {name} must be callable, not {type(getattr(self, name)).__name__}")
 
+    @overload
     @staticmethod
     def of(
-        supplier: Callable[[], A],
-        accumulator: Callable[[A, T], A | None],
-        combiner: Callable[[A, A], A | None],
-        finisher: Callable[[A], Any] = identity,
+        supplier: Callable[[], A2],
+        accumulator: Callable[[A2, T2], A2 | None],
+        combiner: Callable[[A2, A2], A2 | None],
+        /,
         *characteristics: Characteristics,
-    ) -> Collector[T, A, Any]:
-        """Make a collector, with the arguments in the order of `java.util.stream.Collector.of`."""
-        return Collector(supplier, accumulator, combiner, finisher, frozenset(characteristics))
+    ) -> Collector[T2, A2, A2]: ...
+
+    @overload
+    @staticmethod
+    def of(
+        supplier: Callable[[], A2],
+        accumulator: Callable[[A2, T2], A2 | None],
+        combiner: Callable[[A2, A2], A2 | None],
+        finisher: Callable[[A2], R2],
+        /,
+        *characteristics: Characteristics,
+    ) -> Collector[T2, A2, R2]: ...
+
+    @staticmethod
+    def of(supplier: Any, accumulator: Any, combiner: Any, /, *rest: Any) -> Collector[Any, Any, Any]:
+        """Make a collector, with the arguments in the order of `java.util.stream.Collector.of`.
+
+        That is: supplier, accumulator, combiner, a finisher if there is one, characteristics if there are any.
+
+        Example:
+            >>> Collector.of(list, list.append, list.extend, len).collect("abc")
+            3
+        """
+        finisher = identity
+        if rest and not isinstance(rest[0], Characteristics):
+            finisher, *rest = rest  # type: ignore[assignment]
+        for each in rest:
+            if not isinstance(each, Characteristics):
+                raise TypeError(f"Collector.of: characteristics must be Characteristics, not {type(each).__name__}")
+        return Collector(supplier, accumulator, combiner, finisher, frozenset(rest))
 
     def collect(self, items: Iterable[T]) -> R:
         """Reduce `items` here and now, in this process.

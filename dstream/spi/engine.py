@@ -66,3 +66,12 @@ class Runtime(Writing, Protocol):
             SetupError: the engine cannot start on this machine.
         """
         ...
+
+    def stages(self, node: Any, into: Any) -> Any:
+        """Return the stages that a plan would run as (`dstream.plan.Stages`); nothing runs or starts.
+
+        Args:
+            node: the last node of the plan.
+            into: a `Collector`, the `Output` of a reducer, or None for a list of all items.
+        """
+        ...

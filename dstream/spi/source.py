@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar, runtime_checkable
 
-__all__ = ["Source", "Split"]
+__all__ = ["Counted", "Source", "Split"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -60,4 +60,13 @@ class Source(Protocol[T_co]):
         Raises:
             SourceError: what was asked for does not exist.
         """
+        ...
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """A source that can say how many splits it gives; others leave it out. `stream.explain()` asks it."""
+
+    def count_splits(self, parallelism: int) -> int | None:
+        """Return how many splits `splits(parallelism)` would give, reading nothing; None if that takes reading."""
         ...

@@ -5,7 +5,10 @@ from __future__ import annotations
 import operator
 from typing import Any, TypeVar
 
-__all__ = ["count", "function", "kind_of", "optional_function", "partition_count"]
+from dstream.errors import UnsupportedError
+from dstream.spi import Collector, Output, Reducer
+
+__all__ = ["count", "explained_end", "function", "kind_of", "optional_function", "partition_count"]
 
 F = TypeVar("F")
 
@@ -40,6 +43,23 @@ def count(value: Any, name: str) -> int:
     if number < 0:
         raise ValueError(f"{name} must not be negative: {number}")
     return number
+
+
+def explained_end(into: Any) -> Collector[Any, Any, Any] | Output:
+    """Return what ends a stream that is explained.
+
+    Raises:
+        TypeError: it is neither a collector nor a reducer.
+        UnsupportedError: it is a reducer that does not say what it writes.
+    """
+    if isinstance(into, Collector):
+        return into
+    output = getattr(into, "output", None)
+    if isinstance(output, Output):
+        return output
+    if isinstance(into, Reducer):
+        raise UnsupportedError(f"{kind_of(into)} has no `output`, so nobody knows what it writes before it runs")
+    raise TypeError(f"into must be a collector or a reducer, not {kind_of(into)}")
 
 
 def partition_count(value: Any) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
 
 import collectors  # As a module: whoever imports it first is loading it while this module loads.
-from dstream.errors import SerializationError
+from dstream.errors import NullElementError, SerializationError
+from dstream.failures import blame, shown
 from dstream.plan import (
     Collect,
     Concat,
@@ -16,6 +18,7 @@ from dstream.plan import (
     DropWhile,
     Filter,
     FlatMap,
+    ForEach,
     ForEachPartition,
     Limit,
     Map,
@@ -29,14 +32,20 @@ from dstream.plan import (
     call_site,
     check,
     describe,
+    explained,
+    last_step,
     parallelism,
+    shown_function,
 )
+from dstream.plan.show import Drawing, check_format, drawn
 from dstream.spi import Collector, Engine, Reducer, Runtime
-from dstream.stream.arguments import count, function, kind_of, optional_function, partition_count
+from dstream.stream.arguments import count, explained_end, function, kind_of, optional_function, partition_count
 from dstream.stream.lifetime import Lifetime
+from dstream.stream.names import no_such_name
 from dstream.stream.planned import PLANNED, refuse
-from dstream.stream.runtime import default_runtime, shared
-from dstream.stream.terminals import folding, folding_from, present
+from dstream.stream.runtime import default_runtime, default_stages, shared
+from dstream.stream.terminals import folding, folding_from, folding_onto, present
+from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
 from dstream.values import Optional
 
 __all__ = ["BaseStream"]
@@ -197,13 +206,11 @@ class BaseStream(Generic[T]):
             a
             b
         """
-        self.for_each_ordered(action)
+        self._for_each(action, "for_each")
 
     def for_each_ordered(self, action: Callable[[T], object]) -> None:
         """Run `action` on each item in encounter order, in the caller's process."""
-        function(action, "action")
-        for item in self:
-            action(item)
+        self._for_each(action, "for_each_ordered")
 
     def for_each_partition(self, action: Callable[[Iterator[T]], object]) -> None:
         """Run `action` on an iterator over each partition, on the worker that has it.
@@ -211,11 +218,14 @@ class BaseStream(Generic[T]):
         A task that fails may run again, so the action should be safe to repeat.
         """
         node = ForEachPartition(self._node, function(action, "action"), where=call_site())
-        self._engine(self._node, needs_end=True).for_each_partition(node)
+        with explained(node, "for_each_partition"):
+            self._engine(self._node, needs_end=True).for_each_partition(node)
 
     def __iter__(self) -> Iterator[T]:
         """Give the items lazily, in encounter order, with a bounded number read ahead."""
-        return self._engine(self._node).iterate(self._node)
+        with explained(self._node, "iterator"):
+            items = self._engine(self._node).iterate(self._node)
+        return _explained_items(self._node, "iterator", items)
 
     def iterator(self) -> Iterator[T]:
         """Give the items lazily, as `iter(stream)`."""
@@ -223,11 +233,14 @@ class BaseStream(Generic[T]):
 
     def partitions(self) -> list[Iterator[T]]:
         """Return one lazy iterator for each partition, in encounter order."""
-        return self._engine(self._node).partitions(self._node)
+        with explained(self._node, "partitions"):
+            partitions = self._engine(self._node).partitions(self._node)
+        return [_explained_items(self._node, "partitions", items) for items in partitions]
 
     def to_list(self) -> list[T]:
         """Return all items in encounter order; they must fit into the caller's memory."""
-        return self._engine(self._node, needs_end=True).gather_all(self._node)
+        with explained(self._node, "to_list"):
+            return self._engine(self._node, needs_end=True).gather_all(self._node)
 
     @overload
     def to_array(self) -> list[T]: ...
@@ -269,13 +282,15 @@ class BaseStream(Generic[T]):
         """
         match args:
             case (op,):
-                return present(self._collect(folding(function(op, "op")), "reduce"), "reduce")
+                given = shown_function(function(op, "op"))
+                return self._collect_present(folding(op), "reduce", given)
             case (identity, op):
-                held = self._collect(folding(function(op, "op")), "reduce")
-                return op(identity, held[0]) if held else identity
+                given = f"{shown(identity)}, {shown_function(function(op, 'op'))}"
+                return self._collect(folding_onto(identity, op), "reduce", given)
             case (identity, accumulator, combiner):
                 function(accumulator, "accumulator"), function(combiner, "combiner")
-                return self._collect(folding_from(identity, accumulator, combiner), "reduce")
+                given = f"{shown(identity)}, {shown_function(accumulator)}, {shown_function(combiner)}"
+                return self._collect(folding_from(identity, accumulator, combiner), "reduce", given)
         raise TypeError(f"reduce() takes 1 to 3 arguments, not {len(args)}")
 
     @overload
@@ -308,13 +323,15 @@ class BaseStream(Generic[T]):
         """
         match args:
             case (Collector() as collector,):
-                return self._collect(collector, "collect")
+                return self._collect(collector, "collect", collector.name or "...")
             case (Reducer() as reducer,):
-                self._engine(self._node, needs_end=True)
-                return reducer.reduce_into(self._runtime or default_runtime(), self._node)
+                with explained(self._node, "collect"):
+                    self._engine(self._node, needs_end=True)
+                    return reducer.reduce_into(self._runtime or default_runtime(), self._node)
             case (supplier, accumulator, combiner):
                 function(supplier, "supplier"), function(accumulator, "accumulator"), function(combiner, "combiner")
-                return self._collect(Collector(supplier, accumulator, combiner), "collect")
+                given = ", ".join(map(shown_function, (supplier, accumulator, combiner)))
+                return self._collect(Collector(supplier, accumulator, combiner), "collect", given)
         raise TypeError("collect() takes a Collector, a Reducer, or the functions (supplier, accumulator, combiner)")
 
     def count(self) -> int:
@@ -350,11 +367,52 @@ class BaseStream(Generic[T]):
             >>> Stream.iterate(0, lambda n: n + 1).filter(lambda n: n > 5).find_first()
             Optional[6]
         """
-        return present(self._first(self._node), "find_first")
+        return self._first("find_first")
 
     def find_any(self) -> Optional[T]:
         """Return some item, reading no further: the first one if the stream is ordered."""
-        return present(self._first(self._node), "find_any")
+        return self._first("find_any")
+
+    # Terminal operations: looking at some items
+
+    def head(self, n: int = 10) -> None:
+        """Print a table of the first `n` items, one line for each; long values are cut.
+
+        Fields of dataclasses and named tuples, keys of dicts, and the places of tuples are columns, if all
+        items are of one shape. Runs as much as `limit(n + 1)` does, to say whether there are more items.
+
+        Example:
+            >>> Stream.of(("whale", 3), ("sea", 12), ("ship", 5)).head(2)
+            Stream.of(('whale', 3), ('sea', 12), ('ship', 5))
+            0         1
+            ────────────
+            'whale'   3
+            'sea'     12
+            (the first 2 items; there are more)
+        """
+        print_brief(describe(self._node), *self._first_rows(n, "head"))
+
+    def show(self, n: int = 10) -> None:
+        """Print a table of the first `n` items with their whole values, folded over lines; otherwise as `head`.
+
+        Example:
+            >>> Stream.of("a").map(lambda text: text * 70).show()
+            Stream.of('a').map(lambda)
+            item
+            ────────────────────────────────────────────────────────────────────────
+            'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
+            (1 item)
+        """
+        print_whole(describe(self._node), *self._first_rows(n, "show"))
+
+    def _first_rows(self, n: int, name: str) -> tuple[Rows, str]:
+        """Return up to `n` items as rows, and a word about how many those are."""
+        most = count(n, "n")
+        limited = Limit(self._node, most + 1, name, where=call_site())
+        with explained(limited, name):
+            items = list(self._engine(limited).iterate(limited))
+        note = caption(min(len(items), most), ("item", "items"), more=len(items) > most)
+        return rows_of_items(items[:most]), note
 
     # Closing
 
@@ -382,21 +440,88 @@ class BaseStream(Generic[T]):
         with self:
             yield from self
 
+    # Looking at it
+
+    @overload
+    def explain(
+        self, format: Literal["text"] = "text", *, into: Collector[T, Any, Any] | Reducer[T, Any] | None = None
+    ) -> None: ...
+
+    @overload
+    def explain(
+        self,
+        format: Literal["dot", "mermaid", "svg", "html"],
+        *,
+        into: Collector[T, Any, Any] | Reducer[T, Any] | None = None,
+    ) -> Drawing: ...
+
+    def explain(
+        self, format: str = "text", *, into: Collector[T, Any, Any] | Reducer[T, Any] | None = None
+    ) -> Drawing | None:
+        """Say in which stages the stream would run, where items are shuffled and why. Nothing runs or starts.
+
+        What is known only when it runs, such as the number of files, is given as a range.
+
+        Args:
+            format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
+                a str; a notebook shows the last two.
+            into: a collector or a reducer that ends the stream; unset, `to_list()` does.
+
+        Raises:
+            IllegalStateError: the stream is closed or could never finish.
+            UnsupportedError: the engine does not run such a stream, or `into` does not say what it writes.
+            ValueError: there is no such format.
+
+        Example:
+            >>> Stream.of("to be", "or not").flat_map(str.split).map(len).explain()
+            to_list() on the local engine
+              everything runs in this process, one item at a time
+            <BLANKLINE>
+            stage 1: 1 task, in order
+              Stream.of('to be', 'or not')  ...
+              .flat_map(str.split)          ...
+              .map(len)                     ...
+            <BLANKLINE>
+            to_list(): all items are listed
+        """
+        check_format(format)
+        self._lifetime.check_open_from_the_source()
+        check(self._node, needs_end=into is not None)
+        ending = None if into is None else explained_end(into)
+        stages = self._runtime.stages if self._runtime else default_stages
+        drawing = drawn(stages(self._node, ending), format)
+        if format != "text":
+            return drawing
+        print(drawing)
+        return None
+
     def __repr__(self) -> str:
         return describe(self._node)
+
+    def _repr_html_(self) -> str:
+        """Return the picture that a notebook shows; a stream that cannot be drawn shows its chain."""
+        try:
+            return self.explain("html")
+        except Exception as error:
+            chain = html.escape(f"{describe(self._node)}\n\n{type(error).__name__}: {error}")
+            return f"<pre>{chain}</pre>"
 
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in PLANNED:
                 refuse(name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(no_such_name(type(self), name))
+
+    def _stays_in_the_driver(self) -> str:
+        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
+        return (
+            "cannot be used inside a function that runs on the workers; collect it before, and let the function "
+            "capture the result"
+        )
 
     def __reduce__(self) -> NoReturn:
-        raise SerializationError(
-            f"a stream cannot be used inside a function that runs on the workers: {describe(self._node)}; "
-            "collect it before, and let the function capture the result"
-        )
+        raise SerializationError(f"a stream {self._stays_in_the_driver()}: {describe(self._node)}")
 
     # How streams are made from streams
 
@@ -435,18 +560,50 @@ class BaseStream(Generic[T]):
         check(node, needs_end=needs_end)
         return (self._runtime or default_runtime()).running_engine()
 
-    def _collect(self, collector: Collector[Any, Any, R], name: str) -> R:
-        node = Collect(self._node, collector, name, where=call_site())
-        result: R = self._engine(self._node, needs_end=True).collect(node)
-        return result
+    def _collect(self, collector: Collector[Any, Any, R], name: str, given: str = "") -> R:
+        node = Collect(self._node, collector, name, given, where=call_site())
+        with explained(node, name):
+            result: R = self._engine(self._node, needs_end=True).collect(node)
+            return result
+
+    def _collect_present(self, collector: Collector[Any, Any, list[R]], name: str, given: str = "") -> Optional[R]:
+        node = Collect(self._node, collector, name, given, where=call_site())
+        with explained(node, name):
+            return _present(self._engine(self._node, needs_end=True).collect(node), node, name)
+
+    def _for_each(self, action: Callable[[T], object], name: str) -> None:
+        node = ForEach(self._node, function(action, "action"), name, where=call_site())
+        with explained(node, name):
+            for item in self._engine(self._node).iterate(self._node):
+                try:
+                    action(item)
+                except Exception as error:
+                    blame(error, last_step(node), item)
+                    raise
 
     def _finds(self, predicate: Callable[[T], object], name: str) -> bool:
         matching = Filter(self._node, function(predicate, "predicate"), name, where=call_site())
-        return bool(self._first(matching))
+        limited = Limit(matching, 1, "")
+        with explained(limited, name):
+            return bool(list(islice(self._engine(limited).iterate(limited), 1)))
 
-    def _first(self, node: Node) -> list[T]:
-        limited = Limit(node, 1, where=call_site())
-        return list(islice(self._engine(limited).iterate(limited), 1))
+    def _first(self, name: str) -> Optional[T]:
+        limited = Limit(self._node, 1, name, where=call_site())
+        with explained(limited, name):
+            return _present(list(islice(self._engine(limited).iterate(limited), 1)), limited, name)
+
+
+def _present(found: list[T], node: Node, name: str) -> Optional[T]:
+    try:
+        return present(found, name)
+    except NullElementError as error:
+        blame(error, last_step(node))
+        raise
+
+
+def _explained_items(node: Node, call: str, items: Iterator[T]) -> Iterator[T]:
+    with explained(node, call):
+        yield from items
 
 
 class _Negated(Generic[T]):

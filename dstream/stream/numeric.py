@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dstream.plan import Map, Read, Sorted, call_site, unchanged
+from dstream.plan.steps import shown_function
 from dstream.spi import Collector, Source
 from dstream.stream.arguments import function
 from dstream.stream.base import BaseStream
-from dstream.stream.stream import iteration
+from dstream.stream.builder import StreamBuilder
+from dstream.stream.stream import iteration, shown_call
 from dstream.stream.terminals import (
     double_statistics,
     double_sum,
@@ -21,7 +23,6 @@ from dstream.stream.terminals import (
     int_statistics,
     int_sum,
     nan_extreme,
-    present,
 )
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, Optional
 from dstream.values.numbers import exact_float, exact_int
@@ -54,8 +55,19 @@ class _NumericStream(BaseStream[N]):
             >>> IntStream.of(1, 2, 3).sum()
             6
         """
-        checked = tuple(map(exact_int if cls._kind is int else exact_float, numbers))
+        checked = tuple(map(_exact(cls._kind), numbers))
         return cls._read(Items(checked), f"{cls.__name__}.of({len(numbers)} numbers)")
+
+    @classmethod
+    def builder(cls) -> StreamBuilder[N, Self]:
+        """Return a builder, which collects numbers and makes a stream of them.
+
+        Example:
+            >>> IntStream.builder().add(1).add(2).build().sum()
+            3
+        """
+        name = f"{cls.__name__}.builder().build()"
+        return StreamBuilder(lambda numbers: cls._read(Items(numbers), name), _exact(cls._kind))
 
     @classmethod
     def empty(cls) -> Self:
@@ -65,7 +77,9 @@ class _NumericStream(BaseStream[N]):
     @classmethod
     def from_iterable(cls, iterable: Iterable[N], partitions: int | None = None) -> Self:
         """Return a stream of the numbers of `iterable`, checked as they are read."""
-        return cls._read(Items(iterable, partitions), f"{cls.__name__}.from_iterable(...)")._checked("numbers")
+        return cls._read(
+            Items(iterable, partitions), f"{cls.__name__}.from_iterable({type(iterable).__name__})"
+        )._checked("numbers")
 
     @classmethod
     def iterate(cls, seed: N, *functions: Callable[[N], Any]) -> Self:
@@ -75,13 +89,15 @@ class _NumericStream(BaseStream[N]):
             >>> IntStream.iterate(1, lambda n: n * 2).limit(4).to_list()
             [1, 2, 4, 8]
         """
-        return cls._read(iteration(seed, functions), f"{cls.__name__}.iterate(...)")._checked("numbers")
+        return cls._read(iteration(seed, functions), f"{cls.__name__}.iterate({shown_call(seed, functions)})")._checked(
+            "numbers"
+        )
 
     @classmethod
     def generate(cls, supplier: Callable[[], N]) -> Self:
         """Return an infinite unordered stream of what `supplier` makes, in parallel."""
         source = Generate(function(supplier, "supplier"))
-        return cls._read(source, f"{cls.__name__}.generate(...)")._checked("numbers")
+        return cls._read(source, f"{cls.__name__}.generate({shown_function(supplier)})")._checked("numbers")
 
     @classmethod
     def concat(cls, first: Self, second: Self) -> Self:
@@ -195,11 +211,11 @@ class _IntegralStream(_NumericStream[int]):
 
     def min(self) -> Optional[int]:
         """Return the least int, or an empty `Optional` for none."""
-        return present(self._collect(extreme(min, None), "min"), "min")
+        return self._collect_present(extreme(min, None), "min")
 
     def max(self) -> Optional[int]:
         """Return the greatest int, or an empty `Optional` for none."""
-        return present(self._collect(extreme(max, None), "max"), "max")
+        return self._collect_present(extreme(max, None), "max")
 
     def summary_statistics(self) -> IntSummaryStatistics:
         """Return count, sum, min, max and average in one pass.
@@ -233,6 +249,11 @@ class LongStream(_IntegralStream):
     __slots__ = ()
 
 
+def _exact(kind: type) -> Callable[[Any], Any]:
+    """Return what checks a number of a stream of this kind."""
+    return exact_int if kind is int else exact_float
+
+
 class DoubleStream(_NumericStream[float]):
     """A stream of floats: ints become floats, sums are compensated, one NaN makes `min`, `max`, `sum` NaN.
 
@@ -251,11 +272,11 @@ class DoubleStream(_NumericStream[float]):
 
     def min(self) -> Optional[float]:
         """Return the least float, NaN if any is, or an empty `Optional` for none."""
-        return present(self._collect(nan_extreme(min), "min"), "min")
+        return self._collect_present(nan_extreme(min), "min")
 
     def max(self) -> Optional[float]:
         """Return the greatest float, NaN if any is, or an empty `Optional` for none."""
-        return present(self._collect(nan_extreme(max), "max"), "max")
+        return self._collect_present(nan_extreme(max), "max")
 
     def summary_statistics(self) -> DoubleSummaryStatistics:
         """Return count, sum, min, max and average in one pass."""

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dstream.failures import shown
-from dstream.plan import Node, Read, Sorted, call_site
+from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
 from dstream.stream.arguments import function, kind_of, optional_function, partition_count
 from dstream.stream.base import BaseStream
 from dstream.stream.builder import StreamBuilder
-from dstream.stream.terminals import extreme, present
+from dstream.stream.terminals import extreme
 from dstream.values import Optional
 from sources.memory import Generate, Items, Iterate
 
 if TYPE_CHECKING:
     from dstream.stream.numeric import DoubleStream, IntStream, LongStream
 
-__all__ = ["Stream", "from_iterable", "iteration", "of_nullable", "read"]
+__all__ = ["Stream", "from_iterable", "iteration", "of_nullable", "read", "shown_call"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -68,7 +68,7 @@ class Stream(BaseStream[T]):
         return from_iterable(iterable, partitions, None)
 
     @staticmethod
-    def builder() -> StreamBuilder[Any]:
+    def builder() -> StreamBuilder[Any, Stream[Any]]:
         """Return a builder, which collects items and makes a stream of them.
 
         Example:
@@ -95,12 +95,12 @@ class Stream(BaseStream[T]):
             >>> Stream.iterate(1, lambda n: n < 20, lambda n: n * 3).to_list()
             [1, 3, 9]
         """
-        return read(iteration(seed, functions), "Stream.iterate(...)")
+        return read(iteration(seed, functions), f"Stream.iterate({shown_call(seed, functions)})")
 
     @staticmethod
     def generate(supplier: Callable[[], U]) -> Stream[U]:
         """Return an infinite unordered stream of what `supplier` makes, in parallel."""
-        return read(Generate(function(supplier, "supplier")), "Stream.generate(...)")
+        return read(Generate(function(supplier, "supplier")), f"Stream.generate({shown_function(supplier)})")
 
     @staticmethod
     def concat(first: Stream[U], second: Stream[U]) -> Stream[U]:
@@ -228,7 +228,7 @@ class Stream(BaseStream[T]):
             >>> Stream.of("bb", "a", "c").min(key=len)
             Optional['a']
         """
-        return present(self._collect(extreme(min, optional_function(key, "key")), "min"), "min")
+        return self._collect_present(extreme(min, optional_function(key, "key")), "min", _key(key))
 
     def max(self, key: Callable[[T], Any] | None = None) -> Optional[T]:
         """Return the greatest item, the first of equals.
@@ -237,11 +237,15 @@ class Stream(BaseStream[T]):
             NullElementError: the greatest item is None.
             TypeError: two keys cannot be compared.
         """
-        return present(self._collect(extreme(max, optional_function(key, "key")), "max"), "max")
+        return self._collect_present(extreme(max, optional_function(key, "key")), "max", _key(key))
 
     def _stream(self, node: Node) -> Stream[Any]:
         stream: Stream[Any] = self._as("Stream", node)
         return stream
+
+
+def _key(key: Callable[[Any], Any] | None) -> str:
+    return "" if key is None else f"key={shown_function(key)}"
 
 
 def read(source: Source[U], name: str = "read(...)", runtime: Runtime | None = None) -> Stream[U]:
@@ -269,6 +273,11 @@ def iteration(seed: Any, functions: tuple[Any, ...]) -> Iterate[Any]:
         case (has_next, following):
             return Iterate(seed, function(following, "next"), function(has_next, "has_next"))
     raise TypeError(f"iterate() takes (seed, next) or (seed, has_next, next), not {1 + len(functions)} arguments")
+
+
+def shown_call(seed: Any, functions: tuple[Any, ...]) -> str:
+    """Return the arguments of `iterate` as its user would write them."""
+    return ", ".join([shown(seed), *map(shown_function, functions)])
 
 
 def _few(items: tuple[Any, ...]) -> str:

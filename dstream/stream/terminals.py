@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import math
 import operator
@@ -21,6 +22,7 @@ __all__ = [
     "extreme",
     "folding",
     "folding_from",
+    "folding_onto",
     "int_statistics",
     "int_sum",
     "nan_extreme",
@@ -51,13 +53,26 @@ def folding(op: Callable[[T, T], T]) -> Collector[T, list[T], list[T]]:
     return Collector(list, functools.partial(_fold, op), functools.partial(_fold_pair, op), accumulate_all=add_all)
 
 
-def _fold(op: Callable[[Any, Any], Any], held: list[Any], item: Any) -> None:
-    held[:] = [op(held[0], item)] if held else [item]
+def folding_onto(identity: Any, op: Callable[[Any, Any], Any]) -> Collector[Any, list[Any], Any]:
+    """Fold the items with `op`, and at the end fold the result onto `identity`, once."""
+    return dataclasses.replace(folding(op), finisher=functools.partial(_onto, identity, op))
+
+
+def _onto(identity: Any, op: Callable[[Any, Any], Any], held: list[Any]) -> Any:
+    return op(identity, held[0]) if held else identity
+
+
+# None of these calls its second value `item`: what is folded may be the result of a partition, and an
+# exception names an item only where one is certain.
+
+
+def _fold(op: Callable[[Any, Any], Any], held: list[Any], value: Any) -> None:
+    held[:] = [op(held[0], value)] if held else [value]
 
 
 def _fold_pair(op: Callable[[Any, Any], Any], left: list[Any], right: list[Any]) -> None:
-    for item in right:
-        _fold(op, left, item)
+    for value in right:
+        _fold(op, left, value)
 
 
 def _fold_all(op: Callable[[Any, Any], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:

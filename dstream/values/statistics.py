@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from dstream.values.sums import ExactSum
 
 __all__ = ["DoubleSummaryStatistics", "IntSummaryStatistics", "SummaryStatistics"]
 
 N = TypeVar("N", int, float)
-S = TypeVar("S", bound="SummaryStatistics[Any]")
 
 _CHUNK = 4096
 
@@ -49,14 +48,14 @@ class SummaryStatistics(ABC, Generic[N]):
         """Take one number in."""
         self.accept_all((number,))
 
-    def accept_all(self: S, numbers: Iterable[N]) -> S:
+    def accept_all(self, numbers: Iterable[N]) -> Self:
         """Take `numbers` in, a few thousand in memory at a time, and return these statistics."""
         numbers = iter(numbers)
         while chunk := list(islice(numbers, _CHUNK)):
             self._accept_chunk(chunk)
         return self
 
-    def combine(self: S, other: S) -> S:
+    def combine(self, other: Self) -> Self:
         """Take in what `other` has seen, and return these statistics."""
         self.count += other.count
         self._add_sum(other)
@@ -79,8 +78,8 @@ class SummaryStatistics(ABC, Generic[N]):
         """Add numbers to the sum."""
 
     @abstractmethod
-    def _add_sum(self: S, other: S) -> None:
-        """Add the sum of other statistics to this one."""
+    def _add_sum(self, other: Any) -> None:
+        """Add the sum of other statistics of the same class to this one."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

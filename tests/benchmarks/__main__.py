@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 import dstream as ds
-from tests.benchmarks import narrow, short_circuit, small_jobs, sorting, storage, word_count
+from tests.benchmarks import narrow, short_circuit, small_jobs, sorting, start, storage, word_count
 from tests.benchmarks.harness import Bench, Case, measure, table
 from tests.benchmarks.process_tree import check_accounts, check_worker_accounts
 
@@ -30,6 +30,7 @@ _CASES: dict[str, tuple[str, Callable[[Bench], list[Case]]]] = {
     "B6": ("shortcircuit", short_circuit.cases),
     "B7": ("smalljobs", small_jobs.cases),
     "B10": ("storage", storage.cases),
+    "B12": ("start", start.cases),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}
 

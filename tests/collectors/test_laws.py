@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import collectors as c
 from dstream.spi import Collector
+from dstream.testing import check_collector
 
 
 def tens(number: Any) -> int:
@@ -289,6 +290,14 @@ def test_pickling_changes_nothing(case, library, data):
     combined = functools.reduce(collector.combined, containers, collector.supplier())
 
     assert shape(collector.finisher(pickle.loads(library.dumps(combined)))) == whole
+
+
+@every_case
+@quick
+@given(data=st.data())
+def test_the_kit_for_users_finds_nothing(case, data):
+    """`check_collector` tries the laws in its own way and has no false alarm."""
+    check_collector(case.collector, data.draw(st.lists(case.items, max_size=5)))
 
 
 def groups_of_items(collector: Collector[Any, Any, Any], part: list[Any]) -> dict[Any, Any]:

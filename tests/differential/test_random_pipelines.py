@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import dstream as ds
 from collectors import averaging_int, counting, grouping_by, joining, partitioning_by, to_list, to_map
+from dstream.testing import assert_items_in_any_order
 from tests.differential.pipelines import (
     Pipeline,
     failing_pipelines,
@@ -158,10 +159,9 @@ def _check(pipeline: Pipeline, terminal: str, context: ds.Context) -> None:
 
 
 def _check_without_order(pipeline: Pipeline, context: ds.Context) -> None:
-    expected = sorted(map(repr, pipeline.in_plain_python()[0]))
     stream, _ = pipeline.on(context)
 
-    assert sorted(map(repr, stream.to_list())) == expected
+    assert_items_in_any_order(stream, pipeline.in_plain_python()[0])
 
 
 def _check_failure(pipeline: Pipeline, context: ds.Context) -> None:

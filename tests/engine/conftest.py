@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+import dstream as ds
 from dstream.engine.memory import Bound
 from dstream.plan import Step
 from dstream.plan.rewrite import Op
@@ -59,3 +60,10 @@ def op() -> Callable[..., Op]:
         return Op(action, fn, kind, Step(f".{action}({position})", None, position, 999))
 
     return make
+
+
+@pytest.fixture
+def explained_storage(spark_context: ds.Context) -> Iterator[ds.Context]:
+    """A context on the Spark of the test run whose collections live in memory."""
+    with ds.connect("local[2]", storage="memory:") as context:
+        yield context

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError
 
-from dstream.engine.spark.cluster import translated
 from dstream.engine.spark.stage import read_tables
+from dstream.engine.spark.troubles import translated
 from dstream.errors import EngineError
 
 
@@ -36,7 +36,7 @@ def test_an_interrupt_stays_an_interrupt():
 
 def test_a_job_that_somebody_else_cancelled_is_an_engine_error():
     """Without an interrupt in this process."""
-    with pytest.raises(EngineError, match="SPARK_JOB_CANCELLED"), translated():
+    with pytest.raises(EngineError, match="the job was cancelled"), translated():
         raise Py4JError("[SPARK_JOB_CANCELLED] Job 1 cancelled")
 
 

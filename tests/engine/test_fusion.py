@@ -55,7 +55,6 @@ def test_the_failing_step_is_blamed_in_a_long_chain(op, position):
     with pytest.raises(ZeroDivisionError) as caught:
         list(run_chain(steps, [0]))
     assert (failure(caught.value).step.position, failure(caught.value).item) == (position, position - 1)
-    assert len(caught.value.__notes__) == 2
 
 
 @pytest.mark.parametrize("position", [1, 5, 12, 13, 14, 24, 25, 26, 30])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from dstream.engine.spark.transport import WorkerFailure, from_worker, raise_to_driver
 from dstream.errors import EngineError, SourceError
-from dstream.failures import annotate, failure
+from dstream.failures import Account, attach, blame, failure, known_of, origin_of, shown
 
 
 class Keyworded(Exception):
@@ -50,7 +51,7 @@ def test_an_exception_arrives_as_it_was(error):
     arrived, _ = sent(error)
 
     assert (type(arrived), arrived.args, str(arrived)) == (type(error), error.args, str(error))
-    assert vars(arrived) == vars(error)
+    assert {name: value for name, value in vars(arrived).items() if name[:2] != "__"} == vars(error)
 
 
 def test_os_errors_keep_their_number_and_file():
@@ -63,22 +64,23 @@ def test_os_errors_keep_their_number_and_file():
 def test_notes_and_failure_arrive(step):
     """What was noted on the worker can be read in the caller, with the traceback of the worker as text."""
     error = ValueError("bad")
-    annotate(error, step, 17)
+    error.add_note("mine")
+    blame(error, step, 17)
     arrived, _ = sent(error)
 
-    assert arrived.__notes__ == ["in step 2 of 3: .map(f)", "on the item 17"]
     assert (failure(arrived).step, failure(arrived).item) == (step, 17)
     assert "ValueError: bad" in failure(arrived).remote_traceback
+    assert arrived.__notes__ == ["mine"]
 
 
 def test_an_argument_that_cannot_be_pickled_is_shown_instead(step):
     """The type stays; the argument becomes its text."""
     error = ValueError("no", threading.Lock())
-    annotate(error, step, 17)
+    blame(error, step, 17)
     arrived, _ = sent(error)
 
     assert (type(arrived), arrived.args[0], "lock" in arrived.args[1]) == (ValueError, "'no'", True)
-    assert arrived.__notes__[1] == "on the item 17"
+    assert failure(arrived).item == 17
 
 
 def test_an_attribute_that_cannot_be_pickled_is_left_out():
@@ -105,11 +107,56 @@ def test_an_item_that_is_large_or_cannot_travel_is_left_out(step):
     """The exception arrives without it; the note still shows how it begins."""
     for item in (b"x" * 1_000_000, threading.Lock()):
         error = ValueError("bad")
-        annotate(error, step, item)
+        blame(error, step, item)
         arrived, text = sent(error)
 
         assert repr(failure(arrived).item) == "<not known>"
+        assert failure(arrived).shown_item == shown(item)
         assert len(text) < 200_000
+
+
+def test_what_an_exception_was_raised_from_arrives():
+    """The causes come along, each as an exception of its own."""
+    error = ValueError("outer")
+    error.__cause__ = KeyError("inner")
+    error.__cause__.__cause__ = OSError(2, "gone", "f.txt")
+    arrived, _ = sent(error)
+
+    assert (repr(arrived.__cause__), arrived.__cause__.__cause__.filename) == ("KeyError('inner')", "f.txt")
+
+
+def test_the_members_of_a_group_arrive():
+    """Also those that cannot be pickled as they are, and those of a group inside."""
+    inner = ExceptionGroup("inner", [KeyError(1)])
+    arrived, _ = sent(ExceptionGroup("many", [ValueError("no", threading.Lock()), inner]))
+    first, second = arrived.exceptions
+
+    assert (type(arrived), arrived.message, type(first), first.args[0]) == (ExceptionGroup, "many", ValueError, "'no'")
+    assert repr(second) == repr(inner)
+
+
+def test_the_line_that_raised_arrives():
+    """The frames stay on the worker; where the user's own code failed comes along."""
+    try:
+        int(threading.Lock())
+    except TypeError as error:
+        arrived, _ = sent(error)
+        expected = origin_of(error)
+
+    assert known_of(arrived).origin == expected
+    assert expected.text == "int(threading.Lock())"
+
+
+def test_the_failure_of_an_inner_stream_arrives_without_its_functions(step):
+    """What was told about it is text."""
+    error = ValueError("bad")
+    blame(error, step, 1)
+    attach(error, replace(failure(error), account=Account(("told",), threading.Lock().acquire)))
+    blame(error, step, 2)
+    arrived, _ = sent(error)
+
+    assert (failure(arrived).item, failure(arrived).inner.item) == (2, 1)
+    assert failure(arrived).inner.account == Account(("told",))
 
 
 def test_another_text_holds_no_exception():

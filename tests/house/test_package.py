@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"collectors", "dstream", "reducers", "sources"}
+PLUGIN = "pytest_dstream.py"
+"""What pytest loads: it leaves `dstream.testing` for a place where it is imported without `dstream`."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def test_wheel_holds_the_four_packages_and_nothing_else(wheel):
     """Every module and `py.typed` is in; tests and pages are not."""
     files = {name for name in wheel.namelist() if ".dist-info/" not in name}
 
-    assert files == source_files()
+    assert files == source_files() - {f"dstream/testing/{PLUGIN}"} | {PLUGIN}
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
@@ -75,6 +77,14 @@ def test_wheel_metadata_says_what_the_project_file_says(wheel):
     assert (metadata["Name"], metadata["Version"]) == ("dstream", project["version"])
     assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("Apache-2.0", ">=3.11")
     assert len(required) == len(project["dependencies"])
+
+
+def test_wheel_tells_pytest_of_its_plugin(wheel):
+    """The entry point names the module beside the packages, which is the one in `dstream.testing`."""
+    points = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+
+    assert "[pytest11]\ndstream = pytest_dstream\n" in wheel.read(points).decode()
+    assert wheel.read(PLUGIN) == (ROOT / "dstream" / "testing" / PLUGIN).read_bytes()
 
 
 def test_wheel_carries_the_license(wheel):

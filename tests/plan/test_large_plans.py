@@ -46,8 +46,8 @@ def test_the_last_of_20000_steps_is_blamed(engine):
 
     with pytest.raises(ZeroDivisionError) as caught:
         stream.map(lambda n: n // (n - 20_000)).to_list()
-    assert "in step 20002 of 20002: .map(lambda)" in caught.value.__notes__[0]
-    assert caught.value.__notes__[1] == "on the item 20000"
+    assert "step 20002 of 20002, .map(lambda)" in caught.value.__notes__[1]
+    assert "on the item 20000\n      ... 19997 more calls ...\n" in caught.value.__notes__[1]
 
 
 def test_a_plan_of_20000_steps_is_rewritten_and_shown(source):

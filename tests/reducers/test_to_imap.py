@@ -176,7 +176,7 @@ def test_a_merge_that_fails_names_its_values(ctx):
         with pytest.raises(ZeroDivisionError) as raised:
             ctx.stream(items, 2).collect(to_imap("m", merge=operator.floordiv, on_existing=existing))
 
-        assert "when merge was given 1 and 0" in raised.value.__notes__
+        assert "when merge was given 1 and 0" in raised.value.__notes__[1]
         assert str(ds.failure(raised.value).step).startswith("step 2 of 2: .collect(to_imap('m'))")
         assert m == {"a": 1}
 

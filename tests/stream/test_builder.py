@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dstream import Stream
+from dstream import DoubleStream, IntStream, LongStream, Stream
 from dstream.errors import IllegalStateError
 
 
@@ -29,3 +29,18 @@ def test_builder_is_closed_by_build(call):
 
     with pytest.raises(IllegalStateError):
         call(builder)
+
+
+@pytest.mark.parametrize("kind", [IntStream, LongStream, DoubleStream])
+def test_builder_of_numbers_builds_a_stream_of_its_kind(default_engine, kind):
+    """Each type of stream has a builder of its own."""
+    built = kind.builder().add(1).add(2).build()
+
+    assert (type(built), built.sum()) == (kind, 3)
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [(IntStream, 1.5), (LongStream, "1"), (DoubleStream, None)])
+def test_builder_of_numbers_refuses_what_is_none_of_its_kind(kind, wrong):
+    """A wrong number is refused by the call that adds it."""
+    with pytest.raises(TypeError):
+        kind.builder().accept(wrong)

@@ -71,3 +71,19 @@ def test_distinct_refuses_a_key_that_cannot_be_compared_across_processes(engine)
 def test_distinct_of_doubles_of_one_kind(local_context):
     """`DoubleStream.distinct` follows the same rules."""
     assert DoubleStream.of(1.0, 1, 2.0).distinct().count() == 2
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.skip(3),
+        lambda s: s.drop_while(lambda n: n < 4),
+        lambda s: s.distinct() + s.sorted() + s,
+        lambda s: s + s.sorted() + s.distinct(),
+    ],
+)
+def test_distinct_finds_the_place_of_items_that_earlier_jobs_left(engine, build):
+    """Behind several results of earlier jobs and shuffles, items come back in their order."""
+    stream = build(engine.stream([5, 1, 4, 1, 3, 9, 2, 6], partitions=4))
+
+    assert stream.distinct().to_list() == list(dict.fromkeys(stream.to_list()))

@@ -71,7 +71,8 @@ def test_flat_map_refuses_a_result_that_is_not_iterable(engine):
     with pytest.raises(TypeError, match="iterable") as caught:
         engine.stream(["a"], 2).flat_map(len).to_list()
 
-    assert "on the item 'a'" in caught.value.__notes__
+    assert "on the item 'a'\n" in caught.value.__notes__[1]
+    assert caught.value.__notes__[0].startswith("What happened: len gave something that .flat_map() does not take")
 
 
 def test_flat_map_to_numbers_checks_each_of_them(engine):

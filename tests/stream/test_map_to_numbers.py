@@ -35,7 +35,8 @@ def test_map_to_int_refuses_a_float_and_names_the_item(engine, method):
     with pytest.raises(TypeError, match=r"1\.5") as caught:
         getattr(engine.stream(["3", "1.5"], 2), method)(lambda text: 3 if text == "3" else float(text)).sum()
 
-    assert "on the item '1.5'" in caught.value.__notes__
+    assert "on the item '1.5'\n" in caught.value.__notes__[1]
+    assert f"lambda gave something that .{method}() does not take" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("result", [None, "1", b"1"])

@@ -79,4 +79,4 @@ def test_peek_that_fails_names_its_step_and_the_item(engine):
     with pytest.raises(ZeroDivisionError) as caught:
         engine.stream([1, 0], 2).peek(lambda n: 1 // n).to_list()
 
-    assert caught.value.__notes__[1] == "on the item 0"
+    assert "on the item 0\n" in caught.value.__notes__[1]

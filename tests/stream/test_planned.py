@@ -26,6 +26,6 @@ def test_a_planned_name_of_the_package_is_refused(name):
 
 def test_any_other_name_is_an_attribute_error():
     """A typo stays a typo."""
-    with pytest.raises(AttributeError, match="no attribute 'mapp'"):
+    with pytest.raises(AttributeError, match="has no 'mapp'"):
         Stream.of(1).mapp  # noqa: B018 - asking is what is tested
     assert not hasattr(ds, "Streem")

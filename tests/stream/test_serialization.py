@@ -56,7 +56,7 @@ def test_a_captured_context_is_named(numbers, spark_context):
     """A context cannot be used on a worker; the message says so, and names the variable that holds it."""
     ctx = spark_context
 
-    with pytest.raises(SerializationError, match="context") as caught:
+    with pytest.raises(SerializationError, match="Context") as caught:
         numbers.map(lambda n: ctx.stream([n]).to_list()).to_list()
     assert "'ctx'" in str(caught.value)
 
@@ -65,7 +65,7 @@ def test_a_captured_stream_is_named(numbers):
     """A stream cannot be used on a worker either; the message says so, and names the variable."""
     other = numbers.map(str)
 
-    with pytest.raises(SerializationError, match="stream") as caught:
+    with pytest.raises(SerializationError, match="Stream") as caught:
         numbers.filter(lambda n: str(n) in other.to_list()).count()
     assert "'other'" in str(caught.value)
 

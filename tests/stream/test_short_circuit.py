@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
 
 from dstream import Stream
+from dstream.testing import Parts
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A source whose splits leave a file when they are opened, and another for each item they give."""
-
-    folder: Path
-    count: int
-    items: int = 3
-    ordered = True
-    bounded = True
-    in_caller = False
-
-    def splits(self, parallelism):
-        return [RecordedSplit(self.folder, number, self.items) for number in range(self.count)]
-
-    def opened(self):
-        """Return the numbers of the splits that were opened."""
-        return sorted(int(path.name) for path in self.folder.glob("[0-9]*") if "-" not in path.name)
-
-    def given(self):
-        """Return how many items were given."""
-        return sum("-" in path.name for path in self.folder.iterdir())
-
-
-@dataclass(frozen=True)
-class RecordedSplit:
-    folder: Path
-    number: int
-    items: int
-
-    def read(self):
-        (self.folder / str(self.number)).touch()
-        for item in range(self.items):
-            (self.folder / f"{self.number}-{item}").touch()
-            yield (self.number, item)
+def counted(parts, items=3):
+    """Return a source of pairs (part, item) that counts what is read of it."""
+    return Parts(*([(part, item) for item in range(items)] for part in range(parts)))
 
 
 def failing(n):
@@ -62,36 +29,36 @@ def failing(n):
     ],
     ids=["find_first", "limit", "limit in the middle", "any_match", "take_while"],
 )
-def test_a_short_circuit_opens_a_handful_of_a_thousand_partitions(engine, tmp_path, find):
+def test_a_short_circuit_opens_a_handful_of_a_thousand_partitions(engine, find):
     """The first partition holds the answer; no more than a handful of the others are opened."""
-    source = Recorded(tmp_path, 1000)
+    source = counted(1000)
 
     assert find(engine.context.read(source)) == (0, 0)
-    assert source.opened() == [0]
+    assert source.parts_read == [0]
 
 
-def test_a_short_circuit_takes_more_partitions_as_it_needs_them(engine, tmp_path):
+def test_a_short_circuit_takes_more_partitions_as_it_needs_them(engine):
     """If the first partitions hold nothing, more are opened, but not all."""
-    source = Recorded(tmp_path, 1000, items=1)
+    source = counted(1000, items=1)
 
     assert engine.context.read(source).filter(lambda item: item[0] == 3).find_first().get() == (3, 0)
-    assert 4 <= len(source.opened()) <= 24
+    assert 4 <= len(set(source.parts_read)) <= 24
 
 
-def test_a_short_circuit_stops_reading_inside_a_partition(engine, tmp_path):
+def test_a_short_circuit_stops_reading_inside_a_partition(engine):
     """Of one long partition only the beginning is read."""
-    source = Recorded(tmp_path, 1, items=10_000)
+    source = counted(1, items=10_000)
 
     assert engine.context.read(source).map(lambda item: item[1]).filter(lambda n: n > 1).find_first().get() == 2
-    assert source.given() == 3
+    assert source.items_read == 3
 
 
-def test_a_page_reads_no_further_than_its_end(engine, tmp_path):
+def test_a_page_reads_no_further_than_its_end(engine):
     """`skip(n).limit(m)` of a long partition reads n + m items, and some for a batch, not all of them."""
-    source = Recorded(tmp_path, 2, items=2000)
+    source = counted(2, items=2000)
 
     assert engine.context.read(source).skip(1).limit(2).map(max).to_list() == [1, 2]
-    assert source.given() < 500
+    assert source.items_read < 500
 
 
 def test_limit_runs_no_function_behind_its_end(engine):

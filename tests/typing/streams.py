@@ -1,9 +1,9 @@
-"""The types that flow through chains, seen from the user's side; mypy reads this file, nothing runs it."""
+"""The types that flow through chains, seen from the user's side; two type checkers read this file, nothing runs it."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, assert_type
 
 import dstream as ds
@@ -23,6 +23,9 @@ from collectors import (
     to_set,
 )
 from dstream import DoubleStream, IntStream, LongStream, Optional, Stream
+from dstream.plan.show import Drawing
+from dstream.stream import StreamBuilder
+from reducers import to_ilist
 from sources import csv_rows, text_files
 
 
@@ -45,19 +48,34 @@ def lazy_operations(words: Stream[str]) -> None:
     assert_type(Stream.concat(words, words), Stream[str])
 
 
-def numbers(ints: IntStream) -> None:
-    """Streams of numbers keep their kind and change it by name."""
-    assert_type(ints.map(lambda n: n + 1), IntStream)
-    assert_type(ints.map_to_obj(str), Stream[str])
-    assert_type(ints.boxed(), Stream[int])
-    assert_type(ints.as_double_stream(), DoubleStream)
-    assert_type(ints.as_long_stream(), LongStream)
-    assert_type(ints.sum(), int)
-    assert_type(ints.average(), Optional[float])
-    assert_type(ints.max(), Optional[int])
-    assert_type(ints.as_double_stream().sum(), float)
-    assert_type(ints.summary_statistics().max, int | None)
-    assert_type(IntStream.range(0, 3), IntStream)
+def every_lazy_operation(words: Stream[str]) -> None:
+    """The operations that the chains above leave out."""
+    assert_type(words.map_to_obj(len), Stream[int])
+    assert_type(words.flat_map_to_int(lambda word: [len(word)]), IntStream)
+    assert_type(words.flat_map_to_long(lambda word: [len(word)]), LongStream)
+    assert_type(words.flat_map_to_double(lambda word: [len(word) / 2]), DoubleStream)
+    assert_type(words.map_multi_to_int(lambda word, emit: emit(len(word))), IntStream)
+    assert_type(words.map_multi_to_long(lambda word, emit: emit(len(word))), LongStream)
+    assert_type(words.map_multi_to_double(lambda word, emit: emit(0.5)), DoubleStream)
+    assert_type(words.skip(1), Stream[str])
+    assert_type(words.take_while(lambda word: word.isalpha()), Stream[str])
+    assert_type(words.drop_while(lambda word: word.isalpha()), Stream[str])
+    assert_type(words.unordered(), Stream[str])
+    assert_type(words.parallel(), Stream[str])
+    assert_type(words.sequential(), Stream[str])
+    assert_type(words.is_parallel(), bool)
+    assert_type(words.configure({"spark.sql.shuffle.partitions": "4"}), Stream[str])
+    assert_type(words.on_close(print), Stream[str])
+
+
+def emitted(word: str, emit: Callable[[int], None]) -> None:
+    """What a function emits decides, where it says so."""
+    emit(len(word))
+
+
+def several_for_one(words: Stream[str]) -> None:
+    """`map_multi` takes the type from the function."""
+    assert_type(words.map_multi(emitted), Stream[int])
 
 
 def terminal_operations(words: Stream[str]) -> None:
@@ -74,6 +92,16 @@ def terminal_operations(words: Stream[str]) -> None:
     assert_type(words.any_match(str.isalpha), bool)
     assert_type(iter(words), Iterator[str])
     assert_type(words.partitions(), list[Iterator[str]])
+    assert_type(words.iterator(), Iterator[str])
+    assert_type(words.find_any(), Optional[str])
+    assert_type(words.max(), Optional[str])
+    assert_type(words.all_match(lambda word: word.isalpha()), bool)
+    assert_type(words.none_match(lambda word: word.isalpha()), bool)
+    assert_type(words.to_array(), list[str])
+    words.for_each(print)
+    words.for_each_ordered(lambda word: print(word.upper()))
+    words.for_each_partition(lambda some: sum(len(word) for word in some))
+    words.close()
 
 
 def collected(words: Stream[str]) -> None:
@@ -105,3 +133,28 @@ def getting_a_stream(ctx: ds.Context) -> None:
     assert_type(Stream.iterate(1, lambda n: n + 1), Stream[int])
     assert_type(Stream.generate(lambda: "x"), Stream[str])
     assert_type(Stream.of_nullable("a"), Stream[str])
+    assert_type(Stream.from_iterable({"a": 1}), Stream[str])
+    assert_type(Stream.iterate(len("a"), lambda n: n < 9, lambda n: n + 1), Stream[int])
+    assert_type(Stream.builder(), StreamBuilder[Any, Stream[Any]])
+
+
+def builder(words: StreamBuilder[str, Stream[str]]) -> None:
+    """A builder makes a stream of what it was given."""
+    assert_type(words.add("a"), StreamBuilder[str, Stream[str]])
+    assert_type(words.build(), Stream[str])
+    words.accept("b")
+
+
+def explained(words: Stream[str]) -> None:
+    """Text is printed, every other format is returned; `into` takes what `collect` takes."""
+    words.explain()
+    words.explain("text", into=counting())
+    assert_type(words.explain("svg"), Drawing)
+    assert_type(words.explain("dot", into=grouping_by(len, counting())), Drawing)
+    assert_type(words.explain(format="html", into=to_ilist("words")), Drawing)
+
+
+def looked_at(words: Stream[str]) -> None:
+    """Tables are printed."""
+    words.head()
+    words.show(3)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from operator import itemgetter
 from typing import Any, cast
 
 from dstream.engine.kernels import by_bucket, operation, partial_groups, written, written_entries
 from dstream.engine.memory import Bound
+from dstream.engine.progress import Call, Facts, Progress
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.plan import (
@@ -21,6 +23,7 @@ from dstream.plan import (
     Op,
     Parallel,
     Read,
+    Step,
     Unordered,
     Write,
     rewrite,
@@ -29,22 +32,29 @@ from dstream.spi import MapWriter, Writer
 
 __all__ = ["LocalEngine"]
 
+_UNSEEN = Progress(asked=False)
+
 
 class LocalEngine:
     """Runs plans in the caller's process, one item at a time."""
 
     name = "local"
 
-    def __init__(self, worker_memory: int) -> None:
+    def __init__(self, worker_memory: int, progress: Progress = _UNSEEN) -> None:
         self._worker_memory = worker_memory
+        self._progress = progress
 
     def iterate(self, node: Node) -> Iterator[Any]:
         """Give the items in encounter order, lazily."""
-        return _open(rewrite(node), _LocalTask(self._worker_memory))
+        task = self._task(Call.of_user())
+        items = _open(rewrite(node), task)
+        return items if task.operation is None else task.operation.lazily(items)
 
     def gather_all(self, node: Node) -> list[Any]:
         """Return all items in encounter order."""
-        return list(self.iterate(node))
+        task = self._task(Call.of_user())
+        with task.waiting():
+            return list(_open(rewrite(node), task))
 
     def partitions(self, node: Node) -> list[Iterator[Any]]:
         """Return the one partition that there is."""
@@ -54,16 +64,20 @@ class LocalEngine:
         """Reduce the items with the collector of `node`."""
         end = rewrite(node)
         assert isinstance(end, Collect)
-        items = _open(end.upstream, _LocalTask(self._worker_memory))
-        with naming(end.step):
+        assert end.step is not None
+        task = self._task(Call.of_step(end.step))
+        items = _open(end.upstream, task)
+        with naming(end.step), task.waiting():
             return end.collector.collect(items)
 
     def for_each_partition(self, node: ForEachPartition) -> None:
         """Run the action of `node` on all items, in this process."""
         end = rewrite(node)
         assert isinstance(end, ForEachPartition)
-        items = _open(end.upstream, _LocalTask(self._worker_memory))
-        with naming(end.step):
+        assert end.step is not None
+        task = self._task(Call.of_step(end.step))
+        items = _open(end.upstream, task)
+        with naming(end.step), task.waiting():
             end.action(items)
 
     def write(self, node: Write) -> list[Any]:
@@ -71,17 +85,24 @@ class LocalEngine:
         end = rewrite(node)
         assert isinstance(end, Write)
         assert end.step is not None
-        task = _LocalTask(self._worker_memory)
+        task = self._task(Call.of_step(end.step))
+        with task.waiting():
+            return self._receipts(end, end.step, task)
+
+    def _receipts(self, end: Write, step: Step, task: _LocalTask) -> list[Any]:
         items = _open(end.upstream, task)
         if end.collector is None:
-            return list(written(cast(Writer, end.writer), end.step, items, task))
+            return list(written(cast(Writer, end.writer), step, items, task))
         assert end.collector.keyed is not None, "entries come from a keyed collector"
         writer = cast(MapWriter, end.writer)
-        with naming(end.step):
+        with naming(step):
             groups = partial_groups(items, end.collector, task.bound)
             parts = [part for some in groups for part in by_bucket(writer, some)]
         batches = iter(sorted(parts, key=itemgetter(0)))
-        return list(written_entries(writer, end.collector.keyed.downstream, end.step, batches, task))
+        return list(written_entries(writer, end.collector.keyed.downstream, step, batches, task))
+
+    def _task(self, call: Call) -> _LocalTask:
+        return _LocalTask(self._worker_memory, self._progress, call)
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
         """Refuse: there are no tables here.
@@ -96,13 +117,37 @@ class LocalEngine:
 
 
 class _LocalTask:
-    """A task in the caller's process: `peek` calls the action itself."""
+    """A task in the caller's process: `peek` calls the action itself.
 
-    def __init__(self, worker_memory: int) -> None:
+    Attributes:
+        operation: shows how far the task is; None if nobody wants to see it.
+    """
+
+    def __init__(self, worker_memory: int, progress: Progress, call: Call) -> None:
         self.bound = Bound(worker_memory)
+        self.operation = progress.begin(self._facts)
+        self._call = call
+        self._read = 0
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
         return op.fn
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Show how far the task is, meanwhile."""
+        return self.operation or nullcontext()
+
+    def counted(self, items: Iterable[Any]) -> Iterable[Any]:
+        """Give items as they are read, counted if anybody wants to see the number."""
+        return items if self.operation is None else self._counted(items)
+
+    def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
+        # `item` is the name by which a failure finds the item of a loop, and this loop does not look at it.
+        for each in items:
+            self._read += 1
+            yield each
+
+    def _facts(self) -> Facts:
+        return Facts(self._call.title(), self._read)
 
 
 def _open(root: Node, task: _LocalTask) -> Iterator[Any]:
@@ -127,7 +172,7 @@ def _start(node: Node, task: _LocalTask) -> Iterator[Any]:
 def _(node: Read, task: _LocalTask) -> Iterator[Any]:
     with naming(node.step):
         for split in node.source.splits(1):
-            yield from split.read()
+            yield from task.counted(split.read())
 
 
 @_start.register

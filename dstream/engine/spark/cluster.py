@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.kernels import Operation
+from dstream.engine.progress import Call
 from dstream.engine.spark.code import Code
 from dstream.engine.spark.rows import SCHEMA, Row, from_record_batches
 from dstream.engine.spark.shipping import packed, packed_split
 from dstream.engine.spark.stage import Input, Piece, Sink, Stage, read_tables, run
-from dstream.engine.spark.transport import from_worker
-from dstream.errors import EngineError
+from dstream.engine.spark.troubles import stopped, translated
+from dstream.engine.spark.work import Work
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from dstream.plan import Step
 
 __all__ = ["Cluster"]
 
@@ -38,6 +42,37 @@ class Cluster:
         self.spark = spark
         self.worker_memory = worker_memory
         self._code = code
+        self._work: Work | None = None
+        self._call: Call | None = None
+
+    def at_work(self, work: Work) -> Cluster:
+        """Return the same cluster, whose jobs belong to `work`."""
+        cluster = copy.copy(self)
+        cluster._work, cluster._call = work, work.call
+        return cluster
+
+    def doing(self, step: Step, purpose: str) -> Cluster:
+        """Return the same cluster, whose jobs are for `step`."""
+        cluster = copy.copy(self)
+        cluster._call = Call.of_step(step, purpose)
+        return cluster
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Show how far the jobs are, meanwhile."""
+        return nullcontext() if self._work is None else self._work.waiting()
+
+    def counting(self) -> Operation | None:
+        """Return an operation that counts items on the workers, if anybody wants to see the number."""
+        return None if self._work is None else self._work.counting()
+
+    def check_running(self) -> None:
+        """Refuse to go on if the user stopped Spark.
+
+        Raises:
+            EngineError: Spark was stopped.
+        """
+        if self.spark.sparkContext._jsc is None:
+            raise stopped()
 
     @property
     def cores(self) -> int:
@@ -100,25 +135,29 @@ class Cluster:
 
     def rows(self, frame: DataFrame) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
-        with translated():
+        with translated(), self._job():
             batches = frame.toArrow().to_batches()
         return from_record_batches(batches)
 
     def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:
         """Run one job and return (source, sequence, channel, size) of its rows, in order, without payloads."""
-        with translated():
+        with translated(), self._job():
             table = frame.select("source", "sequence", "channel", "size").toArrow()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
     def rows_one_partition_at_a_time(self, frame: DataFrame) -> Iterator[Row]:
         """Give the rows partition by partition, the next one computed while this one is looked at."""
-        iterator = iter(frame.toLocalIterator(prefetchPartitions=True))
+        with translated(), self._job():
+            iterator = iter(frame.toLocalIterator(prefetchPartitions=True))
         while True:
-            with translated():
+            with translated(), self.waiting():
                 row = next(iterator, None)
             if row is None:
                 return
             yield Row(row.target, row.source, row.sequence, row.channel, row.size, memoryview(row.payload))
+
+    def _job(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._work is None or self._call is None else self._work.job(self._call)
 
     @contextmanager
     def configured(self, settings: Mapping[str, str]) -> Iterator[None]:
@@ -159,52 +198,3 @@ def _schema() -> StructType:
     parsed = StructType.fromDDL(SCHEMA)
     assert isinstance(parsed, StructType)
     return parsed
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Turn Spark's exceptions into the user's own, or into an `EngineError` in plain words.
-
-    Raises:
-        KeyboardInterrupt: the user interrupted the job. PySpark 4.3 cancels it, and then raises an exception
-            about the cancelled job instead.
-    """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        if _was_interrupted(error):
-            raise KeyboardInterrupt from None
-        original = from_worker(str(error))
-        if original is None:
-            raise EngineError(f"Spark could not run the job: {_in_plain_words(error)}") from error
-        raise original from None
-
-
-def _was_interrupted(error: BaseException) -> bool:
-    """Say whether `error` arose while a KeyboardInterrupt was handled."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
-        cause = cause.__context__
-    return cause is not None
-
-
-def _in_plain_words(error: Exception) -> str:
-    """Return the cause, which stands deep inside the text of Spark's exception."""
-    text = str(error)
-    if "Python worker exited unexpectedly" in text:
-        return "a Python worker died: it was killed, ran out of memory, or crashed in native code"
-    lines = [line.strip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    if causes:
-        return _without_class(causes[-1].removeprefix("Caused by: "))
-    if "Traceback (most recent call last):" in lines:
-        return f"a Python worker could not run it: {lines[-1]}"
-    return _without_class(lines[0]) if lines else type(error).__name__
-
-
-def _without_class(line: str) -> str:
-    """Drop the name of the Java exception in front of its message."""
-    return re.sub(r"^(?:[a-z]\w*\.)+\w+: ", "", line)

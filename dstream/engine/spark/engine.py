@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dstream.engine.batches import loads, loads_items
 from dstream.engine.kernels import operation, written, written_entries
+from dstream.engine.progress import Call, Progress
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.lowering import Lowering
 from dstream.engine.spark.readers import combine_groups, read_buckets, read_groups
 from dstream.engine.spark.rows import ITEMS, Row
 from dstream.engine.spark.sinks import Accumulate, Act, RouteGroups, RouteToBuckets, WriteItems
-from dstream.failures import annotate, naming
+from dstream.engine.spark.troubles import translated
+from dstream.engine.spark.work import ItemCounts, Work
+from dstream.failures import blame, naming
 from dstream.plan import (
     Collect,
     ForEachPartition,
@@ -27,6 +30,7 @@ from dstream.plan import (
     Skip,
     Step,
     Write,
+    check_captures,
     configuration,
     is_bounded,
     is_ordered,
@@ -37,10 +41,10 @@ from dstream.spi import Collector, MapWriter, Writer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["SparkEngine"]
+__all__ = ["FEW", "SparkEngine", "page"]
 
 _FIRST_CHUNK = 1024
-_FEW = 10_000
+FEW = 10_000
 _WAVE_GROWTH = 4
 
 
@@ -49,62 +53,73 @@ class SparkEngine:
 
     name = "spark"
 
-    def __init__(self, cluster: Cluster, stop: Callable[[], None]) -> None:
+    def __init__(self, cluster: Cluster, stop: Callable[[], None], progress: Progress) -> None:
         self._cluster = cluster
         self._stop = stop
+        self._progress = progress
+        self._counts = ItemCounts(cluster.spark.sparkContext)
 
     @property
     def spark(self) -> Any:
         """The session that the plans run on."""
         return self._cluster.spark
 
+    @translated()
     def iterate(self, node: Node) -> Iterator[Any]:
         """Give the items in encounter order, lazily: the first partition, then more at a time."""
+        self._check(node)
+        call = Call.of_user()
         if not is_bounded(node):
-            return self._endless(node)
+            return self._endless(node, call)
         core = rewrite(node)
-        skipped, limit = _page(core)
+        skipped, limit = page(core)
         if limit is not None:
-            return islice(self._waves(limit.upstream, limit, 1), skipped, limit.count)
-        return self._waves(core, None, self._cluster.cores)
+            return islice(self._waves(limit.upstream, limit, 1, call), skipped, limit.count)
+        return self._waves(core, None, self._cluster.cores, call)
 
+    @translated()
     def gather_all(self, node: Node) -> list[Any]:
         """Return all items in encounter order; every partition runs at once."""
         core = rewrite(node)
-        if _page(core)[1] is not None:
+        if page(core)[1] is not None:
             return list(self.iterate(node))
-        with self._run(core) as run:
-            return run.items(rows_of(run.lower(core), WriteItems(), self._cluster))
+        self._check(node)
+        with self._run(core, Call.of_user()) as run:
+            return run.items(rows_of(run.lower(core), WriteItems(), run.cluster))
 
+    @translated()
     def partitions(self, node: Node) -> list[Iterator[Any]]:
         """Return one lazy iterator for each partition, in encounter order; each runs a job of its own."""
+        self._check(node)
         if not is_bounded(node):
-            return [self._endless(node)]
-        run = self._run(rewrite(node))
+            return [self._endless(node, Call.of_user())]
+        run = self._run(rewrite(node), Call.of_user())
         flow = run.lower(run.root)
         iterators: list[Iterator[Any]] = []
         for segment in flow.segments:
             if isinstance(segment, Splits):
                 frames: Iterable[DataFrame] = (
-                    piece_rows([piece], WriteItems(), number, self._cluster)
+                    piece_rows([piece], WriteItems(), number, run.cluster)
                     for number, piece in enumerate(segment.pieces)
                 )
             else:
-                pinned = self._cluster.pinned(segment_rows(segment, WriteItems(), 0, self._cluster))
+                pinned = run.cluster.pinned(segment_rows(segment, WriteItems(), 0, run.cluster))
                 frames = (pinned.where(f"source = {number}") for number in range(segment.partitions))
             iterators += [run.lazily(frame) for frame in frames]
         return iterators
 
+    @translated()
     def collect(self, node: Collect) -> Any:
         """Reduce in parallel as `node` says, combine in encounter order, finish once."""
+        self._check(node)
         core = rewrite(node)
         assert isinstance(core, Collect)
         assert core.step is not None
-        with self._run(core) as run:
+        with self._run(core, Call.of_step(core.step)) as run:
             flow = run.lower(core.upstream)
             if core.collector.keyed is not None and not flow.has_one_partition():
                 return self._collect_groups(core, core.step, flow, run)
-            containers = run.containers(rows_of(flow, Accumulate(core.collector, core.step), self._cluster))
+            containers = run.containers(rows_of(flow, Accumulate(core.collector, core.step), run.cluster))
             with naming(core.step):
                 (first,) = next(containers, None) or [core.collector.supplier()]
                 combined = functools.reduce(core.collector.combined, (held for (held,) in containers), first)
@@ -115,36 +130,38 @@ class SparkEngine:
         keyed = node.collector.keyed
         assert keyed is not None
         targets = run.lowering.targets(flow.count_partitions())
-        routed = self._cluster.shuffled(
-            rows_of(flow, RouteGroups(node.collector, targets, step), self._cluster), targets
-        )
+        routed = run.cluster.shuffled(rows_of(flow, RouteGroups(node.collector, targets, step), run.cluster), targets)
         groups = Frame(routed, targets, read_groups).pipe(functools.partial(combine_groups, keyed.downstream, step))
-        finished = run.items(segment_rows(groups, WriteItems(), 0, self._cluster))
+        finished = run.items(segment_rows(groups, WriteItems(), 0, run.cluster))
         if is_ordered(node.upstream):
             finished.sort(key=itemgetter(0))
         with naming(step):
             return keyed.assemble((key, value) for _, key, value in finished)
 
+    @translated()
     def for_each_partition(self, node: ForEachPartition) -> None:
         """Run the action of `node` on the worker that has each partition."""
+        self._check(node)
         core = rewrite(node)
         assert isinstance(core, ForEachPartition)
         assert core.step is not None
-        with self._run(core) as run:
-            run.items(rows_of(run.lower(core.upstream), Act(core.action, core.step), self._cluster))
+        with self._run(core, Call.of_step(core.step)) as run:
+            run.items(rows_of(run.lower(core.upstream), Act(core.action, core.step), run.cluster))
 
+    @translated()
     def write(self, node: Write) -> list[Any]:
         """Let the writer of `node` take the items where they are; return its receipts in encounter order."""
+        self._check(node)
         core = rewrite(node)
         assert isinstance(core, Write)
         assert core.step is not None
-        with self._run(core) as run:
+        with self._run(core, Call.of_step(core.step)) as run:
             flow = run.lower(core.upstream)
             if core.collector is None:
                 receipts = flow.pipe(functools.partial(written, cast(Writer, core.writer), core.step))
             else:
                 receipts = self._entries(flow, cast(MapWriter, core.writer), core.collector, core.step, run)
-            return run.items(rows_of(receipts, WriteItems(), self._cluster))
+            return run.items(rows_of(receipts, WriteItems(), run.cluster))
 
     def _entries(
         self, flow: Flow, writer: MapWriter, collector: Collector[Any, Any, Any], step: Step, run: _Run
@@ -152,8 +169,8 @@ class SparkEngine:
         """Return the receipts for the groups, each combined in the task that writes its bucket."""
         assert collector.keyed is not None, "entries come from a keyed collector"
         targets = min(run.lowering.targets(flow.count_partitions()), writer.buckets)
-        routed = rows_of(flow, RouteToBuckets(collector, writer, step), self._cluster)
-        buckets = Frame(self._cluster.shuffled(routed, targets), targets, read_buckets)
+        routed = rows_of(flow, RouteToBuckets(collector, writer, step), run.cluster)
+        buckets = Frame(run.cluster.shuffled(routed, targets), targets, read_buckets)
         return Flow((buckets.pipe(functools.partial(written_entries, writer, collector.keyed.downstream, step)),))
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
@@ -164,34 +181,42 @@ class SparkEngine:
         """Stop the session if this engine started it."""
         self._stop()
 
-    def _run(self, root: Node) -> _Run:
-        return _Run(root, Lowering(root, self._cluster), self._cluster)
+    def _check(self, node: Node) -> None:
+        """Refuse, before any job starts, what cannot run."""
+        check_captures(node)
+        self._cluster.check_running()
 
-    def _waves(self, core: Node, last: Limit | None, first_wave: int) -> Iterator[Any]:
+    def _run(self, root: Node, call: Call) -> _Run:
+        """Return a run of a plan that ends in `call`."""
+        work = Work(self._cluster.spark.sparkContext, self._progress, self._counts, call)
+        cluster = self._cluster.at_work(work)
+        return _Run(root, Lowering(root, cluster), cluster)
+
+    def _waves(self, core: Node, last: Limit | None, first_wave: int, call: Call) -> Iterator[Any]:
         """Run some partitions, give their items, and go on with more only when asked."""
-        with self._run(core) as run:
+        with self._run(core, call) as run:
             flow = run.lower(core)
             if last is not None:
                 flow = flow.pipe(operation(last))
             for segment in flow.segments:
                 if isinstance(segment, Frame):
-                    rows = segment_rows(segment, WriteItems(), 0, self._cluster)
+                    rows = segment_rows(segment, WriteItems(), 0, run.cluster)
                     # Few items come at once, so that what `peek` saw of them comes before the first is given.
-                    is_short = last is not None and last.count <= _FEW
+                    is_short = last is not None and last.count <= FEW
                     yield from run.items(rows) if is_short else run.lazily(rows)
                     continue
                 pieces, size = iter(segment.pieces), first_wave
                 while wave := list(islice(pieces, size)):
-                    yield from run.items(piece_rows(wave, WriteItems(), 0, self._cluster))
+                    yield from run.items(piece_rows(wave, WriteItems(), 0, run.cluster))
                     size = size * _WAVE_GROWTH if last is not None else size
 
-    def _endless(self, node: Node) -> Iterator[Any]:
+    def _endless(self, node: Node, call: Call) -> Iterator[Any]:
         """Give an infinite stream chunk by chunk; each chunk of an endless part is computed again from its start."""
         core = rewrite(node)
-        with self._run(core) as run:
+        with self._run(core, call) as run:
             for segment in run.lower(core).segments:
                 if isinstance(segment, Frame):
-                    yield from run.lazily(segment_rows(segment, WriteItems(), 0, self._cluster))
+                    yield from run.lazily(segment_rows(segment, WriteItems(), 0, run.cluster))
                 else:
                     yield from self._chunks(Flow((segment,)).in_one_task(), run)
 
@@ -200,7 +225,7 @@ class SparkEngine:
         while True:
             part = flow.pipe(functools.partial(_range, start, start + size))
             try:
-                chunk = run.items_again(rows_of(part, WriteItems(), self._cluster))
+                chunk = run.items_again(rows_of(part, WriteItems(), run.cluster))
             except Exception:
                 if size == 1:
                     raise
@@ -213,9 +238,9 @@ class SparkEngine:
             start, size = start + size, size * growth
 
 
-def _page(core: Node) -> tuple[int, Limit | None]:
+def page(core: Node) -> tuple[int, Limit | None]:
     """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
-    if isinstance(core, Skip) and core.count <= _FEW and isinstance(core.upstream, Limit):
+    if isinstance(core, Skip) and core.count <= FEW and isinstance(core.upstream, Limit):
         return core.count, core.upstream
     return 0, core if isinstance(core, Limit) else None
 
@@ -243,7 +268,8 @@ class _Run:
 
     def lower(self, node: Node) -> Flow:
         """Return the flow of a node of this plan."""
-        return self.lowering.lower(node)
+        with self.cluster.waiting():
+            return self.lowering.lower(node)
 
     def items(self, frame: DataFrame) -> list[Any]:
         """Run a job and return its items; then run the actions of the `peek` steps."""
@@ -310,5 +336,5 @@ def _act(step: Step, action: Callable[[Any], object], item: Any) -> None:
     try:
         action(item)
     except Exception as error:
-        annotate(error, step, item)
+        blame(error, step, item)
         raise

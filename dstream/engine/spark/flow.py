@@ -141,7 +141,8 @@ def rows_of(flow: Flow, sink: Sink, cluster: Cluster) -> DataFrame:
     frames = []
     first = 0
     for segment in flow.segments:
-        frames.append(segment_rows(segment, sink, first, cluster))
+        # A task of a frame asks Spark for its number, which counts all the frames of a union.
+        frames.append(segment_rows(segment, sink, first if isinstance(segment, Splits) else 0, cluster))
         first += _partitions(segment)
     return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, cluster)])
 

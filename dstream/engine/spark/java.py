@@ -8,59 +8,85 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
+from dataclasses import dataclass
 
 from dstream.errors import SetupError
 
-__all__ = ["check_java"]
+__all__ = ["Java", "find_java"]
 
 _OLDEST = 17
-_INSTALLERS = {
-    "apt-get": "sudo apt-get install openjdk-17-jre-headless",
-    "dnf": "sudo dnf install java-17-openjdk-headless",
-    "apk": "sudo apk add openjdk17-jre-headless",
-    "pacman": "sudo pacman -S jre17-openjdk-headless",
-    "brew": "brew install openjdk@17",
-    "winget": "winget install Microsoft.OpenJDK.17",
-}
+_NEEDED = f"Spark needs Java {_OLDEST} or newer"
 
 
-def check_java() -> None:
-    """Make sure that Spark will find a Java that it runs on.
+@dataclass(frozen=True)
+class Java:
+    """The Java that Spark will run on; the version is None where it cannot be read."""
+
+    path: str
+    version: int | None
+
+
+def find_java() -> Java:
+    """Return the Java that Spark will find.
 
     Raises:
         SetupError: there is none, or it is too old; the message gives the command that installs one.
     """
-    java = _find()
-    if java is None:
-        raise SetupError(f"Spark needs Java {_OLDEST} or newer and there is none on this machine. {_advice()}")
-    version = _version(java)
-    if version is not None and version < _OLDEST:
-        raise SetupError(f"Spark needs Java {_OLDEST} or newer and {java} is Java {version}. {_advice()}")
-
-
-def _find() -> str | None:
     home = os.environ.get("JAVA_HOME")
-    if home:
-        java = os.path.join(home, "bin", "java")
-        if not os.access(java, os.X_OK):
-            raise SetupError(f"JAVA_HOME is {home}, which has no bin/java. Set it to a Java {_OLDEST} or unset it")
-        return java
-    return shutil.which("java")
+    path = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if home and not os.access(str(path), os.X_OK):
+        raise SetupError(f"JAVA_HOME is {home}, which has no bin/java. Set it to a Java {_OLDEST} or unset it")
+    answer = None if path is None else _answer(path)
+    if path is None or answer is None:
+        raise SetupError(f"{_NEEDED} and there is none on this machine. {_advice()}")
+    found = re.search(r'version "(?:1\.)?(\d+)', answer)
+    version = int(found.group(1)) if found else None
+    if version is not None and version < _OLDEST:
+        where = ", to which JAVA_HOME points: unset JAVA_HOME or set it to a newer one" if home else ""
+        raise SetupError(f"{_NEEDED} and {path} is Java {version}{where}. {_advice()}")
+    return Java(path, version)
 
 
 @functools.cache
-def _version(java: str) -> int | None:
-    """Return the major version, or None if the text cannot be read."""
+def _answer(java: str) -> str | None:
+    """Return what `java -version` says; None if it is a stand-in without a Java behind it, as macOS has one."""
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except OSError as error:
-        raise SetupError(f"{java} cannot be run: {error}. {_advice()}") from error
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    return int(found.group(1)) if found else None
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SetupError(f"{java} cannot be run: {error}. {_advice()}") from None
+    answer = done.stderr + done.stdout
+    return None if done.returncode and "version" not in answer else answer
 
 
 def _advice() -> str:
-    for tool, command in _INSTALLERS.items():
+    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
+        return "Install it with: conda install -c conda-forge openjdk=17"
+    for tool, command in _installers().items():
         if shutil.which(tool):
             return f"Install it with: {command}"
     return f"Install a JRE {_OLDEST} for {platform.system()} and set JAVA_HOME to it"
+
+
+def _installers() -> dict[str, str]:
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    debian = 21 if _is_new_debian() else 17
+    home = '"$(brew --prefix)/opt/openjdk@17"'
+    return {
+        "apt-get": f"{sudo}apt-get install openjdk-{debian}-jre-headless",
+        "dnf": f"{sudo}dnf install java-21-openjdk-headless",
+        "apk": f"{sudo}apk add openjdk17-jre-headless",
+        "pacman": f"{sudo}pacman -S jre17-openjdk-headless",
+        "zypper": f"{sudo}zypper install java-17-openjdk-headless",
+        # Homebrew puts it where nobody looks.
+        "brew": f"brew install openjdk@17 && export JAVA_HOME={home}",
+    }
+
+
+def _is_new_debian() -> bool:
+    """Say whether this is a Debian without Java 17: 13 has 21 and newer."""
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        return False
+    return system.get("ID") == "debian" and int(system.get("VERSION_ID", "0").partition(".")[0] or 0) >= 13

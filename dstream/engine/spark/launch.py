@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from dstream.engine.progress import Progress
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.code import Code
 from dstream.engine.spark.engine import SparkEngine
-from dstream.engine.spark.java import check_java
+from dstream.engine.spark.java import find_java
 from dstream.errors import IllegalStateError, SetupError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Settings", "check_machine", "start"]
+__all__ = ["Settings", "check_machine", "known_cores", "start"]
 
 _OURS = {
     "spark.app.name": "dstream",
@@ -56,12 +58,14 @@ class Settings:
         config: Spark settings by name.
         log_level: the level of Spark's own messages, `"OFF"` for none.
         worker_memory: how many bytes a worker may hold before operations spill.
+        progress: whether long jobs show how far they are; None for in terminals and notebooks.
     """
 
     master: str | None
     config: Mapping[str, str]
     log_level: str
     worker_memory: int
+    progress: bool | None = None
 
 
 @dataclass
@@ -84,7 +88,7 @@ def check_machine() -> None:
         SetupError: Java is missing or too old.
     """
     if "PYSPARK_GATEWAY_PORT" not in os.environ and _session_of_the_user() is None:
-        check_java()
+        find_java()
 
 
 def start(settings: Settings) -> SparkEngine:
@@ -101,6 +105,20 @@ def start(settings: Settings) -> SparkEngine:
         return _engine(_shared_session(settings), settings, _Release())
 
 
+def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
+    """Return how many tasks run at the same time: of the Spark that runs, or if its settings say so.
+
+    None if that is known only when Spark runs. Nothing is started.
+    """
+    session = _session_of_the_user() if _running is None else _running.spark
+    if session is not None:
+        return session.sparkContext.defaultParallelism
+    if "spark.default.parallelism" in config:
+        return int(config["spark.default.parallelism"])
+    local = re.fullmatch(r"local(?:\[(\d+)(?:, *\d+)?\])?", master or "")
+    return None if local is None else int(local[1] or 1)
+
+
 class _Release:
     """Lets go of the shared session, once."""
 
@@ -115,7 +133,7 @@ class _Release:
             self._is_released = True
             _running.users -= 1
             if _running.users == 0:
-                _running.spark.stop()
+                _stop(_running.spark)
                 _running = None
 
 
@@ -129,7 +147,7 @@ def _engine(spark: SparkSession, settings: Settings, stop: Any) -> SparkEngine:
             spark.conf.set(name, value)
     context = spark.sparkContext
     code = None if _is_this_machine(context.master) else Code(context)
-    return SparkEngine(Cluster(spark, settings.worker_memory, code), stop)
+    return SparkEngine(Cluster(spark, settings.worker_memory, code), stop, Progress(settings.progress))
 
 
 def _is_this_machine(master: str | None) -> bool:
@@ -170,7 +188,7 @@ def _shared_session(settings: Settings) -> SparkSession:
 
 
 def _launched(settings: Settings) -> SparkSession:
-    check_java()
+    find_java()
     from pyspark import SparkConf
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -186,12 +204,28 @@ def _launched(settings: Settings) -> SparkSession:
         raise
     except (PySparkException, OSError, RuntimeError) as error:
         raise SetupError(f"Spark did not start: {error}. connect(log_level='INFO') shows its own messages") from error
+    if settings.log_level == "INFO":
+        _let_information_through(spark)
     atexit.register(_stop_at_exit, spark)
     return spark
 
 
+def _let_information_through(spark: SparkSession) -> None:
+    """Lift the filter that Spark puts before a shell: asked for INFO, which it has already, 4.3 leaves it."""
+    for level in ("WARN", "INFO"):
+        spark.sparkContext.setLogLevel(level)
+
+
 def _stop_at_exit(spark: SparkSession) -> None:
     if _running is not None and _running.spark is spark:
+        _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop a session, also one whose Java process is gone: there is nothing left to stop then."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, ConnectionError):
         spark.stop()
 
 
@@ -245,9 +279,9 @@ def _quiet_jvm(conf: Any, log_level: str) -> Iterator[None]:
     try:
         # A JVM that cannot start says why on stdout.
         gateway = launch_gateway(conf, {"stdout": writing, "stderr": writing})  # type: ignore[no-untyped-call]
-    except Exception as error:
+    except Exception:
         os.close(writing)
-        raise SetupError(f"the Java virtual machine did not start: {pump.held_back()}") from error
+        raise SetupError(f"the Java virtual machine did not start: {pump.held_back()}") from None
     os.close(writing)
     SparkContext._ensure_initialized(gateway=gateway)
     yield

@@ -48,7 +48,7 @@ from dstream.plan import (
 )
 from dstream.spi import Split
 
-__all__ = ["Lowering"]
+__all__ = ["Lowering", "is_generated"]
 
 _ITEMS_WORTH_A_TARGET = 10_000
 _LARGE_SPLIT = 2**20
@@ -85,6 +85,9 @@ def _lower(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
 @_lower.register
 def _(node: Read, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     flow = Flow((Splits(Pieces(_pieces(node, lowering.parallelism))),))
+    counting = lowering.cluster.counting()
+    if counting is not None:
+        flow = flow.pipe(counting)
     return flow.in_one_task() if lowering.is_sequential else flow
 
 
@@ -147,7 +150,7 @@ def _(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     """Pipe the operation onto the one partition that there is, or run it across several."""
     (flow,) = inputs
     bounded = is_bounded(node.inputs()[0])
-    if isinstance(node, Limit) and _is_generated(node.upstream) and not lowering.is_sequential:
+    if isinstance(node, Limit) and is_generated(node.upstream) and not lowering.is_sequential:
         return _shared_out(node, flow)
     if not bounded:
         flow = _endless_in_one_task(node, flow)
@@ -166,7 +169,7 @@ def _endless_in_one_task(node: Node, flow: Flow) -> Flow:
     )
 
 
-def _is_generated(node: Node) -> bool:
+def is_generated(node: Node) -> bool:
     """Say whether each partition of `node` is endless by itself: what `generate` makes, step by step."""
     while isinstance(node, Chain | Unordered | Parallel | Configure):
         node = node.upstream
@@ -191,22 +194,24 @@ def _across_partitions(node: Node, flow: Flow, lowering: Lowering) -> Flow:
 
 @_across_partitions.register
 def _(node: Limit, flow: Flow, lowering: Lowering) -> Flow:
-    return up_to(node.count, flow.pipe(operation(node)), lowering.cluster)
+    return up_to(node.count, flow.pipe(operation(node)), lowering.cluster.doing(_step(node), "looking for its end"))
 
 
 @_across_partitions.register
 def _(node: Skip, flow: Flow, lowering: Lowering) -> Flow:
-    return after(node.count, flow, lowering.cluster)
+    return after(node.count, flow, lowering.cluster.doing(_step(node), "looking for its start"))
 
 
 @_across_partitions.register
 def _(node: TakeWhile, flow: Flow, lowering: Lowering) -> Flow:
-    return up_to_first_failing(_step(node).guard(node.predicate), flow, lowering.cluster)
+    cluster = lowering.cluster.doing(_step(node), "looking for its end")
+    return up_to_first_failing(_step(node).guard(node.predicate), flow, cluster)
 
 
 @_across_partitions.register
 def _(node: DropWhile, flow: Flow, lowering: Lowering) -> Flow:
-    return from_first_failing(_step(node).guard(node.predicate), flow, lowering.cluster)
+    cluster = lowering.cluster.doing(_step(node), "looking for its start")
+    return from_first_failing(_step(node).guard(node.predicate), flow, cluster)
 
 
 @_across_partitions.register
@@ -228,7 +233,7 @@ def _(node: Sorted, flow: Flow, lowering: Lowering) -> Flow:
     cluster, step, key = lowering.cluster, _step(node), node.key
     sources = flow.count_partitions()
     runs = cluster.pinned(rows_of(flow, SortRuns(key, node.reverse, step), cluster))
-    samples = list(cluster.rows(runs.where(f"channel = {SAMPLE}")))
+    samples = list(cluster.doing(step, "sample of keys").rows(runs.where(f"channel = {SAMPLE}")))
     kept = runs.where(f"channel <> {SAMPLE}")
     total = sum(row.size for row in samples)
     targets = min(lowering.targets(sources), 1 + total // _ITEMS_WORTH_A_TARGET)

@@ -63,11 +63,11 @@ def _one_file(
     # Sorting makes lookups faster, no more; pyarrow 26 cannot take rows from more than 2 GiB of one column.
     can_sort = "key" in schema.names and not pa.types.is_nested(schema.field("key").type)
     if sort and can_sort and table.nbytes <= _SORTED_BYTES:
-        table = table.take(compute.sort_indices(table, [("key", "ascending")]))
+        table = table.take(compute.sort_indices(table, [("key", "ascending")]))  # pyright: ignore[reportAttributeAccessIssue]
     written = write_parts(folder, table.combine_chunks().to_batches(), files[-1].bucket)
     return (written._replace(version=files[-1].version),)
 
 
 def has_removed_rows(folder: Folder, file: DataFile) -> bool:
     """Say whether a file holds rows of removed entries."""
-    return any(compute.any(batch.column("_del")).as_py() for batch in batches(folder, file, ["_del"]))
+    return any(compute.any(batch.column("_del")).as_py() for batch in batches(folder, file, ["_del"]))  # pyright: ignore[reportAttributeAccessIssue]

@@ -76,9 +76,12 @@ def _rows(keys: pa.Table, typed: pa.Array, escaped: pa.Array) -> pa.Array:
     for name, values in (("key", typed), ("_pk", escaped)):
         if name in keys.column_names and len(values):
             column = keys.column(name)
-            mask = compute.is_valid(column) if pa.types.is_nested(column.type) else compute.is_in(column, values)
-            wanted = mask if wanted is None else compute.or_(wanted, mask)
-    return pa.array([], pa.int64()) if wanted is None else compute.indices_nonzero(wanted)
+            if pa.types.is_nested(column.type):
+                mask = compute.is_valid(column)  # pyright: ignore[reportAttributeAccessIssue]
+            else:
+                mask = compute.is_in(column, values)  # pyright: ignore[reportAttributeAccessIssue]
+            wanted = mask if wanted is None else compute.or_(wanted, mask)  # pyright: ignore[reportAttributeAccessIssue]
+    return pa.array([], pa.int64()) if wanted is None else compute.indices_nonzero(wanted)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _decoded(batch: pa.RecordBatch, layout: Layout, keys: set[Any]) -> list[tuple[Any, Any, bool]]:

@@ -69,7 +69,7 @@ def _remaining(
     keys: list[Any], known: list[Any], batch: pa.RecordBatch, seen: set[Any], keep_removed: bool
 ) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
     removed = batch.column("_del")
-    skips_removed = not keep_removed and compute.any(removed).as_py()
+    skips_removed = not keep_removed and compute.any(removed).as_py()  # pyright: ignore[reportAttributeAccessIssue]
     if not skips_removed and seen.isdisjoint(known):
         if keys:
             yield keys, batch

@@ -85,7 +85,7 @@ class Layout:
 
     def entries(self, keys: Sequence[Any], values: Sequence[Any], olds: Sequence[Any] | None = None) -> pa.RecordBatch:
         """Return entries as stored; a value of None removes the entry."""
-        columns = dict(zip(("key", "_pk"), self.codec.key_columns(keys), strict=True))
+        columns: dict[str, Any] = dict(zip(("key", "_pk"), self.codec.key_columns(keys), strict=True))
         columns.update(zip(("value", "_pv"), self.codec.value_columns(values), strict=True))
         columns["_del"] = pa.array([value is None for value in values], pa.bool_())
         if self.journal:

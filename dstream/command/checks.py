@@ -1,0 +1,101 @@
+"""The quick checks of `dstream doctor`: nothing is started and nothing is written."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+
+import dstream
+from dstream.command.findings import Finding
+from dstream.engine.spark.java import find_java
+from dstream.errors import SetupError
+from dstream.session.configuration import Configuration, Setting
+
+__all__ = ["extras", "java", "neighbours", "packages", "python", "settings"]
+
+_NEEDED = {"pyspark": ((4, 3), (4, 4)), "pyarrow": ((18,), None), "pandas": ((2, 2, 2), (3,))}
+"""From which version on, and up to which one, that is no more included."""
+
+_EXTRAS = {
+    "redis": ("redis", "redis://"),
+    "obstore": ("object-store", "s3://, gs://, az://"),
+    "datasketches": ("sketches", ""),
+}
+
+
+def python() -> Finding:
+    """Which Python this is; dstream would not be installed on an old one."""
+    return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
+
+
+def neighbours() -> Finding:
+    """Whether a program that starts in this folder would find modules of this folder instead of ours."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(dstream.__file__)))
+    for name in ("dstream", "collectors", "reducers", "sources"):
+        for path in (f"{name}.py", os.path.join(name, "__init__.py")):
+            if os.path.exists(path) and not os.path.realpath(path).startswith(os.path.realpath(home) + os.sep):
+                return Finding("dstream", "not ok", f"{path} in this folder hides {name!r} of dstream", "rename it")
+    return Finding("dstream", "ok", f"{metadata.version('dstream')} at {os.path.dirname(dstream.__file__)}")
+
+
+def packages() -> Iterator[Finding]:
+    """The packages that dstream cannot do without, and whether their versions fit."""
+    for name, (oldest, too_new) in _NEEDED.items():
+        wanted = f"{name}>={_dotted(oldest)}" + (f",<{_dotted(too_new)}" if too_new else "")
+        try:
+            installed = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield Finding(name, "not ok", "not installed", f"pip install '{wanted}'")
+            continue
+        numbers = tuple(map(int, re.findall(r"\d+", installed)[:3]))
+        fits = oldest <= numbers and (too_new is None or numbers < too_new)
+        yield Finding(name, "ok", installed) if fits else Finding(name, "not ok", installed, f"pip install '{wanted}'")
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
+
+
+def extras() -> Iterator[Finding]:
+    """The packages that some things need."""
+    for name, (extra, storage) in _EXTRAS.items():
+        try:
+            yield Finding(name, "ok", metadata.version(name))
+        except metadata.PackageNotFoundError:
+            purpose = f"for storage on {storage}" if storage else "for quantiles and approx_count_distinct"
+            yield Finding(
+                name, "not checked", f"not installed, only needed {purpose}", f"pip install 'dstream[{extra}]'"
+            )
+
+
+def java(engine: str) -> Finding:
+    """Which Java Spark will run on."""
+    if engine == "local":
+        return Finding("Java", "not checked", "not needed, since the engine is local")
+    try:
+        found = find_java()
+    except SetupError as error:
+        seen, _, advice = str(error).partition(". ")
+        return Finding("Java", "not ok", seen, advice)
+    by = " (JAVA_HOME)" if os.environ.get("JAVA_HOME") else ""
+    return Finding("Java", "ok", f"{found.version or 'of unknown version'} at {found.path}{by}")
+
+
+def settings(configuration: Configuration) -> Iterator[Finding]:
+    """Which file was read, and every setting that someone made, with where it was made."""
+    yield Finding("dstream.toml", "ok", configuration.file or "none in this folder or above")
+    for name, setting in configuration.settings.items():
+        if setting.origin != "default":
+            place = "dstream.toml" if setting.origin == configuration.file else setting.origin
+            yield Finding(f"  {name}", "ok", f"{_shown(setting)}, from {place}")
+
+
+def _shown(setting: Setting) -> str:
+    """Write a value without its secrets: of Spark's settings the names, of a URL no password."""
+    if isinstance(setting.value, dict):
+        return ", ".join(setting.value)
+    return re.sub(r"//[^/@]*@", "//...@", str(setting.value))

@@ -1,0 +1,173 @@
+"""`dstream collections`: what is in a storage, looked at without Spark. Looking makes nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from dstream.command.options import connected, fail, storage_option
+from dstream.command.program import SAYING
+from dstream.distributed import IStreamList, IStreamMap
+from dstream.errors import CollectionDestroyedError
+from dstream.session import CollectionName, Context
+from dstream.spi.store import Kind, ListStore, MapStore, Options
+
+__all__ = ["collections"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+AnyCollection = IStreamMap[Any, Any] | IStreamList[Any]
+
+_WIDEST = 1000
+"""Columns of a table that goes to no terminal: nothing is cut."""
+
+
+def _of_one(command: F) -> F:
+    """Add what names one collection, and its storage."""
+    name = click.argument("name")
+    kind = click.option("--kind", type=click.Choice(["map", "list", "cache"]), help="Which, if kinds share the name.")
+    return name(kind(storage_option(command)))
+
+
+@click.group(context_settings=SAYING, invoke_without_command=True)
+@storage_option
+@click.pass_context
+def collections(ctx: click.Context, storage: str | None) -> None:
+    """List the collections of a storage, or work with one of them.
+
+    Neither Spark nor Java is needed.
+    """
+    if ctx.invoked_subcommand is None:
+        with connected("local", storage=storage) as context:
+            _list(context)
+    elif storage is not None:
+        raise click.UsageError(
+            f"--storage stands behind the subcommand: collections {ctx.invoked_subcommand} --storage"
+        )
+
+
+@collections.command(context_settings=SAYING)
+@_of_one
+def show(name: str, kind: Kind | None, storage: str | None) -> None:
+    """Show how a collection was made, its size and its place."""
+    with _found(name, kind, storage) as (kind_found, collection):
+        known = [("kind", kind_found), ("name", name), ("size", f"{collection.size():,}")]
+        known += [(each.name, _shown(getattr(collection.options, each.name))) for each in fields(Options)]
+        known.append(("location", collection.location or ""))
+        for label, text in known:
+            if text:
+                click.echo(f"{label.replace('_', ' '):<12}{text}")
+
+
+@collections.command(context_settings=SAYING)
+@_of_one
+@click.option("-n", "count", default=10, show_default=True, type=click.IntRange(0), help="How many.")
+def head(name: str, kind: Kind | None, storage: str | None, count: int) -> None:
+    """Print the first entries or items."""
+    with _found(name, kind, storage) as (_, collection):
+        collection.head(count)
+
+
+@collections.command(context_settings=SAYING)
+@_of_one
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+def export(name: str, kind: Kind | None, storage: str | None, file: Path, force: bool) -> None:
+    """Write a collection into a file.
+
+    The ending of FILE says how: .parquet, .csv or .jsonl. The file appears when it is complete.
+    """
+    from dstream.command.exporting import export_to, refusal
+
+    if why := refusal(file, force):
+        fail(why)
+    with _found(name, kind, storage) as (_, collection):
+        written = export_to(file, collection)
+        click.echo(f"{written:,} written to {file}", err=True)
+
+
+@collections.command(context_settings=SAYING)
+@_of_one
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def destroy(name: str, kind: Kind | None, storage: str | None, yes: bool) -> None:
+    """Remove a collection with all that is in it."""
+    with _found(name, kind, storage) as (kind_found, collection):
+        if not yes:
+            click.confirm(f"Destroy the {kind_found} {name!r} with {collection.size():,} in it?", abort=True, err=True)
+        collection.destroy()
+
+
+def _list(context: Context) -> None:
+    names = context.collections()
+    if not names:
+        click.echo(f"no collections in {context.running_storage().url}", err=True)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("kind", "name", "size", "types", box=None, pad_edge=False)
+    for each in names:
+        table.add_row(*(Text(cell) for cell in (each.kind, each.name, *_size_and_types(context, each))))
+    Console(width=None if sys.stdout.isatty() else _WIDEST).print(table)
+
+
+def _size_and_types(context: Context, each: CollectionName) -> tuple[str, str]:
+    try:
+        collection = _opened(context, each)
+        options = collection.options
+        types = [options.value_type] if each.kind == "list" else [options.key_type, options.value_type]
+        return f"{collection.size():,}", " -> ".join(_shown(hint) or "?" for hint in types)
+    except CollectionDestroyedError:
+        return "", "destroyed a moment ago"
+    except (TypeError, OSError) as error:
+        return "?", str(error)
+
+
+@contextmanager
+def _found(name: str, kind: Kind | None, storage: str | None) -> Iterator[tuple[Kind, AnyCollection]]:
+    """Open the one collection of that name, or say in a sentence why there is none."""
+    with connected("local", storage=storage) as context:
+        names = [each for each in context.collections() if kind in (None, each.kind)]
+        matches = [each for each in names if each.name == name]
+        if not matches:
+            fail(_missing(name, kind, [each.name for each in names], context))
+        if len(matches) > 1:
+            kinds = " and a ".join(each.kind for each in matches)
+            fail(f"there is a {kinds} named {name!r}; say which one with --kind")
+        try:
+            yield matches[0].kind, _opened(context, matches[0])
+        except (TypeError, OSError) as error:  # an unknown class of the values, a file that cannot be written
+            fail(str(error))
+
+
+def _missing(name: str, kind: Kind | None, names: list[str], context: Context) -> str:
+    close = get_close_matches(name, names, n=3)
+    hint = (
+        f"; did you mean {' or '.join(map(repr, close))}?" if close else "; `dstream collections` lists what there is"
+    )
+    return f"there is no {kind or 'collection'} {name!r} in {context.running_storage().url}{hint}"
+
+
+def _opened(context: Context, each: CollectionName) -> AnyCollection:
+    """Open what is there: the methods of a context would make it again if it were destroyed meanwhile."""
+    if each.kind == "cache":
+        return context.get_cache(each.name)
+    store = context.running_storage().open(each.kind, each.name, Options())
+    if store is None:
+        raise CollectionDestroyedError(f"the {each.kind} {each.name!r} was destroyed a moment ago")
+    if each.kind == "list":
+        return IStreamList(cast("ListStore", store), context)
+    return IStreamMap(cast("MapStore", store), context)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return value.__qualname__ if isinstance(value, type) else str(value).removeprefix("typing.")

@@ -1,0 +1,70 @@
+"""`dstream doctor`: what works on this machine, what does not, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from dstream.command import checks
+from dstream.command.findings import Finding
+from dstream.command.probe import Probe
+from dstream.command.program import SAYING
+from dstream.errors import ConfigurationError
+from dstream.session.configuration import configured
+
+__all__ = ["doctor"]
+
+_COLORS = {"ok": "green", "not ok": "red", "not checked": "yellow"}
+
+
+@click.command(context_settings=SAYING)
+@click.option(
+    "--limit", default=60.0, show_default=True, metavar="SECONDS", help="How long Spark or a storage may take."
+)
+def doctor(limit: float) -> None:
+    """Check what dstream needs.
+
+    Java, Python, packages, settings, the storage, Spark and its workers: each line says whether it works, what was
+    seen, and what to do. The exit code is 1 if something that is needed does not work.
+    """
+    works = True
+    for finding in _findings(limit):
+        works = works and finding.state != "not ok"
+        click.echo(f"{click.style(f'{finding.state:<13}', fg=_COLORS[finding.state])}{finding.name:<14}{finding.seen}")
+        if finding.advice:
+            click.echo(f"{'':<27}-> {finding.advice}")
+    if not works:
+        raise SystemExit(1)
+
+
+def _findings(limit: float) -> Iterator[Finding]:
+    yield checks.python()
+    yield checks.neighbours()
+    yield from checks.packages()
+    yield from checks.extras()
+    try:
+        chosen = configured({})
+    except ConfigurationError as error:
+        yield Finding("dstream.toml", "not ok", str(error))
+        yield from (Finding(name, "not checked", "the settings are broken") for name in ("Java", "storage", "Spark"))
+        return
+    yield from checks.settings(chosen)
+    java = checks.java(chosen["engine"])
+    yield java
+    yield from _slow_ones(java, limit)
+
+
+def _slow_ones(java: Finding, limit: float) -> Iterator[Finding]:
+    """Run what takes time at the same time."""
+    names = ["storage", "spark"] if java.state == "ok" else ["storage"]
+    probes = [Probe(name) for name in names]
+    try:
+        for probe in probes:
+            yield from probe.findings(limit)
+    finally:
+        for probe in probes:
+            probe.end()
+    if java.state != "ok":
+        why = "it needs Java" if java.state == "not ok" else java.seen
+        yield from (Finding(name, "not checked", why) for name in ("Spark", "workers"))

@@ -1,0 +1,37 @@
+"""The options that subcommands share, and the context that they describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from dstream.session import Context, connect
+
+__all__ = ["connected", "engine_options", "fail", "storage_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def storage_option(command: F) -> F:
+    """Add the option that says where collections live."""
+    return click.option("--storage", metavar="PLACE", help="Where collections live: a folder or a URL.")(command)
+
+
+def engine_options(command: F) -> F:
+    """Add the options that say what streams run on, and where collections live."""
+    engine = click.option("--engine", type=click.Choice(["spark", "local"]), help="What streams run on.")
+    master = click.option("--master", metavar="MASTER", help="The Spark master, such as local[4] or spark://host:7077.")
+    return engine(master(storage_option(command)))
+
+
+def connected(engine: str | None = None, master: str | None = None, storage: str | None = None) -> Context:
+    """Return a context; what no option says is configured."""
+    return connect(master, engine, storage=storage)
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """Say in one sentence what is wrong, and end with `code`."""
+    click.secho(message, fg="red", err=True)
+    raise SystemExit(code)

@@ -1,0 +1,142 @@
+"""The slow checks of `dstream doctor`. Each runs in a process of its own, which ends when it takes too long.
+
+`python -m dstream.command.probe storage` prints its findings as JSON; so does `spark`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from dstream.command.findings import Finding
+from dstream.session import connect
+from dstream.session.configuration import configured, local_folder
+
+__all__ = ["Probe"]
+
+
+class Probe:
+    """A check that runs beside this process from now on."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_ended = False
+        path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "dstream.command.probe", name],
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def findings(self, seconds: float) -> list[Finding]:
+        """Wait for what it found, no longer than that."""
+        try:
+            said, complaint = self._process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return [Finding(self._name, "not ok", f"no answer in {seconds:g} s", "raise --limit if it is slow")]
+        finally:
+            self.end()
+        if self._process.returncode == 0 and said:
+            return [Finding(*each) for each in json.loads(said.splitlines()[-1])]
+        last = (complaint.strip().splitlines() or ["it said nothing"])[-1]
+        return [Finding(self._name, "not ok", f"the check ended unexpectedly: {last}")]
+
+    def end(self) -> None:
+        """End the process with all that it started, such as a JVM; a second call does nothing."""
+        if self._is_ended:
+            return
+        self._is_ended = True
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with self._process:  # closes its pipes
+            self._process.wait()
+
+
+def _storage() -> Iterator[Finding]:
+    """Put something into a collection that nobody else has, read it, and remove it again."""
+    url = configured({})["storage"]
+    with connect(engine="local") as ctx:
+        count, shown = len(ctx.collections()), ctx.running_storage().url
+    with _place_of_trial(url) as (place, name), connect(engine="local", storage=place) as ctx:
+        trial = ctx.get_map(name)
+        try:
+            trial["key"] = "value"
+            if trial["key"] != "value":
+                raise RuntimeError("what was written was not read again")
+        finally:
+            trial.destroy()
+    yield Finding("storage", "ok", f"{shown}: {count} collections; writing and reading work")
+
+
+@contextmanager
+def _place_of_trial(url: str) -> Iterator[tuple[str, str]]:
+    """Give a storage and a name. In a folder it is another folder, which leaves no trace."""
+    folder = os.path.abspath(url.removeprefix("file://")) if url.startswith("file://") else local_folder(url)
+    if folder is None:
+        yield url, f"dstream-doctor-{uuid.uuid4().hex}"
+        return
+    while not os.path.exists(folder):
+        folder = os.path.dirname(os.path.abspath(folder))
+    trial = tempfile.mkdtemp(prefix=".dstream-doctor-", dir=folder)
+    try:
+        yield trial, "trial"
+    finally:
+        shutil.rmtree(trial)
+
+
+def _spark() -> Iterator[Finding]:
+    """Start Spark and let functions travel to its workers and back."""
+    started = time.perf_counter()
+    with connect(engine="spark") as ctx:
+        spark = ctx.spark
+        seconds = time.perf_counter() - started
+        yield Finding("Spark", "ok", f"{spark.version}, {spark.sparkContext.master}, started in {seconds:.1f} s")
+        yield _workers(ctx.stream(range(2), partitions=2).map(_on_a_worker).to_list())
+
+
+def _workers(seen: list[tuple[str, str, float]]) -> Finding:
+    versions = sorted({version for version, _, _ in seen})
+    places = ", ".join(sorted({executable for _, executable, _ in seen}))
+    memory = min(gigabytes for _, _, gigabytes in seen)
+    bound = configured({})["worker_memory"] / 2**20
+    python = f"Python {', '.join(versions)} at {places}"
+    what = f"{python}, {memory:.1f} GB of memory; each moves data to disk at {bound:,.0f} MB"
+    if versions != [platform.python_version()]:
+        return Finding("workers", "not ok", what, f"set PYSPARK_PYTHON to a Python {platform.python_version()}")
+    return Finding("workers", "ok", what)
+
+
+def _on_a_worker(_: int) -> tuple[str, str, float]:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return platform.python_version(), sys.executable, memory / 2**30
+
+
+_PROBES: dict[str, Callable[[], Iterator[Finding]]] = {"storage": _storage, "spark": _spark}
+
+
+def _found(name: str) -> list[Any]:
+    findings: list[Finding] = []
+    try:
+        findings.extend(_PROBES[name]())
+    except Exception as error:
+        findings.append(Finding(name, "not ok", str(error).partition("\n")[0] or type(error).__name__))
+    return findings
+
+
+if __name__ == "__main__":
+    print(json.dumps(_found(sys.argv[1])))

@@ -1,0 +1,56 @@
+"""The program: its subcommands, found when they are asked for, and how it says that something went wrong."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from dstream.errors import DStreamError
+
+__all__ = ["SAYING", "main", "program"]
+
+_INTERRUPTED = 130
+_SUBCOMMANDS = {
+    "run": "dstream.command.run",
+    "shell": "dstream.command.shell",
+    "collections": "dstream.command.collections",
+    "wordcount": "dstream.command.wordcount",
+    "doctor": "dstream.command.doctor",
+}
+
+SAYING = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""How every subcommand offers its help."""
+
+
+class _Program(click.Group):
+    """Imports a subcommand when it is asked for, and turns errors of dstream into one message."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = _SUBCOMMANDS.get(cmd_name)
+        return None if module is None else getattr(import_module(module), cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DStreamError as error:
+            for line in [str(error), *getattr(error, "__notes__", ())]:
+                click.secho(line, fg="red", err=True)
+            ctx.exit(1)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
+
+
+@click.group(cls=_Program, context_settings=SAYING)
+@click.version_option(package_name="dstream", message="%(prog)s %(version)s")
+def program() -> None:
+    """Streams over distributed collections, with Spark as the engine."""
+
+
+def main() -> None:
+    """Run the command with the arguments of this process."""
+    program(prog_name="dstream")

@@ -1,0 +1,205 @@
+"""What Spark's own errors mean, in plain words: what happened, and what to do.
+
+The text of such an error holds pages of Java. Here it is searched for what is known to happen; all of
+it stays in `dstream.failure(error).remote_traceback`.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from dstream.engine.spark.transport import from_worker
+from dstream.errors import EngineError
+from dstream.failures import Failure, attach, is_full, known_of
+
+__all__ = ["ended", "stopped", "translated"]
+
+
+class _Trouble(NamedTuple):
+    """What a text of Spark's means.
+
+    Attributes:
+        sign: found in the text, as a regular expression.
+        words: what happened.
+        advice: what to do.
+    """
+
+    sign: str
+    words: str
+    advice: str
+
+
+_STOPPED = _Trouble(
+    r"stopped SparkContext|SparkContext (?:was|has been|is) (?:shut|stopp)|SparkContext was shut down"
+    r"|SparkSession.*(?:stopped|closed)|sparkContext.*null",
+    "the Spark session of this context was stopped",
+    "close this context and connect() again; let the context stop Spark, with ctx.close() or a with block",
+)
+_GONE = _Trouble(
+    r"Connection refused|Answer from Java side is empty|Error while (?:sending or )?receiving|Connection reset by peer"
+    r"|Py4JNetworkError|An error occurred while trying to connect to the Java server",
+    "Spark's Java process is gone: it was killed, crashed, or ran out of memory",
+    "start this process again; if memory was short, connect(config={'spark.driver.memory': '4g'}) gives it more",
+)
+_TROUBLES = (
+    _Trouble(
+        r"All masters are unresponsive|Master removed our application|Disconnected from Spark cluster"
+        r"|Application has been killed",
+        "the Spark master is gone, or it ended this application",
+        "look whether the master runs, then close this context and connect() again",
+    ),
+    _STOPPED,
+    _Trouble(
+        r"No space left on device|Disk quota exceeded",
+        "a disk is full where Spark keeps its temporary files",
+        "free some space, or name a larger disk: connect(config={'spark.local.dir': '/large/disk'})",
+    ),
+    _Trouble(
+        r"Python worker exited unexpectedly|Python worker .*crashed",
+        "a Python worker died: it was killed, ran out of memory, or crashed in native code",
+        "look for a function that needs much memory or calls native code; more partitions, as in .parallel(64), "
+        "give each worker less at a time",
+    ),
+    _Trouble(
+        r"OutOfMemoryError|Total size of serialized results .* is bigger than",
+        "Spark's Java process ran out of memory",
+        "give it more with connect(config={'spark.driver.memory': '4g'}) (on a cluster 'spark.executor.memory' too), "
+        "or bring less to the caller: write with a reducer, or iterate in place of to_list()",
+    ),
+    _Trouble(
+        r"ExecutorLostFailure|Executor heartbeat timed out|Checkpoint block \S+ not found|SlaveLost|executor .* exited",
+        "a machine that ran part of the job was lost, and with it the rows that it held",
+        "run the operation again; if it keeps happening, the executors need more memory: "
+        "connect(config={'spark.executor.memory': '4g'})",
+    ),
+    _Trouble(
+        r"SPARK_JOB_CANCELLED|cancelled part of|Job \d+ cancelled|was cancelled",
+        "the job was cancelled",
+        "run the operation again, if it was not you who cancelled it",
+    ),
+    _GONE,
+)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn Spark's exceptions into the user's own, or into an `EngineError` in plain words.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted the job, which is cancelled. PySpark 4.3 cancels it in its own
+            handler of the signal, which a notebook replaces, and then may raise an exception about the
+            cancelled job instead.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        with _cancelling():
+            yield
+        return
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        if known_of(error) is not None or not _is_of_spark(error):
+            raise  # A function of the user's raised it.
+        of_spark = error
+    if _was_interrupted(of_spark):
+        raise KeyboardInterrupt from None
+    arrived = from_worker(str(of_spark)) or ended(of_spark)
+    if is_full():
+        raise arrived from of_spark
+    # Nothing of Spark's in the chain; what the user's function raised it from stays.
+    raise arrived from arrived.__cause__
+
+
+@contextmanager
+def _cancelling() -> Iterator[None]:
+    """Let Ctrl-C cancel the jobs of this process, where PySpark does not: in notebooks, which set Python's own handler.
+
+    Without it, PySpark 4.3 waits for the end of the job before it lets a KeyboardInterrupt through.
+    """
+    is_ours = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if not is_ours:
+        yield
+        return
+    signal.signal(signal.SIGINT, _cancel_and_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _cancel_and_interrupt(number: int, frame: object) -> None:
+    # In a thread of its own: the connection of this one to Java may be waiting for an answer.
+    cancelling = threading.Thread(target=_cancel, name="dstream-cancel", daemon=True)
+    cancelling.start()
+    cancelling.join(_LONGEST_CANCEL)
+    raise KeyboardInterrupt
+
+
+_LONGEST_CANCEL = 10.0
+
+
+def _cancel() -> None:
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        # What keeps Spark from being asked, such as a Java process that is gone, has ended the jobs as well.
+        with suppress(Exception):
+            context.cancelAllJobs()
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    """Say whether an exception comes from Spark: a broken connection is of any kind of code."""
+    if not isinstance(error, ConnectionError):
+        return True
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and str(frames[-1].f_globals.get("__name__", "")).startswith(("py4j.", "pyspark."))
+
+
+def ended(error: BaseException) -> EngineError:
+    """Return the error that says in plain words what Spark's means."""
+    text = f"{type(error).__name__}: {error}"
+    found = next((trouble for trouble in _TROUBLES if re.search(trouble.sign, text)), None)
+    words = found.words if found is not None else _innermost(error)
+    made = EngineError(f"Spark could not run the job: {words}")
+    attach(made, Failure(None, remote_traceback=text, advice=None if found is None else found.advice))
+    return made
+
+
+def stopped() -> EngineError:
+    """Return the error of a context whose Spark session was stopped by others."""
+    made = EngineError(f"Spark cannot run the job: {_STOPPED.words}")
+    attach(made, Failure(None, advice=_STOPPED.advice))
+    return made
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Say whether `error` arose while a KeyboardInterrupt was handled."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None
+
+
+def _innermost(error: BaseException) -> str:
+    """Return the cause, which stands deep inside the text of Spark's exception."""
+    lines = [line.strip() for line in str(error).partition("JVM stacktrace")[0].splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    if causes:
+        return _without_class(causes[-1].removeprefix("Caused by: "))
+    if "Traceback (most recent call last):" in lines:
+        return f"a Python worker could not run it: {lines[-1]}"
+    return _without_class(lines[0]) if lines else type(error).__name__
+
+
+def _without_class(line: str) -> str:
+    """Drop the name of the Java exception in front of its message."""
+    return re.sub(r"^(?:[a-z]\w*\.)+\w+: ", "", line)

@@ -1,0 +1,30 @@
+"""Failures: how an exception of the user's own carries the step, the place and the item.
+
+The exception keeps its type, so `except ZeroDivisionError` works as it does around local code.
+Where it is raised it is given data only (`known`): the step, the item, the line. Where the terminal
+operation ends, `dstream.plan.telling` makes words of them. `frames` knows whose code a traceback
+shows, `showing` writes items and places short.
+"""
+
+from dstream.failures.frames import Origin, is_full, item_of, origin_of, shorten
+from dstream.failures.known import MISSING, Account, Failure, attach, blame, failure, known_of, naming
+from dstream.failures.showing import near, shown, source_line
+
+__all__ = [
+    "MISSING",
+    "Account",
+    "Failure",
+    "Origin",
+    "attach",
+    "blame",
+    "failure",
+    "is_full",
+    "item_of",
+    "known_of",
+    "naming",
+    "near",
+    "origin_of",
+    "shorten",
+    "shown",
+    "source_line",
+]

@@ -1,0 +1,178 @@
+"""Whose code a traceback shows: the user's, a library's, or that of dstream and what it runs on."""
+
+from __future__ import annotations
+
+import dis
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any
+
+from dstream.failures.showing import source_line
+
+__all__ = ["Origin", "is_full", "item_of", "origin_of", "shorten"]
+
+_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
+_MACHINERY = frozenset(
+    {"pyspark", "py4j", "contextlib", "functools", "more_itertools", "cloudpickle", "pickle", "copyreg", "pyarrow",
+     "heapq", "threading", "socket", "selectors", "socketserver", "concurrent", "dis"}
+)  # fmt: skip
+"""What dstream runs on: its frames say nothing to a user, unless the user's own function called it."""
+_STANDARD = (sys.stdlib_module_names | {"more_itertools"}) - {"__main__"}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an exception was raised: the innermost line of the user's own code.
+
+    Attributes:
+        function: the function that this line stands in.
+        kind: the name of the exception's type.
+        text: the line itself; empty if its source was not at hand.
+        cause: where the exception came from that this one was raised from.
+    """
+
+    function: str
+    kind: str
+    file: str
+    line: int
+    text: str
+    cause: Origin | None = None
+
+
+def origin_of(error: BaseException, depth: int = 0) -> Origin | None:
+    """Return where in the user's code `error` was raised, or what it was raised from; None if that was elsewhere."""
+    cause = error.__cause__
+    before = origin_of(cause, depth + 1) if cause is not None and depth < _DEEPEST else None
+    found = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if _is_of_the_user(frame):
+            found = frame, line
+    if found is None:
+        return before
+    frame, line = found
+    file = frame.f_code.co_filename
+    return Origin(_function(frame), type(error).__name__, file, line, source_line(file, line), before)
+
+
+_DEEPEST = 5
+_INSTALLED = tuple(
+    {os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+def _is_of_the_user(frame: FrameType) -> bool:
+    top, file = _top(frame), frame.f_code.co_filename
+    if top in _OURS or top in _STANDARD or file.startswith("<frozen "):
+        return False
+    return not file.startswith(_INSTALLED) and "site-packages" not in file and "dist-packages" not in file
+
+
+def _top(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
+
+
+def _function(frame: FrameType) -> str:
+    """Return a function's name as its user would say it: without the comprehension inside that failed."""
+    parts = [part for part in frame.f_code.co_qualname.split(".") if part != "<locals>"]
+    while len(parts) > 1 and parts[-1] in _COMPREHENSIONS:
+        parts.pop()
+    if parts[-1] == "<lambda>":
+        return "a lambda"
+    if parts[-1] == "<module>" or parts[-1] in _COMPREHENSIONS:
+        return "your code"
+    inner = frame.f_code.co_qualname.rpartition("<locals>.")[2]
+    return parts[-1] if inner.startswith("<") else inner
+
+
+_COMPREHENSIONS = frozenset({"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"})
+
+
+def item_of(error: BaseException, missing: Any) -> Any:
+    """Find the item on which a user's function failed, in the frames of `error`; `missing` if it is not certain.
+
+    Either the loop that called the function names it `item`, or it is the only argument of the
+    function, which has not given the name to something else since. A function without a frame, such
+    as `int`, is called by such a loop too.
+    """
+    caller: FrameType | None = None
+    item: Any = missing
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if _top(frame) in _OURS:
+            caller = frame
+            item = frame.f_locals.get("item", item)
+        elif _top(frame) not in _STANDARD:
+            return _item_between(caller, frame, missing)
+    return item
+
+
+def _item_between(caller: FrameType | None, called: FrameType, missing: Any) -> Any:
+    if caller is None:
+        return missing
+    if "item" in caller.f_locals:
+        return caller.f_locals["item"]
+    code = called.f_code
+    if code.co_argcount != 1:
+        return missing
+    name = code.co_varnames[0]
+    is_rebound = any(
+        step.argval == name for step in dis.get_instructions(code) if step.opname.startswith(("STORE_", "DELETE_"))
+    )
+    argument = called.f_locals.get(name, missing)
+    return missing if is_rebound or isinstance(argument, Iterator) else argument
+
+
+def is_full() -> bool:
+    """Say whether the user asked for whole tracebacks: `DSTREAM_TRACEBACK=full`."""
+    return os.environ.get("DSTREAM_TRACEBACK", "").strip().lower() == "full"
+
+
+def shorten(error: BaseException) -> None:
+    """Leave only the user's own lines in the traceback of `error` and of what it came from.
+
+    The frames of dstream go, and those of what it runs on, unless the user's function called that.
+    """
+    seen: set[int] = set()
+    left = [error]
+    while left:
+        found = left.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            found.__traceback__ = _without_ours(found.__traceback__)
+            _cut_at_spark(found)
+            left += [other for other in (found.__cause__, found.__context__) if other is not None]
+
+
+def _cut_at_spark(error: BaseException) -> None:
+    """Cut what `error` came from where PySpark or Java begins."""
+    if _is_of_spark(error.__cause__):
+        error.__cause__ = None
+        error.__suppress_context__ = True
+    if _is_of_spark(error.__context__):
+        error.__context__ = None
+
+
+def _is_of_spark(error: BaseException | None) -> bool:
+    return error is not None and type(error).__module__.partition(".")[0] in {"pyspark", "py4j"}
+
+
+def _without_ours(whole: TracebackType | None) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    is_of_the_user = False
+    while whole is not None:
+        top = _top(whole.tb_frame)
+        if top in _OURS:
+            is_of_the_user = False
+        elif is_of_the_user or top not in _MACHINERY:
+            is_of_the_user = True
+            kept.append(whole)
+        whole = whole.tb_next
+    following: TracebackType | None = None
+    for part in reversed(kept):
+        following = TracebackType(following, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return following

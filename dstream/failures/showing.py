@@ -1,0 +1,46 @@
+"""How items, places and lines of source read in a message: short, and never with an error of their own."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from typing import Any
+
+__all__ = ["near", "shown", "source_line"]
+
+_LONGEST = 200
+
+
+def shown(item: Any) -> str:
+    """Return the `repr` of an item, cut at 200 characters; never raises."""
+    try:
+        text = repr(item)
+    except Exception as error:
+        text = f"<{type(item).__name__}, whose repr fails with {type(error).__name__}>"
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def near(file: str, line: int) -> str:
+    """Return a place as its user would say it: `orders.py:12`; in a notebook `cell 3, line 2`."""
+    cell = _cell(file)
+    if cell is not None:
+        return f"cell {cell}, line {line}"
+    try:
+        here = os.getcwd() + os.sep
+    except OSError:
+        here = os.sep
+    return f"{file.removeprefix(here) if here != os.sep else file}:{line}"
+
+
+def _cell(file: str) -> int | None:
+    """Return the number of the notebook cell that IPython runs under this file name."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
+    names: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    return names.get(file)
+
+
+def source_line(file: str, line: int) -> str:
+    """Return a line of source, or an empty text where the source is not at hand."""
+    return linecache.getline(file, line).strip()

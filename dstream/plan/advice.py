@@ -1,0 +1,151 @@
+"""The words for each kind of error: what happened if no line of the user's raised it, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+
+from dstream import errors
+from dstream.failures import MISSING, Failure
+from dstream.plan.nodes import (
+    Collect,
+    Distinct,
+    FlatMap,
+    ForEach,
+    ForEachPartition,
+    Map,
+    MapMulti,
+    Node,
+    Read,
+    Sorted,
+    Write,
+)
+from dstream.plan.replaying import again, function_of
+from dstream.plan.steps import shown_function
+
+__all__ = ["happened_otherwise", "to_do"]
+
+_HAPPENED: dict[type[Exception], str] = {
+    errors.SourceError: "the source could not be read",
+    errors.NullElementError: "a None came to a place that takes none",
+    errors.UnstableKeyError: "a key cannot be grouped safely: its hash or equality does not survive the way to "
+    "another process",
+    errors.CollectionDestroyedError: "the collection that this pipeline reads or writes was destroyed",
+    errors.CacheNotExistsError: "the cache was never configured",
+    errors.SerializationError: "something cannot travel between this process and the workers",
+    errors.EngineError: "Spark could not finish the job, for a reason outside of your functions",
+    errors.UnsupportedError: "this pipeline holds something that this engine does not run",
+    errors.SetupError: "the engine could not start on this machine",
+}
+
+_TO_DO: dict[type[Exception], str] = {
+    errors.SourceError: "check that the path exists and is complete, and that every worker can read it",
+    errors.NullElementError: "leave the None out with .filter(lambda item: item is not None), or map it to a value, "
+    "before this step",
+    errors.UnstableKeyError: "use a key that is a str, a number, a tuple of such, or a frozen dataclass: "
+    "convert it in the key function",
+    errors.CollectionDestroyedError: "get the collection again from the context, and fill it again",
+    errors.CacheNotExistsError: "configure it once with ctx.get_cache(name, ttl=...) or (name, max_idle=...)",
+    errors.SerializationError: "make such an object inside the function, or let the function capture plain values "
+    "that you take out of it before",
+    errors.EngineError: "read Spark's own error in dstream.failure(error).remote_traceback, then run it again",
+    errors.UnsupportedError: "docs/limits.md lists what is missing and what to use instead",
+    errors.SetupError: "do what the message says, then connect() again",
+}
+
+
+def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> str:
+    """Say what happened where no line of the user's own raised `error`; nothing if only its type is known."""
+    for kind, words in _HAPPENED.items():
+        if isinstance(error, kind):
+            return words
+    if isinstance(error, errors.IllegalStateError):
+        return "this operation could not go on with the items that it was given"
+    if isinstance(node, Read):
+        return f"the source could not be read: {type(error).__name__}"
+    if isinstance(error, TypeError):
+        return _of_a_type_error(str(error), node)
+    return ""
+
+
+_GIVEN = re.compile(r"^(an int is|a number is) needed here|^flat_map\(\) needs a function")
+"""How the checks of what a function gave begin: these are no exceptions of the function itself."""
+
+
+def _of_a_type_error(message: str, node: Node | None) -> str:
+    match node:
+        case Sorted(key=None):
+            return "two items cannot be compared with each other"
+        case Sorted(key=key):
+            return f"{shown_function(key)} gave two keys that cannot be compared with each other"
+        case Map(name=name, fn=fn) | FlatMap(name=name, fn=fn) | MapMulti(name=name, fn=fn) if _GIVEN.search(message):
+            return f"{shown_function(fn)} gave something that .{name}() does not take"
+        case Collect(name="min" | "max"):
+            return "two items, or their keys, cannot be compared with each other"
+    return ""
+
+
+def to_do(error: Exception, known: Failure, node: Node | None) -> str:
+    """Say what the user can do about it."""
+    if known.advice is not None:
+        return known.advice
+    if known.origin is None or known.step is None:
+        for kind, words in _TO_DO.items():
+            if isinstance(error, kind):
+                return words
+    if isinstance(error, errors.IllegalStateError) and (known.origin is None or "on a Spark worker" in str(error)):
+        return _of_a_state(error)
+    if isinstance(error, ImportError) and known.step is None:
+        return "install the module on the workers, or put it beside your script, from where it is sent to them"
+    if isinstance(node, Read) and known.item is MISSING:
+        return "check that the source is there and complete, and that every worker can read it"
+    if known.origin is None and isinstance(node, Sorted):
+        return "give sorted() a key= whose results can be compared with each other, such as str or a tuple of one shape"
+    return _of_a_function(known, node)
+
+
+def _of_a_state(error: errors.IllegalStateError) -> str:
+    if "Duplicate key" in str(error):
+        return "give the collector a merge function that makes one value of two, such as max or operator.add"
+    if "on a Spark worker" in str(error):
+        return "read what the function needs before, in the driver, and let it capture the plain values"
+    return "change the pipeline as the message says"
+
+
+def _of_a_function(known: Failure, node: Node | None) -> str:
+    function = None if node is None else function_of(node)
+    name = _named(shown_function(function)) if function is not None else _name(known)
+    has_lines = function is None or hasattr(function, "__code__") or known.origin is not None
+    handle = f"handle it in {name}" if has_lines else f"handle it in a function of your own around {name}"
+    if known.item is not MISSING and node is not None and again(node) is not None:
+        stops = f", where a debugger stops inside {name}" if has_lines else ""
+        return (
+            f"look at this item: {handle}, or filter it out before this step; "
+            f"dstream.failure(error).replay() runs the step on it in this process{stops}"
+        )
+    if known.item_text is not None:
+        return f"look at this item: {handle}, or filter it out before this step; the whole of it is on the worker only"
+    return _without_item(known, node, name)
+
+
+def _without_item(known: Failure, node: Node | None, name: str) -> str:
+    if known.step is None:
+        return "look at the line above, and at the functions of the steps that it names"
+    if isinstance(node, ForEachPartition):
+        return f"handle it in {name}, which gets a whole partition; a .peek(print) before it shows the items"
+    if isinstance(node, Sorted | Distinct):
+        return f"give .{type(node).__name__.lower()}() keys of one kind; a .peek(print) before it shows the items"
+    if isinstance(node, Collect | Write | ForEach):
+        return f"look at what {name} was given; it takes more than one item, so none can be replayed alone"
+    if isinstance(node, FlatMap | Map):
+        return f"look at what {name} was given; a .peek(print) before this step shows the items"
+    return f"look at {name}; a .peek(print) before this step shows the items"
+
+
+def _name(known: Failure) -> str:
+    if known.origin is None:
+        return "the step"
+    return known.origin.function.replace("a lambda", "the lambda")
+
+
+def _named(function: str) -> str:
+    return "the lambda" if function == "lambda" else function

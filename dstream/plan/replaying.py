@@ -1,0 +1,122 @@
+"""What a step does to one item, with the function as the user wrote it: for `Failure.replay`, and for messages."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dstream.keys import canonical
+from dstream.plan.nodes import (
+    Collect,
+    Distinct,
+    DropWhile,
+    Filter,
+    FlatMap,
+    ForEach,
+    ForEachPartition,
+    Map,
+    MapMulti,
+    Node,
+    Peek,
+    Read,
+    Sorted,
+    TakeWhile,
+    Write,
+)
+from dstream.values.numbers import exact_float, exact_int
+
+__all__ = ["again", "function_of"]
+
+Again = Callable[[Any], Any]
+
+
+def function_of(node: Node) -> Callable[..., Any] | None:
+    """Return the one function of the user's that a step runs on single items, or None."""
+    match node:
+        case Map(fn=fn) | FlatMap(fn=fn) | MapMulti(fn=fn):
+            return fn
+        case Filter(predicate=fn) | TakeWhile(predicate=fn) | DropWhile(predicate=fn):
+            return fn
+        case Peek(action=fn) | ForEach(action=fn) | ForEachPartition(action=fn):
+            return fn
+        case Sorted(key=key) | Distinct(key=key):
+            return key
+    return None
+
+
+@functools.singledispatch
+def again(node: Node) -> Again | None:
+    """Return what `node` does to one item, or None if it does nothing to a single one."""
+    return None
+
+
+@again.register(Filter)
+@again.register(TakeWhile)
+@again.register(DropWhile)
+@again.register(Peek)
+@again.register(ForEach)
+@again.register(Sorted)
+def _(node: Node) -> Again | None:
+    return function_of(node)
+
+
+@again.register
+def _(node: Map) -> Again:
+    return functools.partial(_converted, _CONVERTERS[node.kind], node.fn)
+
+
+def _converted(convert: Again | None, fn: Again, item: Any) -> Any:
+    result = fn(item)
+    return result if convert is None else convert(result)
+
+
+_CONVERTERS: dict[type | None, Again | None] = {None: None, int: exact_int, float: exact_float}
+
+
+@again.register
+def _(node: FlatMap) -> Again:
+    return functools.partial(_all_of, _CONVERTERS[node.kind], node.fn)
+
+
+def _all_of(convert: Again | None, fn: Callable[[Any], Iterable[Any] | None], item: Any) -> list[Any]:
+    result = fn(item)
+    items = () if result is None else result
+    return list(items) if convert is None else list(map(convert, items))
+
+
+@again.register
+def _(node: MapMulti) -> Again:
+    return functools.partial(_all_of, _CONVERTERS[node.kind], functools.partial(_emitted, node.fn))
+
+
+def _emitted(fn: Callable[[Any, Callable[[Any], None]], object], item: Any) -> list[Any]:
+    emitted: list[Any] = []
+    fn(item, emitted.append)
+    return emitted
+
+
+@again.register
+def _(node: Distinct) -> Again:
+    return functools.partial(_key, node.key)
+
+
+def _key(key: Again | None, item: Any) -> Any:
+    return canonical(item if key is None else key(item))
+
+
+@again.register(Collect)
+@again.register(Write)
+def _(node: Collect | Write) -> Again | None:
+    return None if node.collector is None else functools.partial(_collected, node.collector)
+
+
+def _collected(collector: Any, item: Any) -> Any:
+    return collector.collect([item])
+
+
+@again.register
+def _(node: Read) -> Again | None:
+    """Ask the source, if it runs a function of the user's on what it reads: `replay(item)`."""
+    replay: Again | None = getattr(node.source, "replay", None)
+    return replay

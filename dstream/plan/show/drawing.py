@@ -1,0 +1,58 @@
+"""`Drawing`: a picture of a plan as text that notebooks show as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dstream.plan.show.dot import as_dot
+from dstream.plan.show.html import as_html
+from dstream.plan.show.mermaid import as_mermaid
+from dstream.plan.show.svg import as_svg
+from dstream.plan.show.text import as_text
+from dstream.plan.stages import Stages
+
+__all__ = ["Drawing", "check_format", "drawn"]
+
+_FORMATS: dict[str, Callable[[Stages], str]] = {
+    "text": as_text,
+    "dot": as_dot,
+    "mermaid": as_mermaid,
+    "svg": as_svg,
+    "html": as_html,
+}
+
+
+class Drawing(str):
+    """A drawing as the text of its format; as the last line of a cell, an SVG or HTML one shows itself.
+
+    Attributes:
+        kind: the format, such as `"svg"`.
+    """
+
+    kind: str
+
+    def __new__(cls, text: str, kind: str = "text") -> Drawing:
+        made = super().__new__(cls, text)
+        made.kind = kind
+        return made
+
+    def _repr_svg_(self) -> str | None:
+        return str(self) if self.kind == "svg" else None
+
+    def _repr_html_(self) -> str | None:
+        return str(self) if self.kind == "html" else None
+
+
+def check_format(format: object) -> None:
+    """Refuse a format that nobody draws.
+
+    Raises:
+        ValueError: it is none of the choices, which the message lists.
+    """
+    if not isinstance(format, str) or format not in _FORMATS:
+        raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, not {format!r}")
+
+
+def drawn(stages: Stages, format: str) -> Drawing:
+    """Return the stages in a format."""
+    return Drawing(_FORMATS[format](stages), format)

@@ -1,0 +1,79 @@
+"""The words of all pictures: what a stage, an exchange and a plan are called in each of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from dstream.plan.show.folding import Shown
+from dstream.plan.stages import ONE, Amount, Exchange, Job, Stages
+from dstream.plan.where import Where
+
+__all__ = ["exchange_words", "job_lines", "place", "short_place", "stage_words", "summary"]
+
+_MOST_JOBS = 12
+_HOW = {"pipe": "in the same tasks", "kept": "read where it was left", "shuffle": "shuffle"}
+
+
+def summary(stages: Stages) -> str:
+    """Return one line about the whole plan: what it ends in, who runs it, what it costs."""
+    if not stages.python_stages.most and not stages.shuffles.most and len(stages.jobs) == 1:
+        return f"{stages.end.label} on {stages.engine}"
+    return f"{stages.end.label} on {stages.engine}: {stages.job_count.of('job')}, {stages.shuffles.of('shuffle')}"
+
+
+def job_lines(stages: Stages) -> list[str]:
+    """Return a line for each job if there are several; the middle of very many is left out."""
+    if len(stages.jobs) < 2:
+        return []
+    lines = [_job_line(number, job) for number, job in enumerate(stages.jobs, start=1)]
+    if len(lines) > _MOST_JOBS:
+        half = _MOST_JOBS // 2
+        lines = [*lines[:half], f"... {len(lines) - 2 * half:,} more ...", *lines[-half:]]
+    return lines
+
+
+def _job_line(number: int, job: Job) -> str:
+    if job.amount == Amount(0, 1):
+        return f"job {number}: {job.title} (if there is more than one partition)"
+    times = "" if job.amount == ONE else f" ({job.amount.of('job')})"
+    return f"job {number}: {job.title}{times}"
+
+
+def stage_words(shown: Shown, stages: Stages) -> str:
+    """Return how many tasks a stage has, whether they keep an order, and in which jobs it runs."""
+    stage = shown.stage
+    words = [stage.tasks.of("task"), "in order" if stage.is_ordered else "in no order"]
+    if len(stages.jobs) > 1 and stage.jobs:
+        numbers = [str(job + 1) for job in stage.jobs]
+        listed = ", ".join(numbers if len(numbers) < 5 else [*numbers[:2], "...", numbers[-1]])
+        words.append(f"job{'s' if len(numbers) > 1 else ''} {listed}")
+    return ", ".join(words)
+
+
+def exchange_words(exchange: Exchange) -> str:
+    """Return how items come into a stage."""
+    sure = "" if exchange.is_sure else " (if there is more than one partition)"
+    return f"{_HOW[exchange.how]}{sure}"
+
+
+def place(where: Where | None) -> str:
+    """Return the file and line of a call, or the cell of a notebook."""
+    if where is None:
+        return ""
+    cell = _cell(where.file)
+    return f"{cell}, line {where.line}" if cell else str(where)
+
+
+def short_place(where: Where | None) -> str:
+    """Return the same without the folder."""
+    return "" if where is None else os.path.basename(place(where))
+
+
+def _cell(file: str) -> str:
+    """Return what IPython calls the cell that it compiled under this name, such as `In[3]`; "" for any other file."""
+    module: Any = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None else None
+    name = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return name[1] if name else ""

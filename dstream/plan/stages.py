@@ -1,0 +1,186 @@
+"""The stages that a plan will run as: a value that pictures are made of.
+
+An engine says what it would do in these words (`dstream.engine.spark.stages`), and the renderers in
+`dstream.plan.show` read nothing else. What is known only when the plan runs stands as an `Amount`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dstream.plan.where import Where
+
+__all__ = ["NOTHING", "ONE", "Amount", "Call", "Exchange", "How", "Job", "Stage", "Stages", "exactly", "total"]
+
+How = Literal["pipe", "kept", "shuffle"]
+"""How items come from one stage to another: in the same task; by a later job that reads them where
+they were left; from every task to every task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number that may be known only when the plan runs.
+
+    Attributes:
+        least: it is not below this.
+        most: it is not above this; None: nobody knows.
+        words: what decides it, such as "one for each core".
+
+    Example:
+        >>> from dstream.plan.stages import Amount
+        >>> str(Amount(2, 2)), str(Amount(1, 6)), str(Amount(1, None))
+        ('2', '1 to 6', '1 or more')
+    """
+
+    least: int
+    most: int | None
+    words: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is one number."""
+        return self.least == self.most
+
+    def __add__(self, other: Amount) -> Amount:
+        most = None if self.most is None or other.most is None else self.most + other.most
+        return Amount(self.least + other.least, most)
+
+    def up_to(self, most: Amount) -> Amount:
+        """Return the smaller one of the two."""
+        known = [bound for bound in (self.most, most.most) if bound is not None]
+        return Amount(min(self.least, most.least), min(known, default=None))
+
+    def or_none(self) -> Amount:
+        """Return the amount of what may also not happen."""
+        return replace(self, least=0)
+
+    def __str__(self) -> str:
+        if self.is_known:
+            return f"{self.least:,}"
+        return f"{self.least:,} or more" if self.most is None else f"{self.least:,} to {self.most:,}"
+
+    def of(self, one: str, many: str = "") -> str:
+        """Write the amount with what it counts: `1 job`, `2 to 3 jobs`, and what decides it."""
+        name = one if self.most == 1 else many or f"{one}s"
+        return f"{self} {name}" if self.is_known or not self.words else f"{self} {name} ({self.words})"
+
+
+NOTHING = Amount(0, 0)
+ONE = Amount(1, 1)
+
+
+def exactly(number: int) -> Amount:
+    """Return an amount that is known."""
+    return Amount(number, number)
+
+
+def total(amounts: Iterable[Amount]) -> Amount:
+    """Add amounts."""
+    return sum(amounts, NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the user in a stage.
+
+    Attributes:
+        label: the call as the user wrote it.
+        where: the place of that call.
+        note: what it means here, such as that its function runs in the caller's process.
+    """
+
+    label: str
+    where: Where | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """How the items of one stage come to another.
+
+    Attributes:
+        source: the number of the stage that they come from, its place in `Stages.stages`.
+        why: why they move, and how.
+        is_sure: False if it is left out when all items stand in one partition.
+        python_stages: how many stages of Python end here, each a `mapInArrow`.
+    """
+
+    source: int
+    how: How
+    why: str = ""
+    is_sure: bool = True
+    python_stages: Amount = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Calls that run together, item by item, in the same tasks.
+
+    Attributes:
+        calls: what runs, in this order.
+        inputs: where its items come from; none for one that reads a source.
+        tasks: how many tasks there are, one for each partition.
+        is_ordered: whether the items that leave it have an encounter order that is kept.
+        jobs: the numbers of the jobs in which it runs, places in `Stages.jobs`.
+        notes: what happens to the items beside the calls.
+        folded: how many stages this one stands for in a shortened picture; 0 if it is one of the plan.
+    """
+
+    calls: tuple[Call, ...]
+    inputs: tuple[Exchange, ...]
+    tasks: Amount
+    is_ordered: bool
+    jobs: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    folded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work that starts by itself and ends before the next job starts.
+
+    Attributes:
+        title: what it is for.
+        amount: how many jobs of the engine it is: waves, if it stops as soon as it knows enough.
+        end: the number of its last stage.
+        python_stages: how many stages of Python end the job.
+        is_whole: False if it may end before it has seen all of its stages.
+    """
+
+    title: str
+    amount: Amount
+    end: int
+    python_stages: Amount
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What a plan will run as.
+
+    Attributes:
+        engine: who runs it, such as "Spark with 2 cores".
+        end: the call that ends the plan.
+        outcome: how the result comes to the caller.
+        stages: each after those that it reads from.
+        jobs: in the order in which they run.
+        shuffles: how often items travel from every task to every task.
+        python_stages: how many stages of Python run, over all jobs.
+        notes: what holds for the whole plan, such as its settings.
+    """
+
+    engine: str
+    end: Call
+    outcome: str
+    stages: tuple[Stage, ...]
+    jobs: tuple[Job, ...]
+    shuffles: Amount
+    python_stages: Amount
+    notes: tuple[str, ...] = ()
+
+    @property
+    def job_count(self) -> Amount:
+        """How many jobs of the engine run."""
+        return total(job.amount for job in self.jobs)

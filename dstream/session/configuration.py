@@ -1,0 +1,210 @@
+"""What is configured: the arguments of `connect()`, then the environment, then the file `dstream.toml`.
+
+This is the one place where a setting is looked up. Each keeps where it was said, so that a message can name the
+place, and `dstream doctor` can show it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.engine.memory import DEFAULT_BOUND
+from dstream.errors import ConfigurationError
+from dstream.failures import shown
+from dstream.session.configuration_file import ConfigurationFile, find_file
+
+__all__ = ["Configuration", "Setting", "configured", "local_folder"]
+
+_LEVELS = ("OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL")
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value, and where it was said: `"argument"`, the name of a variable, the path of a file, or `"default"`."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All settings by the names of the arguments of `connect()`, and the file that was read, if there is one."""
+
+    settings: Mapping[str, Setting]
+    file: str | None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.settings[name].value
+
+
+@dataclass(frozen=True)
+class _Key:
+    """How a setting is checked, given where it was said; which variable sets it; what it is without a word."""
+
+    check: Callable[[str, Any], Any]
+    variable: str | None
+    default: Any = None
+
+
+def configured(arguments: Mapping[str, Any]) -> Configuration:
+    """Look up every setting; an argument that is None was not given.
+
+    Raises:
+        TypeError, ValueError: an argument is not what it should be.
+        ConfigurationError: a variable or the file is not; the message names the place.
+    """
+    file = find_file()
+    in_file = {} if file is None else _settings_of(file)
+    settings = {name: _looked_up(name, arguments.get(name), in_file) for name in _KEYS}
+    return Configuration(settings, file.path if file else None)
+
+
+def _looked_up(name: str, argument: Any, in_file: Mapping[str, Setting]) -> Setting:
+    key = _KEYS[name]
+    if name == "config":
+        return _merged(argument, in_file.get(name))
+    if argument is not None:
+        return Setting(key.check(name, argument), "argument")
+    if key.variable is not None and (text := os.environ.get(key.variable)):
+        return Setting(_checked(key, key.variable, text), key.variable)
+    return in_file.get(name, Setting(key.default, "default"))
+
+
+def _merged(argument: Any, in_file: Setting | None) -> Setting:
+    """Return Spark's settings: those of the file, and those of the argument over them."""
+    if argument is None:
+        return in_file or Setting({}, "default")
+    given = _config("config", argument)
+    if in_file is None:
+        return Setting(given, "argument")
+    return Setting({**in_file.value, **given}, f"argument and {in_file.origin}")
+
+
+def _settings_of(file: ConfigurationFile) -> dict[str, Setting]:
+    for name in file.values:
+        if name not in _KEYS:
+            raise ConfigurationError(f"{file.place(name)} is no setting{_meant(name)}")
+    checked = {name: _checked(_KEYS[name], file.place(name), value) for name, value in file.values.items()}
+    if checked.get("pickle") == "trusted":
+        raise ConfigurationError(
+            f"{file.place('pickle')} may be 'restricted' or 'never'; "
+            "a file cannot trust pickles, a program can: connect(pickle='trusted')"
+        )
+    if "storage" in checked and (folder := local_folder(checked["storage"])) is not None:
+        checked["storage"] = os.path.join(os.path.dirname(file.path), folder)
+    return {name: Setting(value, file.path) for name, value in checked.items()}
+
+
+def _checked(key: _Key, place: str, value: Any) -> Any:
+    try:
+        return key.check(place, value)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _meant(name: str) -> str:
+    from difflib import get_close_matches
+
+    if name == "allowed":
+        return ": classes are named by a program, connect(allowed=[...])"
+    close = get_close_matches(name, _KEYS, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; the settings are {', '.join(sorted(_KEYS))}"
+
+
+def local_folder(storage: str) -> str | None:
+    """Return the folder that a storage names by its path, or None if it is named by a URL."""
+    if ":" in storage and not storage.startswith((".", "/")):
+        return None
+    return os.path.expanduser(storage)
+
+
+# How settings are checked: what is said where, and a value that is returned in its one form.
+
+
+def _one_of(*choices: str) -> Callable[[str, Any], str]:
+    def check(place: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(f"{place} must be one of {', '.join(choices)}, not {shown(value)}")
+        return value
+
+    return check
+
+
+def _text(place: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{place} must be a text, not {shown(value)}")
+    if not value:
+        raise ValueError(f"{place} must not be empty; leave it out for the default")
+    return value
+
+
+def _level(place: str, value: Any) -> str:
+    return _one_of(*_LEVELS)(place, value.upper() if isinstance(value, str) else value)
+
+
+def _yes_or_no(place: str, value: Any) -> bool:
+    """Return a choice; a variable says `1` or `0`."""
+    choice = {"1": True, "0": False}.get(value, value) if isinstance(value, str) else value
+    if not isinstance(choice, bool):
+        raise TypeError(f"{place} must be True or False, as a variable 1 or 0, not {shown(value)}")
+    return choice
+
+
+def _storage(place: str, value: Any) -> str:
+    storage = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(storage, str):
+        raise TypeError(f"{place} must be a folder or a URL, as a str or a path, not {shown(value)}")
+    if not storage:
+        raise ValueError(
+            f"{place} must not be empty; leave it out for the folder dstream-data, or say '.' for this one"
+        )
+    return storage
+
+
+def _memory(place: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    found = re.fullmatch(r"(\d+)\s*([kmg]?)b?", value.strip().lower()) if isinstance(value, str) else None
+    if found is None or int(found.group(1)) == 0:
+        raise ValueError(f"{place} must be a number of bytes or a text such as '512m', not {shown(value)}")
+    return int(found.group(1)) * _UNITS[found.group(2)]
+
+
+def _config(place: str, value: Any) -> dict[str, str]:
+    """Return Spark's settings as texts."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{place} must hold settings of Spark by name, not {shown(value)}")
+    return {name: _spark_text(f"{name} in {place}", each) for name, each in _flat(value)}
+
+
+def _flat(table: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Give names and values; in a file, `spark.a.b = 1` is a table in a table, and means the name."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _spark_text(place: str, value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"{place} must be a text, a number or true or false, not {shown(value)}")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_KEYS = {
+    "master": _Key(_text, "DSTREAM_MASTER"),
+    "engine": _Key(_one_of("spark", "local"), "DSTREAM_ENGINE", "spark"),
+    "config": _Key(_config, None),
+    "storage": _Key(_storage, "DSTREAM_STORAGE", "dstream-data"),
+    "pickle": _Key(_one_of("trusted", "restricted", "never"), "DSTREAM_PICKLE"),
+    "durability": _Key(_one_of("process", "power"), "DSTREAM_DURABILITY", "process"),
+    "worker_memory": _Key(_memory, "DSTREAM_WORKER_MEMORY", DEFAULT_BOUND),
+    "log_level": _Key(_level, "DSTREAM_LOG", "OFF"),
+    "progress": _Key(_yes_or_no, "DSTREAM_PROGRESS"),
+}

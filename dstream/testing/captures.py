@@ -1,0 +1,165 @@
+"""What the functions of a plan take along: did a run change it in this process?"""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import functools
+import pickle
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import cloudpickle
+
+from dstream.failures import shown
+from dstream.plan import Node, Peek, Read, topological
+from dstream.spi import Engine
+from dstream.testing.comparing import exact
+from dstream.testing.parts import Parts
+from dstream.testing.watching import Watched
+
+__all__ = ["Observed", "State"]
+
+_STAYS = frozenset({"where", "step", "upstream", "parts", "writer"})
+_CONTAINERS = (list, dict, set, deque, bytearray)
+_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
+
+
+def _traveling(root: Node) -> Iterator[tuple[Node, Any]]:
+    """Give what each node of a plan sends to the workers: functions and collectors."""
+    for node in topological(root):
+        if isinstance(node, Peek) or (isinstance(node, Read) and (node.source.in_caller or _is_parts(node))):
+            continue
+        for field in dataclasses.fields(node):
+            value = getattr(node, field.name)
+            if field.name not in _STAYS and (callable(value) or dataclasses.is_dataclass(value)):
+                yield node, value
+
+
+def _is_parts(node: Read) -> bool:
+    return isinstance(node.source, Parts)
+
+
+def _captured(value: Any) -> Iterator[tuple[str, Any]]:
+    """Give the variables that a function or a collector takes along, also through the functions that it calls."""
+    seen: set[int] = set()
+    rest = [("it", value)]
+    while rest:
+        name, found = rest.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        inside = _inside(found)
+        if inside is None:
+            yield name, found
+        else:
+            rest.extend(inside)
+
+
+def _inside(value: Any) -> list[tuple[str, Any]] | None:
+    """Return what a function, a partial, a method or a collector holds; None for anything else."""
+    if isinstance(value, Watched):
+        return [("it", value._fn)]
+    if isinstance(value, functools.partial):
+        return [
+            ("it", value.func),
+            *(("an argument of partial()", each) for each in value.args),
+            *value.keywords.items(),
+        ]
+    if isinstance(value, types.FunctionType):
+        return [] if _is_library(value) else list(_variables(value))
+    if isinstance(value, types.MethodType | types.BuiltinMethodType):
+        return [(f"the object of .{value.__name__}", value.__self__)]
+    if isinstance(value, type | types.ModuleType):
+        return []
+    if dataclasses.is_dataclass(value) and type(value).__module__.partition(".")[0] in _OURS:
+        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    return None
+
+
+def _is_library(fn: types.FunctionType) -> bool:
+    """Say whether a function is nobody's pipeline: what it keeps is its own affair."""
+    package = (fn.__module__ or "").partition(".")[0]
+    return package in _OURS or (package in sys.stdlib_module_names and package != "__main__")
+
+
+def _variables(fn: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # A variable that has no value yet.
+            continue
+    for name in _global_names(fn.__code__):
+        value = fn.__globals__.get(name)
+        if not isinstance(value, types.FunctionType) or value.__module__ == fn.__module__:
+            yield name, value
+    yield from ((f"a default of {fn.__name__}", default) for default in fn.__defaults__ or ())
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    for step in dis.get_instructions(code):
+        if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
+            yield step.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _global_names(constant)
+
+
+class State:
+    """The captured variables of the plans that ran, each as it was before."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Node, str, Any, bytes]] = {}
+
+    def keep(self, root: Node) -> None:
+        """Remember what the functions of a plan that is about to run take along."""
+        for node, value in _traveling(root):
+            for name, found in _captured(value):
+                if id(found) not in self._kept and _can_change(found):
+                    self._kept[id(found)] = (node, name, found, cloudpickle.dumps(found, protocol=5))
+
+    def changes(self, allowed: Collection[str]) -> Iterator[str]:
+        """Give one sentence for each variable that is no longer what it was."""
+        for node, name, found, before in self._kept.values():
+            old = pickle.loads(before)
+            if name not in allowed and exact(old) != exact(found):
+                place = f" at {node.where}" if node.where else ""
+                yield f"{node.label()}{place} changed {name!r} from {shown(old)} to {shown(found)}"
+
+
+def _can_change(value: Any) -> bool:
+    """Say whether `value` is data that a function could change: a container, or an object of a user's class."""
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    is_object = hasattr(value, "__dict__") and package not in _OURS | sys.stdlib_module_names - {"__main__"}
+    return (isinstance(value, _CONTAINERS) or is_object) and _is_picklable(value)
+
+
+def _is_picklable(value: Any) -> bool:
+    try:
+        cloudpickle.dumps(value, protocol=5)
+    except Exception:
+        return False
+    return True
+
+
+class Observed:
+    """An engine that lets someone look at each plan before it runs it."""
+
+    def __init__(self, engine: Engine, look: Callable[[Node], None]) -> None:
+        self._engine = engine
+        self._look = look
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._engine, name)
+        return functools.partial(self._run, found) if name in _RUNS else found
+
+    def _run(self, run: Callable[[Node], Any], node: Node) -> Any:
+        self._look(node)
+        return run(node)
+
+
+_RUNS = frozenset({"iterate", "gather_all", "partitions", "collect", "for_each_partition", "write"})

@@ -1,0 +1,187 @@
+"""`check_collector`: the laws that a collector must keep so that it may run on many partitions."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import pickle
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import cloudpickle
+
+from dstream.failures import shown
+from dstream.spi import Characteristics, Collector
+from dstream.testing.comparing import difference, exact
+
+__all__ = ["check_collector"]
+
+T = TypeVar("T")
+
+_ALL_WAYS_UP_TO = 7
+_SOME_WAYS = 64
+
+
+def check_collector(
+    collector: Collector[T, Any, Any], samples: Iterable[T], *, by: Callable[[Any], object] | None = None
+) -> None:
+    """Make sure that a collector keeps its laws on some items, in this process and without an engine.
+
+    - The supplier makes a fresh container each time; nobody else's changes when it is filled.
+    - Splitting the items, in every way for up to 7 of them, and combining the containers, from the
+      left or from the right, gives what collecting at once gives. An empty container changes nothing.
+    - The collector and its containers survive pickling.
+    - `accumulate_all` is a loop of the accumulator.
+    - No item is changed.
+    - `IDENTITY_FINISH`, where it says so, holds. `UNORDERED` promises nothing that could be tried: it
+      allows an engine to give any of the results that some order would.
+
+    Args:
+        collector: the collector.
+        samples: some items, the more different the better; their order is the encounter order.
+        by: makes a result comparable, such as `lambda mean: round(mean, 9)`.
+
+    Raises:
+        AssertionError: it breaks one; the message names the law, how the items were split, and both results.
+
+    Example:
+        >>> import operator
+        >>> check_collector(Collector(int, operator.add, operator.add), [3, 1, 2])
+        >>> check_collector(Collector(int, operator.sub, operator.sub), [3, 1, 2])
+        Traceback (most recent call last):
+            ...
+        AssertionError: the identity: an empty one before: expected -6, got 6
+    """
+    __tracebackhide__ = True
+    laws = _Laws(collector, _copied(list(samples)), by or _unchanged)
+    for name, law in _LAWS.items():
+        for found in law(laws):
+            raise AssertionError(f"{name}: {found}")
+
+
+def _unchanged(result: Any) -> Any:
+    return result
+
+
+@dataclass(frozen=True)
+class _Laws:
+    """A collector and the items on which its laws are tried."""
+
+    collector: Collector[Any, Any, Any]
+    samples: list[Any]
+    by: Callable[[Any], object]
+
+    def whole(self) -> Any:
+        """Return the result of collecting at once."""
+        return self.result(self.of(self.samples))
+
+    def of(self, items: Sequence[Any]) -> Any:
+        """Return the container of some items."""
+        return self.collector.accumulated(self.collector.supplier(), items)
+
+    def result(self, container: Any) -> Any:
+        """Return the comparable result of a container, as it is now: it may be the container itself."""
+        return self.by(_copied(self.collector.finisher(container)))
+
+    def differs(self, container: Any, way: str) -> Iterator[str]:
+        """Say how the result of a container differs from that of collecting at once, if it does."""
+        found = difference(self.whole(), self.result(container))
+        if found is not None:
+            yield f"{way}: {found}"
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except TypeError:  # It holds something like a lock, of which there is no copy.
+        return value
+
+
+def _items_stay(laws: _Laws) -> Iterator[str]:
+    before = exact(laws.samples)
+    laws.result(laws.of(laws.samples))
+    if exact(laws.samples) != before:
+        yield f"the accumulator changed one; they are now {shown(laws.samples)}"
+
+
+def _supplier_is_fresh(laws: _Laws) -> Iterator[str]:
+    collector = laws.collector
+    nothing = laws.result(collector.supplier())
+    mine, theirs = collector.supplier(), laws.of(laws.samples)
+    found = difference(nothing, laws.result(mine))
+    if found is not None:
+        yield f"a new container after another one was filled: {found}"
+    yield from laws.differs(theirs, "a container after a new one was finished")
+
+
+def _bulk_is_a_loop(laws: _Laws) -> Iterator[str]:
+    one_by_one = replace(laws.collector, accumulate_all=None)
+    yield from laws.differs(one_by_one.accumulated(laws.collector.supplier(), laws.samples), "item by item")
+    half = len(laws.samples) // 2
+    mixed = one_by_one.accumulated(laws.collector.supplier(), laws.samples[:half])
+    yield from laws.differs(laws.collector.accumulated(mixed, laws.samples[half:]), "half item by item, half at once")
+
+
+def _empty_changes_nothing(laws: _Laws) -> Iterator[str]:
+    collector = laws.collector
+    yield from laws.differs(collector.combined(collector.supplier(), laws.of(laws.samples)), "an empty one before")
+    yield from laws.differs(collector.combined(laws.of(laws.samples), collector.supplier()), "an empty one after")
+
+
+def _any_split_gives_the_same(laws: _Laws) -> Iterator[str]:
+    for parts in _ways(laws.samples):
+        containers = [laws.of(part) for part in parts]
+        yield from laws.differs(functools.reduce(laws.collector.combined, containers), f"{shown(parts)} from the left")
+        backwards = [laws.of(part) for part in reversed(parts)]
+        combined = functools.reduce(lambda right, left: laws.collector.combined(left, right), backwards)
+        yield from laws.differs(combined, f"{shown(parts)} from the right")
+
+
+def _ways(items: list[Any]) -> Iterator[list[list[Any]]]:
+    """Give every way to cut a few items; of many items every single cut, and some ways by chance."""
+    inner = range(1, len(items))
+    if len(items) <= _ALL_WAYS_UP_TO:
+        every = itertools.chain.from_iterable(itertools.combinations(inner, n) for n in range(1, len(items)))
+        yield from (_cut(items, cuts) for cuts in every)
+        return
+    yield from (_cut(items, (cut,)) for cut in inner)
+    chance = random.Random(0)
+    for _ in range(_SOME_WAYS):
+        yield _cut(items, sorted(chance.choices(range(len(items) + 1), k=chance.randint(2, 9))))
+
+
+def _cut(items: list[Any], cuts: Sequence[int]) -> list[list[Any]]:
+    return [items[start:stop] for start, stop in itertools.pairwise([0, *cuts, len(items)])]
+
+
+def _survives_pickling(laws: _Laws) -> Iterator[str]:
+    half = len(laws.samples) // 2
+    try:
+        collector = pickle.loads(cloudpickle.dumps(laws.collector, protocol=5))
+        sent = [cloudpickle.dumps(laws.of(part), protocol=5) for part in _cut(laws.samples, (half,))]
+    except Exception as error:
+        yield f"{type(error).__name__}: {error}"
+        return
+    left, right = map(pickle.loads, sent)
+    yield from laws.differs(collector.combined(left, right), "sent to another process")
+
+
+def _keeps_its_word(laws: _Laws) -> Iterator[str]:
+    container = laws.of(laws.samples)
+    says_so = Characteristics.IDENTITY_FINISH in laws.collector.characteristics
+    if says_so and laws.collector.finisher(container) is not container:
+        yield "IDENTITY_FINISH, but the finisher returns something else than the container"
+
+
+_LAWS: dict[str, Callable[[_Laws], Iterator[str]]] = {
+    "an item": _items_stay,
+    "the supplier": _supplier_is_fresh,
+    "accumulate_all": _bulk_is_a_loop,
+    "the identity": _empty_changes_nothing,
+    "the combiner": _any_split_gives_the_same,
+    "pickling": _survives_pickling,
+    "a characteristic": _keeps_its_word,
+}

@@ -1,0 +1,211 @@
+"""`dstream doctor`: what works, what does not, and what to do; it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import dstream as ds
+from dstream.command import checks, doctor, probe
+from dstream.command.findings import Finding
+
+ROOT = Path(__file__).parents[2]
+DOCTOR = ("-m", "dstream", "doctor")
+
+
+@pytest.fixture
+def probes(monkeypatch):
+    """Slow checks that find what a test says; without a word, that all is well."""
+    said = {"storage": Finding("storage", "ok", "fine"), "spark": Finding("Spark", "ok", "fine")}
+
+    class Told:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def findings(self, seconds: float) -> list[Finding]:
+            return [said[self.name]]
+
+        def end(self) -> None:
+            said.pop(self.name)
+
+    monkeypatch.setattr(doctor, "Probe", Told)
+    return said
+
+
+def lines(ended):
+    """Return what stands on each line, by the name of what was checked."""
+    found = [line for line in ended.output.splitlines() if not line.startswith(" ")]
+    return {line[13:27].strip(): (line[:13].strip(), line[27:]) for line in found}
+
+
+def test_all_is_well_and_nothing_is_left(process, tmp_path):
+    """On Spark: every line is ok, a function went to a worker and back, and no file was made."""
+    ended = process(*DOCTOR, "--limit", "200")
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stderr == ""
+    found = lines(type("Ended", (), {"output": ended.stdout}))
+    assert {state for state, _ in found.values()} == {"ok"}
+    assert found["storage"][1] == "dstream-data: 0 collections; writing and reading work"
+    assert found["Spark"][1].startswith("4.3")
+    assert "local[1]" in found["Spark"][1]
+    assert found["workers"][1].startswith("Python 3.")
+    assert "  master      local[1], from DSTREAM_MASTER" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_java_the_rest_is_checked(process, tmp_path):
+    """Java is said to be missing, Spark is not checked, the storage is; the exit code says that something is wrong."""
+    ended = process(*DOCTOR, JAVA_HOME="/nowhere")
+
+    found = lines(type("Ended", (), {"output": ended.stdout}))
+    assert found["Java"] == ("not ok", "JAVA_HOME is /nowhere, which has no bin/java")
+    assert "-> Set it to a Java 17 or unset it" in ended.stdout
+    assert (found["Spark"], found["workers"]) == (("not checked", "it needs Java"), ("not checked", "it needs Java"))
+    assert found["storage"][0] == "ok"
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_the_local_engine_needs_no_java(command, monkeypatch, probes):
+    """What is not needed is not checked, and nothing is wrong."""
+    monkeypatch.setenv("DSTREAM_ENGINE", "local")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    ended = command("doctor")
+
+    assert ended.exit_code == 0
+    assert lines(ended)["Java"] == ("not checked", "not needed, since the engine is local")
+    assert lines(ended)["Spark"] == ("not checked", "not needed, since the engine is local")
+
+
+def test_broken_settings_are_named(command, folder, probes):
+    """The mistake is one line, and what depends on settings is not checked."""
+    (folder / "dstream.toml").write_text('storrage = "x"')
+    ended = command("doctor")
+
+    assert ended.exit_code == 1
+    assert lines(ended)["dstream.toml"][1].endswith("line 1, is no setting; did you mean storage?")
+    assert lines(ended)["storage"] == ("not checked", "the settings are broken")
+
+
+def test_settings_say_where_they_come_from(command, folder, monkeypatch, probes):
+    """A password is not shown, and of Spark's settings the names."""
+    (folder / "dstream.toml").write_text('engine = "local"\n[config]\nspark.key = "secret"')
+    monkeypatch.setenv("DSTREAM_STORAGE", "redis://user:secret@host/0")
+    ended = command("doctor")
+
+    assert f"dstream.toml  {folder}/dstream.toml" in ended.output
+    assert "  storage     redis://...@host/0, from DSTREAM_STORAGE" in ended.output
+    assert "  config      spark.key, from dstream.toml" in ended.output
+    assert "secret" not in ended.output
+
+
+@pytest.mark.parametrize("name", ["sources.py", "collectors/__init__.py"])
+def test_a_module_that_hides_ours_is_named(command, folder, probes, name):
+    """A program that starts in this folder would find it instead of ours."""
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("")
+    ended = command("doctor")
+
+    assert ended.exit_code == 1
+    assert lines(ended)["dstream"][1] == f"{name} in this folder hides {name[:-3].partition('/')[0]!r} of dstream"
+
+
+@pytest.mark.parametrize(("installed", "state"), [("4.2.9", "not ok"), ("4.3.1", "ok"), ("4.4.0", "not ok")])
+def test_a_version_that_does_not_fit_is_named(monkeypatch, installed, state):
+    """With the command that brings one that does."""
+    monkeypatch.setattr(metadata, "version", lambda _: installed)
+    advice = "" if state == "ok" else "pip install 'pyspark>=4.3,<4.4'"
+
+    assert next(checks.packages()) == Finding("pyspark", state, installed, advice)
+
+
+def test_what_is_not_installed_is_named(monkeypatch):
+    """An extra is not needed; a package that is needed is."""
+
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert {finding.state for finding in checks.packages()} == {"not ok"}
+    assert [(finding.state, finding.advice) for finding in checks.extras()] == [
+        ("not checked", "pip install 'dstream[redis]'"),
+        ("not checked", "pip install 'dstream[object-store]'"),
+        ("not checked", "pip install 'dstream[sketches]'"),
+    ]
+
+
+def test_versions_are_those_of_the_project():
+    """What the doctor asks for is what the package declares."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    wanted = [finding.advice.removeprefix("pip install ").strip("'") for finding in _all_missing()]
+
+    assert set(wanted) <= set(declared)
+
+
+def _all_missing():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metadata, "version", lambda _: "0")
+        return list(checks.packages())
+
+
+def test_the_trial_of_a_storage_touches_nothing_else(storage, folder):
+    """Collections stay as they are, and no file stands beside them afterwards."""
+    storage.get_list("names").append("Ada")
+    before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+
+    assert probe._found("storage") == [
+        Finding("storage", "ok", "dstream-data: 1 collections; writing and reading work")
+    ]
+    assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
+
+
+def test_the_trial_of_a_storage_without_folders_is_destroyed(folder, monkeypatch):
+    """In such a storage it is a collection of its own, for a moment."""
+    monkeypatch.setenv("DSTREAM_STORAGE", "memory:doctor")
+    with ds.connect(engine="local") as ctx:
+        ctx.get_list("names").append("Ada")
+
+        assert probe._found("storage")[0].state == "ok"
+        assert [each.name for each in ctx.collections()] == ["names"]
+
+
+def test_a_storage_that_does_not_work_is_one_line(folder, monkeypatch):
+    """Its own words, and no traceback."""
+    (folder / "dstream-data").write_text("a file")
+
+    (found,) = probe._found("storage")
+    assert (found.state, found.seen) == ("not ok", f"storage is a folder, and {folder}/dstream-data is a file")
+
+
+def test_workers_with_another_python_are_named(folder):
+    """Functions would not travel between two versions."""
+    found = probe._workers([("3.9.1", "/old/python", 8.0)])
+
+    assert found.state == "not ok"
+    assert found.advice.startswith("set PYSPARK_PYTHON to a Python 3.")
+
+
+def test_a_slow_check_ends(folder):
+    """What takes too long is ended with all that it started."""
+    slow = probe.Probe("storage")
+
+    assert slow.findings(0.001) == [Finding("storage", "not ok", "no answer in 0.001 s", "raise --limit if it is slow")]
+    assert slow._process.returncode is not None
+
+
+def test_a_check_that_dies_is_one_line(folder, monkeypatch):
+    """The last line of what it wrote is shown."""
+    monkeypatch.setattr(probe.sys, "executable", "/bin/false")
+
+    assert probe.Probe("storage").findings(60)[0].seen == "the check ended unexpectedly: it said nothing"
+
+
+def test_findings_survive_the_way_between_processes():
+    """They travel as JSON."""
+    finding = Finding("a", "not ok", "b", "c")
+
+    assert Finding(*json.loads(json.dumps([finding]))[0]) == finding

@@ -1,0 +1,133 @@
+"""`dstream run`: as `python` would run the script, with a context."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+RUN = ("-m", "dstream", "run")
+
+SHOWS = """
+import json, sys
+print(json.dumps([sys.argv, sys.path[0], __file__, __name__, sys.modules["__main__"].__file__, __cached__, __doc__]))
+"""
+
+ON_SPARK = """
+'''A script.'''
+from dataclasses import dataclass
+STEP = 10
+
+@dataclass
+class Pair:
+    left: int
+
+def more(n):
+    return Pair(n + STEP)
+
+print(ctx.stream([1, 2], 2).map(more).map(lambda pair: pair.left).to_list())
+print(Stream.of(1).count() if "Stream" in globals() else __doc__)
+"""
+
+FAILS = """
+def divide(n):
+    return 1 / n
+
+def outer():
+    try:
+        divide(0)
+    except ZeroDivisionError as error:
+        raise KeyError("outer") from error
+
+outer()
+"""
+
+
+def written(folder: Path, text: str, name: str = "script.py") -> str:
+    """Write a script below the folder; return its relative path."""
+    (folder / "below").mkdir(exist_ok=True)
+    (folder / "below" / name).write_text(text)
+    return f"below/{name}"
+
+
+def test_a_script_sees_what_python_shows_it(process, tmp_path):
+    """Arguments, search path and file are the same, and options after the script are its own."""
+    script = written(tmp_path, SHOWS)
+    arguments = ("--engine", "x", "--", "-h", "--master=3")
+    plain = process(script, *arguments)
+    ours = process(*RUN, "--engine", "local", script, *arguments)
+
+    assert plain.stdout.startswith('[["below/script.py", "--engine", "x", "--", "-h", "--master=3"], ')
+    assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, "", 0)
+
+
+def test_functions_of_a_script_run_on_spark(process, tmp_path):
+    """They use classes and values of the script; nothing is said beside what the script says."""
+    ended = process(*RUN, written(tmp_path, ON_SPARK))
+
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("[11, 12]\nA script.\n", "", 0)
+
+
+def test_a_failing_script_shows_its_own_traceback(process, tmp_path):
+    """The traceback is, letter by letter, the one that Python prints."""
+    script = written(tmp_path, FAILS)
+    plain, ours = process(script), process(*RUN, "--engine", "local", script)
+
+    assert "The above exception was the direct cause" in plain.stderr
+    assert (ours.stderr, ours.returncode) == (plain.stderr, 1)
+
+
+def test_a_script_that_is_no_python_is_shown_as_python_does(process, tmp_path):
+    """A mistake in the syntax shows the line of the script alone."""
+    script = written(tmp_path, "x = = 1\n")
+    plain, ours = process(script), process(*RUN, "--engine", "local", script)
+
+    assert (ours.stderr, ours.returncode) == (plain.stderr, 1)
+    assert "SyntaxError" in ours.stderr
+
+
+def test_exit_codes_pass(process, tmp_path):
+    """What the script says to the shell is what the shell hears; the context is closed by then."""
+    script = written(
+        tmp_path, "import atexit, sys; atexit.register(lambda: print(ctx)); sys.exit(int(sys.argv[1]) or 'a text')"
+    )
+    seven, text = (process(*RUN, "--engine", "local", script, code) for code in ("7", "0"))
+
+    assert (seven.returncode, seven.stdout) == (7, "<dstream context on local, closed>\n")
+    assert (text.returncode, text.stderr) == (1, "a text\n")
+
+
+def test_a_missing_script_is_one_sentence(command):
+    """The exit code is Python's own for it."""
+    ended = command("run", "nowhere.py")
+
+    assert (ended.exit_code, ended.output) == (2, "the script nowhere.py cannot be read: No such file or directory\n")
+
+
+def test_a_folder_is_no_script(command, folder):
+    """It is refused in the same words."""
+    assert command("run", str(folder)).output.endswith("cannot be read: Is a directory\n")
+
+
+def test_options_reach_the_context(command, folder, monkeypatch):
+    """The storage of the option is the storage of `ctx`."""
+    (folder / "script.py").write_text("ctx.get_list('names').append('Ada')\nprint(ctx.engine)")
+    for name, value in (("argv", sys.argv), ("path", [*sys.path]), ("modules", {**sys.modules})):
+        monkeypatch.setattr(sys, name, value) if name != "modules" else monkeypatch.setitem(
+            sys.modules, "__main__", sys.modules["__main__"]
+        )
+    ended = command("run", "--engine", "local", "--storage", "elsewhere", "script.py")
+
+    assert (ended.output, ended.exit_code) == ("local\n", 0)
+    assert (folder / "elsewhere" / "names").is_dir()
+
+
+def test_an_interrupt_ends_a_script_quietly(terminal, tmp_path):
+    """Ctrl-C in a running script is exit code 130, and no traceback."""
+    script = written(tmp_path, "import signal\nprint('ready', flush=True)\nsignal.pause()")
+    running = terminal(*RUN, "--engine", "local", script)
+    running.expect("ready\n")
+    running.type("\x03")
+
+    assert running.end() == 128 + signal.SIGINT
+    assert running.rest == "^C"

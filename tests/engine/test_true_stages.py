@@ -1,0 +1,190 @@
+"""What `explain()` says of a plan is what Spark then does: its jobs, its shuffles, its stages of Python."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import reducers
+from collectors import counting, grouping_by
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.stages import stages
+from dstream.stream import Stream
+from dstream.stream.arguments import explained_end
+
+_groups = itertools.count()
+
+
+def small(n: int) -> bool:
+    """Say whether a number is one of the first five."""
+    return n < 5
+
+
+def last_digit(n: int) -> int:
+    """Return the last digit of a number."""
+    return n % 10
+
+
+class Measured:
+    """What ran: jobs and shuffles as Spark counts them, stages of Python as its executed plans show them."""
+
+    jobs = 0
+    shuffles = 0
+    python_stages = 0
+
+
+@contextmanager
+def measuring(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]:
+    """Count what Spark does meanwhile."""
+    measured, group = Measured(), f"explained {next(_groups)}"
+    for name in ("rows", "places", "rows_one_partition_at_a_time", "pinned"):
+        monkeypatch.setattr(Cluster, name, _counting(getattr(Cluster, name), measured))
+    context = spark.sparkContext
+    context.setJobGroup(group, group)
+    yield measured
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    measured.jobs = len(jobs)
+    # Each shuffle of a job cuts off one stage; the last stage has none behind it.
+    measured.shuffles = sum(max(len(job.stageIds) - 1, 0) for job in jobs)
+
+
+def _counting(method: Callable[..., Any], measured: Measured) -> Callable[..., Any]:
+    def counted(cluster: Cluster, frame: Any) -> Any:
+        measured.python_stages += frame._jdf.queryExecution().executedPlan().toString().count("MapInArrow")
+        return method(cluster, frame)
+
+    return counted
+
+
+def prime(s: Stream[int]) -> Stream[int]:
+    """Read a stream twice, once shuffled."""
+    shared = s.map(abs)
+    return shared.sorted() + shared.distinct()
+
+
+def twice_distinct(s: Stream[int]) -> Stream[Any]:
+    """Read what a shuffle gave twice."""
+    shared = s.unordered().distinct()
+    return shared.map(abs) + shared.map(str)
+
+
+# Name, pipeline, then what must be said: jobs, shuffles, stages of Python.
+ACROSS = [
+    ("read", lambda s: s, "1", "0", "1"),
+    ("fused", lambda s: s.map(abs).filter(bool).flat_map(range).peek(id), "1", "0", "1"),
+    ("unordered", lambda s: s.unordered().parallel(3).configure({}), "1", "0", "1"),
+    ("sorted", lambda s: s.map(abs).sorted(), "2", "1", "2 to 3"),
+    ("sorted twice", lambda s: s.sorted().sorted(key=last_digit), "2 to 3", "1 to 2", "2 to 5"),
+    ("top", lambda s: s.sorted(reverse=True).limit(3), "1", "1", "2"),
+    ("top, then more", lambda s: s.sorted().limit(3).map(str).distinct(), "1", "1", "2"),
+    ("distinct", lambda s: s.distinct(), "1", "2", "3"),
+    ("unordered distinct", lambda s: s.unordered().distinct(), "1", "1", "2"),
+    ("distinct twice", lambda s: s.unordered().distinct().distinct(key=last_digit), "1", "2", "3"),
+    ("distinct sorted", lambda s: s.distinct().sorted(), "2", "3", "4 to 5"),
+    ("limit", lambda s: s.limit(3), "1 to 2", "0", "1 to 2"),
+    ("limit 0", lambda s: s.limit(0), "0", "0", "0"),
+    ("limit 0, then more", lambda s: s.limit(0).map(abs), "1", "0", "1"),
+    ("limit, then more", lambda s: s.limit(3).map(abs), "2 to 3", "0", "2 to 4"),
+    ("page", lambda s: s.skip(3).limit(4), "1 to 2", "0", "1 to 2"),
+    ("skip", lambda s: s.skip(3), "2 to 3", "0", "2 to 5"),
+    ("skip 0", lambda s: s.skip(0), "1", "0", "1"),
+    ("take while", lambda s: s.take_while(small), "2 to 3", "0", "2 to 4"),
+    ("drop while", lambda s: s.drop_while(small), "2 to 3", "0", "2 to 5"),
+    ("drop while, then distinct", lambda s: s.drop_while(small).distinct(), "2 to 3", "2", "4 to 7"),
+    ("concat", lambda s: s.map(abs) + s.map(str) + s, "1", "0", "1"),
+    ("concat of a shuffle", lambda s: s.map(abs) + s.unordered().distinct() + s, "1", "1", "4"),
+    ("concat, then sorted", lambda s: (s + s.unordered().distinct()).sorted(), "2", "2", "4 to 5"),
+    ("limit of a shuffle", lambda s: s.unordered().distinct().limit(3), "1", "1", "2"),
+    ("limit of both", lambda s: (s + s.unordered().distinct()).limit(20), "1 to 5", "0 to 1", "1 to 6"),
+    ("shared", prime, "2", "3", "5 to 6"),
+    ("shared shuffle", twice_distinct, "1", "1", "3"),
+]
+ALONE = [
+    ("one partition", lambda s: s.map(abs).sorted().distinct().skip(1).take_while(small).limit(9), "1", "0", "1"),
+    ("one partition, page inside", lambda s: s.limit(3).drop_while(small).map(abs), "1", "0", "1"),
+    ("one partition twice", lambda s: s.distinct() + s.sorted(), "1", "0", "1"),
+]
+SEQUENTIAL = [
+    ("sequential", lambda s: s.sorted().distinct().skip(1).sequential(), "1", "0", "1"),
+    ("sequential concat", lambda s: (s.sorted() + s.distinct()).limit(3).map(abs).sequential(), "1", "0", "1"),
+]
+TABLE = [
+    *((4, *row) for row in ACROSS),
+    *((1, *row) for row in ALONE),
+    *((4, *row) for row in SEQUENTIAL),
+]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "build", "jobs", "shuffles", "python_stages"),
+    [pytest.param(partitions, *rest, id=name) for partitions, name, *rest in TABLE],
+)
+def test_what_is_said_is_what_runs(spark_context, monkeypatch, partitions, build, jobs, shuffles, python_stages):
+    """Jobs, shuffles and stages of Python are as many as `explain` said, or in the range that it gave."""
+    stream = build(spark_context.stream(range(12), partitions))
+    said = stages(stream._node, None, 2)
+    with measuring(spark_context.spark, monkeypatch) as measured:
+        stream.to_list()
+
+    assert (str(said.job_count), str(said.shuffles), str(said.python_stages)) == (jobs, shuffles, python_stages)
+    assert within(measured, said)
+
+
+def within(measured: Measured, said: Any) -> bool:
+    """Say whether what ran lies in the ranges that were given."""
+    pairs = [
+        (measured.jobs, said.job_count),
+        (measured.shuffles, said.shuffles),
+        (measured.python_stages, said.python_stages),
+    ]
+    assert all(amount.least <= number <= (amount.most or 0) for number, amount in pairs), pairs
+    return True
+
+
+@pytest.mark.parametrize(
+    ("partitions", "into", "jobs", "shuffles", "python_stages"),
+    [
+        pytest.param(4, counting(), "1", "0", "1", id="counting"),
+        pytest.param(4, grouping_by(last_digit, counting()), "1", "1", "2", id="grouping"),
+        pytest.param(1, grouping_by(last_digit, counting()), "1", "0", "1", id="grouping alone"),
+        pytest.param(4, reducers.to_ilist("explained"), "1", "0", "1", id="list"),
+        pytest.param(4, reducers.to_imap("explained", abs, str), "1", "1", "2", id="map"),
+        pytest.param(1, reducers.grouping_by_to_imap("explained", abs), "1", "1", "2", id="map alone"),
+    ],
+)
+def test_what_is_said_of_a_result_is_what_runs(
+    spark_context, monkeypatch, partitions, into, jobs, shuffles, python_stages, explained_storage
+):
+    """Collectors and reducers too: grouping shuffles, a list is written in place."""
+    stream = explained_storage.stream(range(12), partitions).map(abs)
+    said = stages(stream._node, explained_end(into), 2)
+    with measuring(spark_context.spark, monkeypatch) as measured:
+        stream.collect(into)
+
+    assert (str(said.job_count), str(said.shuffles), str(said.python_stages)) == (jobs, shuffles, python_stages)
+    assert within(measured, said)
+
+
+def test_tasks_are_as_many_as_said(spark_context, monkeypatch):
+    """The number of tasks of each stage is the number of partitions that Spark gives it."""
+    stream = spark_context.stream(range(12), 5).distinct()
+    said = stages(stream._node, None, 2)
+
+    assert [str(stage.tasks) for stage in said.stages] == ["5", "5", "5"]
+    assert len(stream.partitions()) == 5
+
+
+def test_many_items_are_sorted_in_as_many_tasks_as_said(spark_context, monkeypatch):
+    """With more than 10,000 items for each range the runs are cut, as the upper end of the range says."""
+    stream = spark_context.stream(range(60_000), 4).sorted(reverse=True)
+    said = stages(stream._node, None, 2)
+    with measuring(spark_context.spark, monkeypatch) as measured:
+        first = stream.to_list()[0]
+
+    assert (first, measured.python_stages, said.python_stages.most) == (59_999, 3, 3)
+    assert str(said.stages[-1].tasks) == "1 to 4"

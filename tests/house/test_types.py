@@ -1,0 +1,119 @@
+"""Types, from the user's side: two checkers read `tests/typing`, which has a line for every public name and method."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import collectors
+import dstream as ds
+import reducers
+import sources
+from dstream import testing, values
+from dstream.stream import StreamBuilder
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests" / "typing"
+FILES = sorted(FOLDER.glob("*.py"))
+
+FUNCTIONS = {name for module in (collectors, reducers, sources, testing) for name in module.__all__} | set(ds.__all__)
+CLASSES: list[type] = [
+    ds.Stream,
+    ds.IntStream,
+    ds.LongStream,
+    ds.DoubleStream,
+    StreamBuilder,
+    ds.Optional,
+    ds.Entry,
+    ds.JournalEvent,
+    values.IntSummaryStatistics,
+    values.DoubleSummaryStatistics,
+    ds.Collector,
+    ds.Context,
+    ds.IStreamMap,
+    ds.IStreamList,
+    ds.IStreamCache,
+    testing.Parts,
+]
+NOT_FOR_USERS = {
+    (ds.Context, "running_engine"),
+    (ds.Context, "stages"),
+    (ds.Context, "running_storage"),
+    (ds.Context, "write"),  # these four are what streams and reducers ask a context for
+    (ds.Entry, "count"),
+    (ds.Entry, "index"),
+    (ds.JournalEvent, "count"),
+    (ds.JournalEvent, "index"),  # those of every tuple
+}
+METHODS = [
+    (cls, name) for cls in CLASSES for name in dir(cls) if not name.startswith("_") and (cls, name) not in NOT_FOR_USERS
+]
+
+
+def used(tree: ast.Module) -> Iterator[str]:
+    """Give the names that a file uses: `watch`, and `Stream.map` for a call on something annotated as a stream."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            kinds = {argument.arg: kind_of(argument.annotation) for argument in function.args.args}
+            for node in ast.walk(function):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    yield f"{kinds.get(node.value.id, node.value.id)}.{node.attr}"
+                elif isinstance(node, ast.Name):
+                    yield node.id
+
+
+def kind_of(annotation: Any) -> str:
+    """Return the class of an annotation, without what it is a class of."""
+    found = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    return ast.unparse(found) if found is not None else ""
+
+
+USED = {name for path in FILES for name in used(ast.parse(path.read_text()))}
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_types_of_every_public_name_are_stated(name):
+    """A function or class that is made public without a line in `tests/typing` fails here."""
+    assert name in USED or f"ds.{name}" in USED
+
+
+@pytest.mark.parametrize(("cls", "name"), METHODS, ids=[f"{cls.__name__}.{name}" for cls, name in METHODS])
+def test_types_of_every_method_are_stated(cls, name):
+    """So does a method or an attribute that no function there uses on an argument of its class."""
+    assert f"{cls.__name__}.{name}" in USED
+
+
+def test_types_hold_for_mypy(tmp_path):
+    """`assert_type` holds, and what is marked as refused is refused, under `strict`."""
+    command = [sys.executable, "-m", "mypy", "--cache-dir", tmp_path, "--no-error-summary", FOLDER]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (run.returncode, run.stdout) == (0, ""), run.stdout + run.stderr
+
+
+def test_types_hold_for_pyright(tmp_path):
+    """The same for pyright, with the settings of the project file."""
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, FOLDER]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    found = json.loads(run.stdout)
+
+    assert found["summary"]["filesAnalyzed"] == len(FILES)
+    assert found["generalDiagnostics"] == []
+
+
+def test_types_that_are_wrong_are_seen(tmp_path):
+    """Both checkers would report a type that does not hold, and an ignore that is not needed."""
+    wrong = "from typing import assert_type\nassert_type(1, str)\nx: int = 1  # type: ignore[assignment]\n"
+    (tmp_path / "wrong.py").write_text(wrong)
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "wrong.py"]
+    run = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert "[assert-type]" in run.stdout
+    assert "[unused-ignore]" in run.stdout

@@ -1,0 +1,144 @@
+"""Mistakes in the arguments of a call: refused there, before anything runs."""
+
+from __future__ import annotations
+
+import dstream as ds
+from collectors import grouping_by, joining, to_list
+from dstream.errors import IllegalStateError
+from reducers import to_imap
+from sources import text_files
+from tests.mistakes.mistake import LOCAL, mistake
+
+
+@mistake(TypeError, r"fn must be a function, not str", r"function")
+def no_function(desk):
+    """`map` is given a name instead of a function."""
+    desk.ctx.stream(["a"]).map("upper")  # here
+
+
+@mistake(TypeError, r"predicate must be a function, not None", r"function")
+def a_none_for_a_function(desk):
+    """`filter(None)` works in Python, where it means `filter(bool)`."""
+    desk.ctx.stream([0, 1]).filter(None)  # here
+
+
+@mistake(TypeError, r"fn must be a function, not int", r"function")
+def the_result_instead_of_the_function(desk):
+    """`map(len(x))` calls the function at once."""
+    desk.ctx.stream(["a"]).map(len("a"))  # here
+
+
+@mistake(ValueError, r"n must not be negative: -1", r"must not be negative")
+def a_negative_limit(desk):
+    """A count below zero."""
+    desk.ctx.stream([1, 2]).limit(-1)  # here
+
+
+@mistake(TypeError, r"n must be an int, not str", r"must be an int")
+def a_text_for_a_number(desk):
+    """A count as it comes from a command line."""
+    desk.ctx.stream([1, 2]).skip("1")  # here
+
+
+@mistake(ValueError, r"partitions must be at least 1: 0", r"at least 1")
+def no_partitions(desk):
+    """A stream in no partitions."""
+    desk.ctx.stream([1, 2]).parallel(0)  # here
+
+
+@mistake(TypeError, r"to_list is a function", r"to_list\(\)")
+def a_collector_that_was_not_called(desk):
+    """The parentheses of a collector are forgotten."""
+    desk.ctx.stream([1, 2]).collect(to_list)  # here
+
+
+@mistake(TypeError, r"collect\(\)", r"to_list\(\)")
+def a_collect_as_in_pyspark(desk):
+    """PySpark's `collect()` takes nothing."""
+    desk.ctx.stream([1, 2]).collect()  # here
+
+
+@mistake(TypeError, r"downstream must be a Collector, not type", r"to_list\(\)|counting\(\)|Collector")
+def a_class_as_a_downstream(desk):
+    """A type instead of a collector below a grouping."""
+    desk.ctx.stream(["a"]).collect(grouping_by(len, list))  # here
+
+
+@mistake(TypeError, r"int", r"iterable")
+def a_stream_of_a_number(desk):
+    """Something that holds no items."""
+    desk.ctx.stream(5)  # here
+
+
+@mistake(TypeError, r"read\(\) takes a source", r"text_files\(\.\.\.\)")
+def a_path_for_a_source(desk):
+    """A path where a source is wanted."""
+    desk.ctx.read("sea.txt")  # here
+
+
+@mistake(TypeError, r"delimiter must be", r"str")
+def a_delimiter_that_is_no_text(desk):
+    """`joining(1)`."""
+    desk.ctx.stream(["a"]).collect(joining(1))  # here
+
+
+@mistake(TypeError, r"name", r"str")
+def a_name_that_is_no_text(desk):
+    """A map is called 5."""
+    desk.ctx.stream(["a"]).collect(to_imap(5))  # here
+
+
+@mistake(ValueError, r"must not be empty", r"name")
+def an_empty_name(desk):
+    """A collection without a name."""
+    desk.ctx.get_list("")  # here
+
+
+@mistake(ValueError, r"encoding|utf-88", r"utf-88")
+def an_encoding_that_does_not_exist(desk):
+    """A misspelt encoding."""
+    desk.ctx.read(text_files("sea.txt", encoding="utf-88"))  # here
+
+
+@mistake(ValueError, r"engine must be one of .*not 'sprak'", r"spark, local", engines=LOCAL)
+def an_engine_that_does_not_exist(desk):
+    """A misspelt engine."""
+    ds.connect(engine="sprak")  # here
+
+
+@mistake(ValueError, r"worker_memory must be .*not 'lots'", r"'512m'", engines=LOCAL)
+def a_size_without_a_number(desk):
+    """A memory size that is no size."""
+    ds.connect(engine="local", worker_memory="lots")  # here
+
+
+@mistake(ValueError, r"s4://", r"folder|s3://|redis://|memory:", engines=LOCAL)
+def a_storage_that_does_not_exist(desk):
+    """A misspelt scheme of a storage."""
+    with ds.connect(engine="local", storage="s4://bucket") as ctx:
+        ctx.get_map("m")  # here
+
+
+@mistake(IllegalStateError, r"two streams of different contexts", r"one context", engines=LOCAL)
+def streams_of_two_contexts(desk):
+    """What lives in two contexts is put together."""
+    with ds.connect(engine="local") as other:
+        desk.ctx.stream([1]) + other.stream([2])  # here
+
+
+@mistake(AttributeError, r"has no 'flatMap'", r"use flat_map", engines=LOCAL)
+def a_name_as_in_java(desk):
+    """A method is called as in Java."""
+    desk.ctx.stream(["a"]).flatMap(list)  # here
+
+
+@mistake(AttributeError, r"has no 'take'", r"use limit\(n\)", engines=LOCAL)
+def a_name_as_in_pyspark(desk):
+    """A method is called as in PySpark."""
+    desk.ctx.stream(["a"]).take(1)  # here
+
+
+@mistake(AttributeError, r"has no 'mapp'", r"use map", engines=LOCAL)
+def a_misspelt_name(desk):
+    """A method is misspelt."""
+    desk.ctx.stream(["a"]).mapp(len)  # here

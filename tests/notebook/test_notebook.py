@@ -1,0 +1,71 @@
+"""What a notebook shows: a stream as a picture, a map as a table, an error as a message."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+CONNECT = {
+    "local": 'import dstream as ds\nctx = ds.connect(engine="local", storage="memory:")',
+    "spark": (
+        "import dstream as ds\n"
+        'ctx = ds.connect("local[2]", storage="memory:", config={"spark.driver.memory": "1g"})\n'
+        "assert 'pyspark' not in __import__('sys').modules"
+    ),
+}
+CELLS = (
+    "ran = []\ndef length(word):\n    ran.append(word)\n    return len(word)",
+    'words = ctx.stream(["whale", "sea", "ship"], 2).map(length)\nwords.sorted()',
+    "print(list(ran), words.to_list())",
+    "from reducers import to_imap\nctx.stream(['a', 'bb'], 2).collect(to_imap('lengths', str, len))",
+    "def broken(word):\n    return word / 2\nctx.stream(['whale'], 2).map(broken).to_list()",
+    "print(words.count())\nctx.close()",
+)
+
+
+def text_of(outputs) -> str:
+    """Return what a cell printed."""
+    return "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
+
+
+@pytest.fixture(params=["local", "spark"])
+def executed(request, notebook):
+    """The outputs of each cell, on either engine."""
+    return notebook(CONNECT[request.param], *CELLS)
+
+
+def test_a_notebook_shows_pictures_tables_and_errors(executed):
+    """A stream shows its stages with the cell and line of each call, and nothing ran; the rest works as in a script."""
+    connected, _, shown, listed, stored, failed, closed = executed
+    picture, table = shown[0].data["text/html"], stored[0].data["text/html"]
+
+    assert connected == []
+    assert ET.fromstring(picture).find(".//{http://www.w3.org/2000/svg}rect") is not None
+    assert "<title>.map(length) In[3], line 1</title>" in picture
+    assert shown[0].data["text/plain"] == "stream(list).map(length).sorted()"
+    assert text_of(listed) == "[] [5, 3, 4]\n"
+    assert "<table>" in table
+    assert (failed[-1].output_type, failed[-1].ename) == ("error", "TypeError")
+    assert "unsupported operand" in failed[-1].evalue
+    assert ".map(broken)" in readable(failed[-1].traceback)
+    assert text_of(closed) == "3\n"
+
+
+def readable(traceback) -> str:
+    """Return a traceback without its colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(traceback))
+
+
+def test_a_notebook_shows_a_drawing_that_is_asked_for(notebook):
+    """An SVG that `explain` returns shows itself; text is printed; what cannot be drawn shows its chain."""
+    drawn, printed, refused = notebook(
+        CONNECT["local"] + "\nctx.stream([1]).map(abs).explain('svg')",
+        "ctx.stream([1]).map(abs).explain()",
+        "ds.Stream.iterate(1, abs).sorted()",
+    )
+
+    assert drawn[0].data["image/svg+xml"].startswith("<svg")
+    assert text_of(printed).startswith("to_list() on the local engine\n")
+    assert refused[0].data["text/html"].startswith("<pre>Stream.iterate(1, abs).sorted()")

@@ -1,0 +1,239 @@
+"""Settings: arguments stand over the environment, which stands over the file; each says where it comes from."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+
+import pytest
+
+import dstream as ds
+from dstream.errors import ConfigurationError
+from dstream.session import configuration_file
+from dstream.session.configuration import Setting, configured
+
+
+def written(folder, text):
+    """Write the file; return its path."""
+    (folder / "dstream.toml").write_text(text)
+    return str(folder / "dstream.toml")
+
+
+def state_of(owner):
+    """Return the state of a file that belongs to a user."""
+    return os.stat_result((0o100664, 0, 0, 1, owner, 0, 20, 0, 0, 0))
+
+
+def test_without_a_word_the_defaults_hold(folder):
+    """Nothing is given, nothing is set, no file is there."""
+    found = configured({})
+
+    assert found.file is None
+    assert {setting.origin for setting in found.settings.values()} == {"default"}
+    assert (found["engine"], found["storage"], found["log_level"]) == ("spark", "dstream-data", "OFF")
+
+
+def test_arguments_stand_over_variables_and_these_over_the_file(folder, monkeypatch):
+    """One setting is taken from each; a variable without a text counts as none."""
+    path = written(folder, 'master = "local[1]"\nengine = "local"\ndurability = "power"\nlog_level = "WARN"')
+    monkeypatch.setenv("DSTREAM_MASTER", "local[2]")
+    monkeypatch.setenv("DSTREAM_ENGINE", "spark")
+    monkeypatch.setenv("DSTREAM_LOG", "")
+    found = configured({"master": "local[3]"}).settings
+
+    assert found["master"] == Setting("local[3]", "argument")
+    assert found["engine"] == Setting("spark", "DSTREAM_ENGINE")
+    assert found["durability"] == Setting("power", path)
+    assert found["log_level"] == Setting("WARN", path)
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "text", "value"),
+    [
+        ("DSTREAM_STORAGE", "storage", "memory:", "memory:"),
+        ("DSTREAM_PICKLE", "pickle", "trusted", "trusted"),
+        ("DSTREAM_DURABILITY", "durability", "power", "power"),
+        ("DSTREAM_WORKER_MEMORY", "worker_memory", "1g", 2**30),
+        ("DSTREAM_LOG", "log_level", "info", "INFO"),
+    ],
+)
+def test_every_variable_sets_its_setting(folder, monkeypatch, variable, name, text, value):
+    """The value is in its one form, and names the variable."""
+    monkeypatch.setenv(variable, text)
+
+    assert configured({}).settings[name] == Setting(value, variable)
+
+
+def test_connect_looks_settings_up(folder):
+    """The engine and the storage of a context are those of the nearest file above; paths are relative to it."""
+    written(folder, 'engine = "local"\nstorage = "data/here"')
+    (folder / "a" / "b").mkdir(parents=True)
+    os.chdir(folder / "a" / "b")
+    with ds.connect() as ctx:
+        ctx.get_list("names").append("Ada")
+
+        assert ctx.engine == "local"
+        assert ctx.running_storage().url == str(folder / "data" / "here")
+    assert (folder / "data" / "here" / "names").is_dir()
+
+
+def test_the_nearest_file_counts_alone(folder):
+    """A file further up is not read, not even for what the nearer one leaves out."""
+    written(folder, 'engine = "local"')
+    (folder / "a").mkdir()
+    near = written(folder / "a", 'master = "local[1]"')
+    os.chdir(folder / "a")
+
+    assert (configured({}).file, configured({})["engine"]) == (near, "spark")
+
+
+def test_settings_of_spark_are_merged_one_by_one(folder):
+    """Those of the argument stand over those of the file; a name with dots needs no quotes there."""
+    path = written(folder, '[config]\nspark.ui.enabled = true\n"spark.task.cpus" = 2\nspark.a = "file"')
+    found = configured({"config": {"spark.a": "argument"}}).settings["config"]
+
+    assert found.value == {"spark.ui.enabled": "true", "spark.task.cpus": "2", "spark.a": "argument"}
+    assert found.origin == f"argument and {path}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('\nmasster = "x"', "masster in {path}, line 2, is no setting; did you mean master?"),
+        ("color = 1", "color in {path}, line 1, is no setting; the settings are config, durability, engine,"),
+        (
+            "allowed = []",
+            "allowed in {path}, line 1, is no setting: classes are named by a program, connect(allowed=[...])",
+        ),
+        ('engine = "flink"', "engine in {path}, line 1, must be one of spark, local, not 'flink'"),
+        ("master = 4", "master in {path}, line 1, must be a text, not 4"),
+        (
+            'worker_memory = "much"',
+            "worker_memory in {path}, line 1, must be a number of bytes or a text such as '512m'",
+        ),
+        ("worker_memory = true", "worker_memory in {path}, line 1, must be a number of bytes"),
+        ("storage = 5", "storage in {path}, line 1, must be a folder or a URL"),
+        ("config = 5", "config in {path}, line 1, must hold settings of Spark by name, not 5"),
+        (
+            "[config]\nspark.a = [1]",
+            "spark.a in config in {path}, line 1, must be a text, a number or true or false, not [1]",
+        ),
+        ('log_level = "LOUD"', "log_level in {path}, line 1, must be one of OFF, FATAL, ERROR, WARN, INFO, DEBUG"),
+        ('pickle = "trusted"', "pickle in {path}, line 1, may be 'restricted' or 'never'; a file cannot trust pickles"),
+        ("engine = ", "{path} is not valid TOML: Invalid value (at "),
+        ("engine = '\x00'", "{path} is not valid TOML: "),
+    ],
+)
+def test_a_mistake_in_the_file_names_its_place(folder, text, message):
+    """Also if the argument would stand over it."""
+    path = written(folder, text)
+
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(message.format(path=path))}"):
+        configured({"engine": "local", "master": "local[1]", "storage": "memory:"})
+
+
+def test_a_mistake_in_a_variable_names_it(folder, monkeypatch):
+    """The message says what it may be."""
+    monkeypatch.setenv("DSTREAM_ENGINE", "flink")
+
+    with pytest.raises(ConfigurationError, match=r"^DSTREAM_ENGINE must be one of spark, local, not 'flink'$"):
+        ds.connect()
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"engine": "flink"}, "^engine must be one of spark, local, not 'flink'$"),
+        (
+            {"log_level": "LOUD"},
+            "^log_level must be one of OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE, ALL, not 'LOUD'$",
+        ),
+        ({"log_level": 3}, "^log_level must be one of"),
+        ({"pickle": "yes"}, "^pickle must be one of trusted, restricted, never, not 'yes'$"),
+        ({"durability": "disk"}, "^durability must be one of process, power, not 'disk'$"),
+        ({"worker_memory": 0}, "^worker_memory must be a number of bytes"),
+        ({"worker_memory": "0m"}, "^worker_memory must be a number of bytes"),
+        ({"master": ""}, "^master must not be empty"),
+        ({"master": 4}, "^master must be a text, not 4$"),
+        ({"config": ["a"]}, "^config must hold settings of Spark by name"),
+        ({"config": {"spark.a": None}}, "^spark.a in config must be a text, a number or true or false, not None$"),
+    ],
+)
+def test_a_mistake_in_an_argument_is_refused_at_the_call(folder, argument, message):
+    """It is a ValueError or a TypeError, as for every function, and no error of a configuration."""
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        ds.connect(**argument)
+
+    assert not isinstance(caught.value, ConfigurationError)
+
+
+def test_a_file_that_another_user_wrote_is_not_read(folder, monkeypatch):
+    """It could send data elsewhere; the message says how to read it all the same."""
+    written(folder, 'engine = "local"')
+    monkeypatch.setattr(configuration_file.os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(configuration_file.os, "fstat", lambda _: state_of(777))
+    with pytest.raises(
+        ConfigurationError, match="belongs to another user and is not read; set DSTREAM_CONFIG to its path"
+    ):
+        configured({})
+
+    monkeypatch.setenv("DSTREAM_CONFIG", "dstream.toml")
+    assert configured({})["engine"] == "local"
+    monkeypatch.setenv("DSTREAM_CONFIG", "")
+    assert configured({}).file is None
+
+
+@pytest.mark.parametrize("owner", [0, 12345])
+def test_a_file_of_root_or_of_ours_is_read(folder, monkeypatch, owner):
+    """Root can change every file anyway."""
+    written(folder, 'engine = "local"')
+    state = state_of(owner)
+    monkeypatch.setattr(configuration_file.os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(configuration_file.os, "fstat", lambda _: state)
+    monkeypatch.setattr(configuration_file.os, "lstat", lambda _: state)
+
+    assert configured({})["engine"] == "local"
+
+
+def test_a_link_that_another_user_made_is_not_followed(folder, monkeypatch):
+    """The file may be ours, and yet not meant for this folder."""
+    written(folder, 'engine = "local"')
+    monkeypatch.setattr(configuration_file.os, "lstat", lambda _: state_of(777))
+
+    with pytest.raises(ConfigurationError, match="belongs to another user"):
+        configured({})
+
+
+def test_a_file_that_everyone_can_change_is_not_read(folder):
+    """The message says which command helps."""
+    os.chmod(written(folder, 'engine = "local"'), 0o666)
+
+    with pytest.raises(ConfigurationError, match="can be changed by every user and is not read; chmod o-w it, or set"):
+        configured({})
+
+
+@pytest.mark.parametrize("make", ["mkdir", "nothing"])
+def test_a_file_that_cannot_be_read_is_an_error(folder, monkeypatch, make):
+    """A folder of that name, or a file that DSTREAM_CONFIG names and that is not there."""
+    if make == "mkdir":
+        (folder / "dstream.toml").mkdir()
+    else:
+        monkeypatch.setenv("DSTREAM_CONFIG", "nowhere.toml")
+
+    with pytest.raises(ConfigurationError, match=r"cannot be read: (Is a directory|No such file)"):
+        configured({})
+
+
+def test_a_folder_that_is_gone_has_no_file(folder):
+    """A program may run where its folder was removed."""
+    (folder / "gone").mkdir()
+    os.chdir(folder / "gone")
+    (folder / "gone").rmdir()
+
+    assert configured({}).file is None
+
+
+def test_settings_are_the_arguments_of_connect(folder):
+    """A new argument takes its place here; classes stay with programs."""
+    assert {*inspect.signature(ds.connect).parameters} == {*configured({}).settings, "allowed"}

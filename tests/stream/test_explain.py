@@ -1,0 +1,278 @@
+"""`explain()`, and the picture that a notebook shows: what is said, and that nothing runs for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import pytest
+
+import dstream as ds
+import reducers
+from collectors import counting, grouping_by
+from dstream import Stream
+from dstream.engine.spark import launch
+from dstream.engine.spark.stages import stages
+from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.plan import ForEachPartition
+from dstream.plan.show import Drawing
+from dstream.session.context import Context
+from sources import text_files
+
+
+def refuse(*args):
+    """Fail, whoever calls it."""
+    raise AssertionError("nothing runs when a stream is looked at")
+
+
+@pytest.fixture
+def unstarted():
+    """A context whose engine fails to start: what is explained on it needs none."""
+    return Context(refuse, "spark", refuse, lambda node, into: stages(node, into, 4))
+
+
+@dataclass(frozen=True)
+class Untouchable:
+    """A source that fails when it is asked for its splits."""
+
+    ordered = True
+    bounded = True
+    in_caller = False
+
+    def splits(self, parallelism):
+        return refuse(parallelism)
+
+
+def test_explain_prints_the_stages(unstarted, capsys):
+    """Each stage with its calls and their lines, each shuffle with its reason, and what the whole costs."""
+    answer = unstarted.stream(["b", "a"], 2).map(str.upper).sorted(key=len).map(len).explain()
+    lines = capsys.readouterr().out.splitlines()
+
+    assert answer is None
+    assert lines[0] == "to_list() on Spark with 4 cores: 2 jobs, 1 shuffle"
+    assert "  job 1: .sorted(key=len): sorted runs, and a sample of the keys" in lines
+    assert "stage 3: 1 to 2 tasks (one for each 10,000 items), in order, job 2" in lines
+    assert "  <- stage 2, shuffle: .sorted(key=len): items are cut into ranges of keys" in lines
+    assert any(line.startswith("  .map(str.upper)") and "test_explain.py:" in line for line in lines)
+
+
+def test_explain_runs_no_function_and_reads_nothing(engine):
+    """No step, no key, no source: not even a generator is pulled."""
+    stream = engine.context.read(Untouchable()).map(refuse).distinct(key=refuse).sorted(key=refuse).peek(refuse)
+    pulled = engine.context.stream(refuse(n) for n in range(3))
+
+    for each in (stream, pulled + stream, stream.limit(3).flat_map(refuse)):
+        assert "stage 1" in each.explain("svg")
+        assert each._repr_html_().startswith("<div>")
+
+
+_NOTHING_STARTS = """
+import sys, dstream as ds
+from dstream import Stream
+from reducers import to_imap
+with ds.connect("local[3]", storage="nowhere") as ctx:
+    stream = ctx.stream(range(100)).map(abs).distinct()
+    stream.explain(into=to_imap("m", abs, abs))
+    print(repr(ctx))
+print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark", "py4j", "rich", "IPython")))
+Stream.of(1, 2).sorted().explain()
+from dstream.session.contexts import contexts
+import os
+print(contexts.default(), os.path.exists("nowhere"))
+"""
+
+
+def test_explain_starts_nothing(tmp_path):
+    """No JVM, no PySpark, no context, no storage; the cores are those that the master names."""
+    done = subprocess.run(
+        [sys.executable, "-c", _NOTHING_STARTS], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    lines = done.stdout.splitlines()
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[0].endswith("on Spark with 3 cores: 1 job, 3 shuffles")
+    assert {"<dstream context on spark, open>", "[]", "None False"} <= set(lines)
+    assert any(line.startswith("to_list() on Spark: ") for line in lines)
+
+
+def test_explain_names_the_end(unstarted):
+    """A collector or a reducer ends the stream in its own way."""
+    words = unstarted.stream(["a", "b", "a"], 3)
+
+    assert "a key meet in one place" in words.explain("dot", into=grouping_by(str, counting()))
+    assert "1 job, 0 shuffles" in words.explain("dot", into=counting())
+    assert "each key goes to its bucket" in words.explain("dot", into=reducers.to_imap("m", str, len))
+    assert "each task writes its items, in place" in words.explain("dot", into=reducers.to_ilist("l"))
+
+
+def test_explain_says_what_runs_in_the_driver(unstarted, capsys):
+    """The function of a `peek` sees the items in this process."""
+    unstarted.stream([1, 2], 2).peek(print).explain()
+
+    assert ".peek(print)" in (out := capsys.readouterr().out)
+    assert "# runs in this process, after the job, on what passed here" in out
+
+
+def test_explain_on_one_partition_moves_nothing(unstarted):
+    """`sequential()` and a single partition need no shuffle."""
+    for stream in (unstarted.stream([3, 1], 2).sorted().sequential(), unstarted.stream([3, 1], 1).sorted().distinct()):
+        text = stream.explain("dot")
+        assert "1 job, 0 shuffles" in text
+        assert "here, where all items stand" in text
+
+
+def test_explain_says_what_nobody_knows_yet(unstarted, capsys):
+    """The number of files is known only when they are looked up: a range, and when it holds."""
+    unstarted.read(text_files("/nowhere/*.txt")).distinct().explain()
+    out = capsys.readouterr().out
+
+    assert "0 to 2 shuffles" in out
+    assert "stage 1: 0 or more tasks (one for each split of the source), in order" in out
+    assert "shuffle (if there is more than one partition)" in out
+    assert "read(text_files('/nowhere/*.txt'))" in out
+
+
+def test_explain_without_known_cores_says_what_decides(capsys):
+    """A master that has all cores of a machine is not asked how many these are."""
+    context = Context(refuse, "spark", refuse, lambda node, into: stages(node, into, None))
+    context.stream(range(1000)).explain()
+
+    assert "stage 1: 1 to 1,000 tasks (one for each core)" in capsys.readouterr().out
+
+
+def test_explain_on_the_local_engine_is_one_process(local_context, capsys):
+    """All calls are fused, sorting too, and nothing is shuffled."""
+    local_context.stream([3, 1]).map(abs).sorted().distinct().limit(1).explain()
+    out = capsys.readouterr().out
+
+    assert out.startswith("to_list() on the local engine\n  everything runs in this process, one item at a time\n")
+    assert [word in out for word in ("stage 1", "stage 2", "shuffle")] == [True, False, False]
+
+
+@pytest.mark.parametrize("format", ["dot", "mermaid", "svg", "html"])
+def test_explain_returns_a_drawing(engine, capsys, format):
+    """Every other format returns a text and prints nothing."""
+    drawing = (engine.stream([1]).map(abs) + engine.stream([2])).explain(format)
+
+    assert (type(drawing), drawing.kind, capsys.readouterr().out) == (Drawing, format, "")
+
+
+def test_explain_refuses_what_it_does_not_know(local_context):
+    """A format, or an end, that there is not."""
+    stream = local_context.stream([1])
+
+    with pytest.raises(ValueError, match="format must be one of 'text', 'dot', 'mermaid', 'svg', 'html', not 'png'"):
+        stream.explain("png")
+    with pytest.raises(TypeError, match="into must be a collector or a reducer, not int"):
+        stream.explain(into=3)
+
+
+def test_explain_refuses_a_reducer_that_does_not_say_what_it_writes(local_context):
+    """A reducer of somebody else may do anything in `reduce_into`, which is not run."""
+
+    class Theirs:
+        def reduce_into(self, context, node):
+            refuse()
+
+    with pytest.raises(UnsupportedError, match="Theirs has no `output`"):
+        local_context.stream([1]).explain(into=Theirs())
+
+
+def test_explain_refuses_what_could_never_run(unstarted):
+    """A closed stream, an endless one that is sorted or collected: the same errors as when it runs."""
+    endless, closed, orphan = Stream.iterate(1, abs), unstarted.stream([1]), unstarted.stream([2])
+    closed.close()
+
+    for stream, into in ((closed, None), (endless.sorted(), None), (endless, counting())):
+        with pytest.raises(IllegalStateError):
+            stream.explain(into=into)
+    unstarted.close()
+    with pytest.raises(IllegalStateError, match="this context is closed"):
+        orphan.explain()
+
+
+def test_explain_of_an_endless_stream_is_that_of_a_loop(capsys):
+    """Nothing lists it, so a loop over it is explained."""
+    Stream.iterate(1, abs).map(str).explain()
+
+    assert "to_list() is refused" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("format", ["dot", "mermaid", "svg", "html"])
+def test_explain_of_large_plans_is_bounded(unstarted, format):
+    """20,000 steps of one kind or another, and a diamond 60 levels deep, are a picture of bounded size."""
+    fused = waves = parts = levels = unstarted.stream([1, 2], 2)
+    for _ in range(5_000):
+        fused, waves, parts = fused.map(abs), waves.drop_while(bool), parts + unstarted.stream([1])
+    for _ in range(60):
+        levels = levels.map(abs) + levels.filter(bool)
+
+    sizes = [len(stream.explain(format)) for stream in (fused, waves, parts, levels)]
+    assert max(sizes) < 100_000
+
+
+def test_explain_of_20000_steps_takes_a_moment(unstarted):
+    """Neither recursion nor repeated work: a second or two of this machine."""
+    stream = unstarted.stream([1, 2], 2)
+    for _ in range(20_000):
+        stream = stream.map(abs)
+    start = time.process_time()
+
+    assert "19,993 more calls" in stream.explain("svg")
+    assert time.process_time() - start < 5
+
+
+def test_a_stream_shows_its_picture_in_a_notebook(engine):
+    """`_repr_html_` is the picture."""
+    shown = engine.stream([1]).map(abs)._repr_html_()
+
+    assert "<svg" in shown
+    assert ".map(abs)" in shown
+
+
+def test_a_stream_that_cannot_be_drawn_shows_its_chain(engine):
+    """An exception in drawing does not break the display."""
+    stream = engine.stream(["<b>"]).map(abs)
+    stream.close()
+    endless = Stream.iterate(1, abs).sorted()
+
+    assert stream._repr_html_().startswith("<pre>stream(list).map(abs)\n\nIllegalStateError: stream has already been")
+    assert endless._repr_html_().startswith("<pre>Stream.iterate(1, abs).sorted()\n\nIllegalStateError: an infinite")
+
+
+def test_a_node_that_nobody_explains_is_refused(unstarted):
+    """Nothing falls through: a node without a handler says so."""
+    stream = Stream(ForEachPartition(unstarted.stream([1])._node, print), unstarted)
+    with pytest.raises(UnsupportedError, match=r"cannot explain \.for_each_partition\(print\)"):
+        stream.explain()
+
+
+@pytest.mark.parametrize(
+    ("master", "config", "cores"),
+    [
+        ("local[4]", {}, 4),
+        ("local[3,2]", {}, 3),
+        ("local", {}, 1),
+        ("local[*]", {}, None),
+        ("spark://host:7077", {}, None),
+        (None, {}, None),
+        ("local[4]", {"spark.default.parallelism": "7"}, 7),
+    ],
+)
+def test_the_cores_are_those_that_the_settings_name(monkeypatch, master, config, cores):
+    """What the master does not say stays open."""
+    monkeypatch.setattr(launch, "_running", None)
+    monkeypatch.setattr(launch, "_session_of_the_user", lambda: None)
+
+    assert launch.known_cores(master, config) == cores
+
+
+def test_the_cores_of_a_running_spark_are_asked(spark_context):
+    """A session that runs already knows them, whatever the settings say."""
+    spark_context.stream([1], 1).to_list()
+    with ds.connect() as beside:
+        drawing = beside.stream([1, 2], 2).explain("dot")
+
+    assert "on Spark with 2 cores" in drawing

@@ -1,0 +1,93 @@
+"""The test kit; two type checkers read this file, nothing runs it."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from collectors import counting, grouping_by, to_list
+from dstream import Context, IntStream, Stream
+from dstream.testing import (
+    Parts,
+    assert_fails,
+    assert_items,
+    assert_items_in_any_order,
+    check_collector,
+    on_both_engines,
+    same_everywhere,
+    watch,
+)
+
+
+def pipelines() -> None:
+    """A stream comes back as a list of its items, any other result as it is.
+
+    Of a lambda mypy sees no result where there are overloads: it gives Any. pyright sees it.
+    """
+    assert_type(same_everywhere(lengths, ["a", "b"]), list[int])
+    assert_type(same_everywhere(sizes, {"a"}, partitions=[2], seed=3, engines=["local"]), list[int])
+    assert_type(same_everywhere(words_by_length, Parts(["a"], ["b"])), dict[int, int])
+    assert_type(same_everywhere(both, ["a"], Parts.cut("bc", 1)), list[str])
+    same_everywhere(lambda words: words.map(lambda word: word.upper()), ["a"], by=len, may_change=["memo"])
+
+
+def lengths(words: Stream[str]) -> Stream[int]:
+    """Return the length of each word."""
+    return words.map(len)
+
+
+def sizes(words: Stream[str]) -> IntStream:
+    """Return the length of each word as a stream of numbers."""
+    return words.map_to_int(len)
+
+
+def both(first: Stream[str], second: Stream[str]) -> Stream[str]:
+    """Return the words of both."""
+    return Stream.concat(first, second)
+
+
+def words_by_length(words: Stream[str]) -> dict[int, int]:
+    """Count the words of each length."""
+    return words.collect(grouping_by(len, counting()))
+
+
+def parts(source: Parts[int], ctx: Context) -> None:
+    """A source with exact partitions."""
+    assert_type(Parts([1], [], [2]), Parts[int])
+    assert_type(Parts.cut("abc", 1), Parts[str])
+    assert_type(Parts(["a"], ordered=False, in_caller=True, raising={0: OSError()}, pausing={0: 1.5}), Parts[str])
+    assert_type(ctx.read(source), Stream[int])
+    assert_type(source.parts, list[list[int]])
+    assert_type(source.items_read, int)
+    assert_type(source.parts_read, list[int])
+    print(source.ordered, source.bounded, source.in_caller, source.raising, source.pausing, source.splits(1))
+
+
+def watched(words: Stream[str]) -> None:
+    """A watched function keeps its type."""
+    spy = watch(lambda word: f"{word}!")
+    parse = watch(len)
+    assert_type(words.map(parse), Stream[int])
+    assert_type(parse(["a"]), int)
+    assert_type(spy.calls, int)
+    print(spy.saw, spy.returned)
+
+
+def asserted(words: Stream[str]) -> None:
+    """Assertions take streams and iterables."""
+    assert_items(words, ["a"])
+    assert_items(words.map_to_int(len), [1])
+    assert_items_in_any_order(words.map(len), [1])
+    assert_items([1], [1])
+    assert_type(assert_fails(words, ValueError, step=".map(len)", item="a"), ValueError)
+    assert_type(assert_fails(lambda: words.count(), KeyError), KeyError)
+    check_collector(to_list(), ["a", "b"], by=len)
+
+
+@on_both_engines
+def marked(ctx: Context) -> None:
+    """The context is given by the decorator."""
+
+
+@on_both_engines(partitions=[1, 4])
+def marked_with_partitions(ctx: Context, name: str) -> None:
+    """Fixtures may follow."""

@@ -1,0 +1,57 @@
+"""Contexts, sources, failures and errors; two type checkers read this file, nothing runs it."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+import dstream as ds
+from dstream import Context, Entry, Stream, connect, default_context, errors, failure, set_default_context
+from dstream.distributed import IStreamCache, IStreamList, IStreamMap
+from dstream.failures import Failure
+from dstream.session import CollectionName
+from dstream.spi import Source
+from sources import Generate, Items, ItemsSplit, Iterate, Range, csv_rows, json_lines, parquet_rows, text_files
+
+
+def connected() -> None:
+    """How a context is made, and chosen."""
+    assert_type(connect("local[2]", config={"spark.driver.memory": "1g"}), Context)
+    assert_type(connect(engine="local", storage="memory:", worker_memory="512m"), Context)
+    assert_type(default_context(), Context)
+    set_default_context(None)
+    with ds.connect() as ctx:
+        assert_type(ctx, Context)
+
+
+def context(ctx: Context) -> None:
+    """Every method of `Context`."""
+    assert_type(ctx.engine, str)
+    assert_type(ctx.spark, Any)
+    assert_type(ctx.stream([1, 2], partitions=3), Stream[int])
+    assert_type(ctx.stream({"a": 1}.items()).map(lambda pair: pair[1]), Stream[int])
+    assert_type(ctx.read(text_files("*.txt")), Stream[str])
+    assert_type(ctx.collections(), list[CollectionName])
+    assert_type(ctx.get_map("m", key_type=str, value_type=int), IStreamMap[str, int])
+    assert_type(ctx.get_list("l", value_type=str), IStreamList[str])
+    assert_type(ctx.get_cache("c", key_type=str, value_type=float, ttl=1), IStreamCache[str, float])
+    ctx.close()
+
+
+def sources(ctx: Context) -> None:
+    """Every source knows its items."""
+    assert_type(text_files("*.txt"), Source[str])
+    assert_type(text_files("*.txt", with_names=True), Source[tuple[str, str]])
+    assert_type(csv_rows("*.csv", delimiter=";"), Source[dict[str, str]])
+    assert_type(json_lines("*.jsonl"), Source[Any])
+    assert_type(parquet_rows("*.parquet", columns=["a"]), Source[dict[str, Any]])
+    assert_type(ctx.read(Items("abc")), Stream[str])
+    assert_type(ctx.read(Range(0, 3)), Stream[int])
+    assert_type(ctx.read(Iterate(1, lambda n: n * 2)), Stream[int])
+    assert_type(ctx.read(Generate(lambda: "x")), Stream[str])
+    assert_type(list(ItemsSplit([1, 2]).read()), list[int])
+
+
+def failed(error: ZeroDivisionError) -> None:
+    """What is known about a failure, and the errors of our own."""
+    assert_type(failure(error), Failure | None)
+    raise errors.SourceError(str(Entry("a", 1)))
