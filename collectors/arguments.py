@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dstream.spi import Collector
 
-__all__ = ["checked_collector", "checked_count", "checked_function", "checked_text", "shown"]
+__all__ = ["checked_choice", "checked_collector", "checked_count", "checked_function", "checked_text", "shown"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,6 +57,17 @@ def checked_count(value: int, name: str) -> int:
     if number < 0:
         raise ValueError(f"{name} must not be negative, but is {number}")
     return number
+
+
+def checked_choice(value: bool, name: str) -> bool:
+    """Return `value` if it is True or False.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
+    return value
 
 
 def checked_text(value: str, name: str) -> str:

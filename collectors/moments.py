@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar
 
-from collectors.arguments import checked_function, shown
+from collectors.arguments import checked_choice, checked_function, shown
 from collectors.naming import named
 from dstream.spi import Collector
 
@@ -48,7 +48,7 @@ def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) ->
         >>> variance(sample=True).collect([1e9, 1e9 + 1, 1e9 + 2])
         1.0
     """
-    return _spread("variance", fn, partial(_variance, sample))
+    return _spread("variance", fn, partial(_variance, checked_choice(sample, "sample")))
 
 
 @named
@@ -59,7 +59,7 @@ def stddev(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> C
         >>> stddev().collect([2, 4, 4, 4, 5, 5, 7, 9])
         2.0
     """
-    return _spread("stddev", fn, partial(_deviation, sample))
+    return _spread("stddev", fn, partial(_deviation, checked_choice(sample, "sample")))
 
 
 @named

@@ -59,6 +59,8 @@ def quantiles(fractions: Iterable[float], fn: Callable[[T], float] | None = None
         [50.0, 90.0]
     """
     _check_library("quantiles")
+    if not isinstance(fractions, Iterable):
+        raise TypeError(f"fractions must be an iterable of numbers, not {type(fractions).__name__}")
     shares = [_checked_share(fraction) for fraction in fractions]
     if fn is not None:
         checked_function(fn, "fn")

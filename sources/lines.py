@@ -28,7 +28,10 @@ def checked_encoding(encoding: str) -> str:
 
     Raises:
         LookupError: there is no such text encoding.
+        TypeError: `encoding` is no str.
     """
+    if not isinstance(encoding, str):
+        raise TypeError(f"encoding must be a str, not {type(encoding).__name__}")
     codecs.lookup(encoding)
     io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     return encoding

@@ -56,6 +56,8 @@ def text_files(
         ['one', 'two', 'three']
     """
     names = path_list(paths)
+    if not isinstance(with_names, bool):
+        raise TypeError(f"with_names must be True or False, not {type(with_names).__name__}")
     if with_names:
         return NamedTextFiles(names, checked_encoding(encoding))
     return TextFiles(names, checked_encoding(encoding))

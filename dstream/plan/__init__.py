@@ -43,26 +43,21 @@ from dstream.plan.properties import (
 )
 from dstream.plan.rewrite import Chain, Op, Top, rewrite
 from dstream.plan.show.chain import describe
-from dstream.plan.stages import Amount, Call, Exchange, Job, Stage, Stages
 from dstream.plan.steps import Step, shown_function
 from dstream.plan.walk import fold, inputs_first, last_step, topological
 from dstream.plan.where import Where, call_site
 
 __all__ = [
-    "Amount",
-    "Call",
     "Chain",
     "Collect",
     "Concat",
     "Configure",
     "Distinct",
     "DropWhile",
-    "Exchange",
     "Filter",
     "FlatMap",
     "ForEach",
     "ForEachPartition",
-    "Job",
     "Limit",
     "Map",
     "MapMulti",
@@ -73,8 +68,6 @@ __all__ = [
     "Read",
     "Skip",
     "Sorted",
-    "Stage",
-    "Stages",
     "Step",
     "TakeWhile",
     "Top",

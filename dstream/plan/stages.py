@@ -6,6 +6,7 @@ An engine says what it would do in these words (`dstream.engine.spark.stages`), 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -58,13 +59,21 @@ class Amount:
 
     def __str__(self) -> str:
         if self.is_known:
-            return f"{self.least:,}"
-        return f"{self.least:,} or more" if self.most is None else f"{self.least:,} to {self.most:,}"
+            return _written(self.least)
+        if self.most is None:
+            return f"{_written(self.least)} or more"
+        return f"{_written(self.least)} to {_written(self.most)}"
 
     def of(self, one: str, many: str = "") -> str:
         """Write the amount with what it counts: `1 job`, `2 to 3 jobs`, and what decides it."""
         name = one if self.most == 1 else many or f"{one}s"
         return f"{self} {name}" if self.is_known or not self.words else f"{self} {name} ({self.words})"
+
+
+def _written(number: int) -> str:
+    """Write a number; of one that no machine could count to, only its size."""
+    digits = int(number.bit_length() * math.log10(2))
+    return f"{number:,}" if digits < 20 else f"10^{digits}"
 
 
 NOTHING = Amount(0, 0)

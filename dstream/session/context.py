@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, NoReturn, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, overload
 
 import collectors
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import naming, shown
-from dstream.plan import Node, Stages, Write, call_site, explained, last_step
+from dstream.plan import Node, Write, call_site, explained, last_step
 from dstream.session.contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
 from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
+
+if TYPE_CHECKING:
+    from dstream.plan.stages import Stages
 
 __all__ = ["CollectionName", "Context"]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dstream.plan import Stages
+if TYPE_CHECKING:
+    from dstream.plan.stages import Stages
 
 __all__ = ["Explain", "local_stages", "spark_stages"]
 
-Explain = Callable[[Any, Any], Stages]
+Explain = Callable[[Any, Any], "Stages"]
 """Takes the last node of a plan, and what it goes into or None."""
 
 

@@ -64,6 +64,9 @@ class Collector(Generic[T, A, R]):
         for name in ("supplier", "accumulator", "combiner", "finisher"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"Collector: {name} must be callable, not {type(getattr(self, name)).__name__}")
+        for each in self.characteristics:
+            if not isinstance(each, Characteristics):
+                raise TypeError(f"Collector: characteristics must be Characteristics, not {type(each).__name__}")
 
     @overload
     @staticmethod

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from dstream.errors import UnsupportedError
 from dstream.spi import Collector, Output, Reducer
 
-__all__ = ["count", "explained_end", "function", "kind_of", "optional_function", "partition_count"]
+__all__ = [
+    "choice",
+    "count",
+    "explained_end",
+    "function",
+    "kind_of",
+    "optional_function",
+    "partition_count",
+    "settings",
+]
 
 F = TypeVar("F")
 
@@ -40,6 +50,8 @@ def count(value: Any, name: str) -> int:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an int, not {kind_of(value)}") from None
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not bool")
     if number < 0:
         raise ValueError(f"{name} must not be negative: {number}")
     return number
@@ -68,6 +80,33 @@ def partition_count(value: Any) -> int:
     if number == 0:
         raise ValueError("partitions must be at least 1: 0")
     return number
+
+
+def choice(value: Any, name: str) -> bool:
+    """Return `value` if it is True or False.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {kind_of(value)}")
+    return value
+
+
+def settings(value: Any, name: str) -> dict[str, str]:
+    """Return a mapping of names to values as texts.
+
+    Raises:
+        TypeError: it is no mapping, a name is no str, or a value is neither a text nor a number.
+    """
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping of names to values, not {kind_of(value)}")
+    for key, held in value.items():
+        if not isinstance(key, str):
+            raise TypeError(f"{name} must have names that are str, not {kind_of(key)}")
+        if not isinstance(held, str | int | float):
+            raise TypeError(f"{name}[{key!r}] must be a text or a number, not {kind_of(held)}")
+    return {key: str(held) for key, held in value.items()}
 
 
 def kind_of(value: object) -> str:

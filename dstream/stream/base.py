@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
@@ -37,9 +36,16 @@ from dstream.plan import (
     parallelism,
     shown_function,
 )
-from dstream.plan.show import Drawing, check_format, drawn
 from dstream.spi import Collector, Engine, Reducer, Runtime
-from dstream.stream.arguments import count, explained_end, function, kind_of, optional_function, partition_count
+from dstream.stream.arguments import (
+    count,
+    explained_end,
+    function,
+    kind_of,
+    optional_function,
+    partition_count,
+    settings,
+)
 from dstream.stream.lifetime import Lifetime
 from dstream.stream.names import no_such_name
 from dstream.stream.planned import PLANNED, refuse
@@ -47,6 +53,9 @@ from dstream.stream.runtime import default_runtime, default_stages, shared
 from dstream.stream.terminals import folding, folding_from, folding_onto, present
 from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
 from dstream.values import Optional
+
+if TYPE_CHECKING:
+    from dstream.plan.show.drawing import Drawing
 
 __all__ = ["BaseStream"]
 
@@ -182,10 +191,7 @@ class BaseStream(Generic[T]):
         Args:
             config: names and values of Spark SQL settings; the local engine has none and ignores them.
         """
-        if not isinstance(config, Mapping):
-            raise TypeError(f"config must be a mapping of names to values, not {kind_of(config)}")
-        settings = {str(name): str(value) for name, value in config.items()}
-        return self._then(Configure(self._node, settings, where=call_site()))
+        return self._then(Configure(self._node, settings(config, "config"), where=call_site()))
 
     def __add__(self, other: Self) -> Self:
         """Return the items of this stream followed by those of `other`."""
@@ -484,6 +490,8 @@ class BaseStream(Generic[T]):
             <BLANKLINE>
             to_list(): all items are listed
         """
+        from dstream.plan.show.drawing import check_format, drawn
+
         check_format(format)
         self._lifetime.check_open_from_the_source()
         check(self._node, needs_end=into is not None)
@@ -500,6 +508,8 @@ class BaseStream(Generic[T]):
 
     def _repr_html_(self) -> str:
         """Return the picture that a notebook shows; a stream that cannot be drawn shows its chain."""
+        import html
+
         try:
             return self.explain("html")
         except Exception as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from dstream.plan import Map, Read, Sorted, call_site, unchanged
 from dstream.plan.steps import shown_function
 from dstream.spi import Collector, Source
-from dstream.stream.arguments import function
+from dstream.stream.arguments import function, kind_of
 from dstream.stream.base import BaseStream
 from dstream.stream.builder import StreamBuilder
 from dstream.stream.stream import iteration, shown_call
@@ -26,7 +26,7 @@ from dstream.stream.terminals import (
 )
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, Optional
 from dstream.values.numbers import exact_float, exact_int
-from sources.memory import Generate, Items
+from sources.memory import Generate, Items, whole
 from sources.ranges import Range
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ class _NumericStream(BaseStream[N]):
     @classmethod
     def concat(cls, first: Self, second: Self) -> Self:
         """Return the numbers of `first`, then those of `second`; ordered if both are."""
+        if not isinstance(first, cls):
+            raise TypeError(f"concat() takes two streams of type {cls.__name__}, not {kind_of(first)}")
         return first._concat(second)
 
     # Lazy operations
@@ -193,7 +195,7 @@ class _IntegralStream(_NumericStream[int]):
     @classmethod
     def range_closed(cls, start: int, stop: int) -> Self:
         """Return the ints from `start` up to `stop`, with it; none if `start > stop`."""
-        return cls._read(Range(start, exact_int(stop) + 1), f"{cls.__name__}.range_closed({start}, {stop})")
+        return cls._read(Range(start, whole(stop, "stop") + 1), f"{cls.__name__}.range_closed({start}, {stop})")
 
     def as_double_stream(self) -> DoubleStream:
         """Return the ints as floats."""

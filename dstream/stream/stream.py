@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
-from dstream.stream.arguments import function, kind_of, optional_function, partition_count
+from dstream.stream.arguments import choice, function, kind_of, optional_function, partition_count
 from dstream.stream.base import BaseStream
 from dstream.stream.builder import StreamBuilder
 from dstream.stream.terminals import extreme
@@ -212,7 +212,7 @@ class Stream(BaseStream[T]):
             >>> Stream.of("bb", "a", "cc").sorted(key=len).to_list()
             ['a', 'bb', 'cc']
         """
-        node = Sorted(self._node, optional_function(key, "key"), bool(reverse), where=call_site())
+        node = Sorted(self._node, optional_function(key, "key"), choice(reverse, "reverse"), where=call_site())
         return self._then(node)
 
     # Terminal operations

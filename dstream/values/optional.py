@@ -84,21 +84,27 @@ class Optional(Generic[T_co]):
 
     def or_else_get(self, supplier: Callable[[], U]) -> T_co | U:
         """Return the value, or what `supplier` makes if there is none."""
+        _checked(supplier, "supplier")
         return supplier() if self._value is None else self._value
 
     def or_else_throw(self, supplier: Callable[[], BaseException] | None = None) -> T_co:
         """Return the value, or raise what `supplier` makes (by default as `get` does)."""
+        if supplier is not None:
+            _checked(supplier, "supplier")
         if self._value is None and supplier is not None:
             raise supplier()
         return self.get()
 
     def if_present(self, action: Callable[[T_co], object]) -> None:
         """Run `action` on the value, if there is one."""
+        _checked(action, "action")
         if self._value is not None:
             action(self._value)
 
     def if_present_or_else(self, action: Callable[[T_co], object], empty_action: Callable[[], object]) -> None:
         """Run `action` on the value, or `empty_action` if there is none."""
+        _checked(action, "action")
+        _checked(empty_action, "empty_action")
         if self._value is None:
             empty_action()
         else:
@@ -106,10 +112,12 @@ class Optional(Generic[T_co]):
 
     def filter(self, predicate: Callable[[T_co], object]) -> Optional[T_co]:
         """Keep the value if it satisfies `predicate`."""
+        _checked(predicate, "predicate")
         return self if self._value is None or predicate(self._value) else _EMPTY
 
     def map(self, fn: Callable[[T_co], U | None]) -> Optional[U]:
         """Apply `fn` to the value; a None result is an empty `Optional`."""
+        _checked(fn, "fn")
         return _EMPTY if self._value is None else Optional(fn(self._value))
 
     def flat_map(self, fn: Callable[[T_co], Optional[U]]) -> Optional[U]:
@@ -118,6 +126,7 @@ class Optional(Generic[T_co]):
         Raises:
             TypeError: `fn` returned something else.
         """
+        _checked(fn, "fn")
         if self._value is None:
             return _EMPTY
         result = fn(self._value)
@@ -127,6 +136,7 @@ class Optional(Generic[T_co]):
 
     def or_(self, supplier: Callable[[], Optional[U]]) -> Optional[T_co] | Optional[U]:
         """Return this `Optional`, or the one that `supplier` makes if this is empty."""
+        _checked(supplier, "supplier")
         return supplier() if self._value is None else self
 
     def stream(self) -> Stream[T_co]:
@@ -148,6 +158,16 @@ class Optional(Generic[T_co]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Optional, (self._value,))
+
+
+def _checked(function: object, name: str) -> None:
+    """Refuse what cannot be called, also where it would not be.
+
+    Raises:
+        TypeError: it cannot; the message names the argument.
+    """
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, not {type(function).__name__}")
 
 
 _EMPTY: Optional[Any] = Optional()

@@ -83,7 +83,7 @@ def test_the_how_to_shows_what_happens(bash):
 def test_the_reference_has_the_help_of_every_command(path):
     """Letter by letter: an option that is added or renamed is so in the reference."""
     shown = dict(sessions(REFERENCE))
-    said = CliRunner().invoke(program, [*path, "--help"], prog_name="dstream", terminal_width=78).output
+    said = CliRunner().invoke(program, [*path, "--help"], prog_name="dstream", terminal_width=80).output
 
     assert shown[" ".join(["dstream", *path, "--help"])] == "".join(f"{line.rstrip()}\n" for line in said.splitlines())
 

@@ -16,6 +16,8 @@ from dstream.plan.stages import Amount, Call, Exchange, Job, exactly, total
         (Amount(0, 1), "0 to 1 task"),
         (Amount(1, 6, "one for each core"), "1 to 6 tasks (one for each core)"),
         (Amount(1, None), "1 or more tasks"),
+        (Amount(0, 2**60), "0 to 1,152,921,504,606,846,976 tasks"),
+        (exactly(2**20_000), "10^6020 tasks"),
     ],
 )
 def test_an_amount_says_what_it_counts(amount, text):

@@ -53,3 +53,33 @@ def test_an_empty_storage_is_refused():
     """It would be the current folder, where nobody expects it."""
     with pytest.raises(ValueError, match="storage must not be empty"):
         ds.connect(engine="local", storage="")
+
+
+@pytest.mark.parametrize(
+    ("progress", "said", "shown"),
+    [
+        (None, None, None),
+        (None, "", None),
+        (None, "1", True),
+        (None, "0", False),
+        (True, "0", True),
+        (False, "1", False),
+    ],
+)
+def test_progress_is_asked_for_by_argument_or_environment(monkeypatch, progress, said, shown):
+    """The argument wins."""
+    monkeypatch.delenv("DSTREAM_PROGRESS", raising=False)
+    if said is not None:
+        monkeypatch.setenv("DSTREAM_PROGRESS", said)
+    with ds.connect(engine="local", progress=progress) as ctx:
+        assert ctx.running_engine()._progress._asked is shown
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_progress_is_true_or_false(monkeypatch, engine):
+    """Anything else is refused before something starts, also in the environment."""
+    with pytest.raises(TypeError, match="progress must be True or False, not 'yes'"):
+        ds.connect(engine=engine, progress="yes")
+    monkeypatch.setenv("DSTREAM_PROGRESS", "yes")
+    with pytest.raises(ValueError, match="DSTREAM_PROGRESS must be 0 or 1, not 'yes'"):
+        ds.connect(engine=engine)

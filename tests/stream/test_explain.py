@@ -17,7 +17,7 @@ from dstream.engine.spark import launch
 from dstream.engine.spark.stages import stages
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.plan import ForEachPartition
-from dstream.plan.show import Drawing
+from dstream.plan.show.drawing import Drawing
 from dstream.session.context import Context
 from sources import text_files
 
@@ -202,15 +202,16 @@ def test_explain_of_an_endless_stream_is_that_of_a_loop(capsys):
 
 @pytest.mark.parametrize("format", ["dot", "mermaid", "svg", "html"])
 def test_explain_of_large_plans_is_bounded(unstarted, format):
-    """20,000 steps of one kind or another, and a diamond 60 levels deep, are a picture of bounded size."""
+    """20,000 steps of one kind or another, and diamonds one after another, are a picture of bounded size."""
     fused = waves = parts = levels = unstarted.stream([1, 2], 2)
     for _ in range(5_000):
         fused, waves, parts = fused.map(abs), waves.drop_while(bool), parts + unstarted.stream([1])
-    for _ in range(60):
+    for _ in range(5_000):
         levels = levels.map(abs) + levels.filter(bool)
 
     sizes = [len(stream.explain(format)) for stream in (fused, waves, parts, levels)]
     assert max(sizes) < 100_000
+    assert all("more stages" in stream.explain(format) for stream in (waves, parts, levels))
 
 
 def test_explain_of_20000_steps_takes_a_moment(unstarted):

@@ -83,6 +83,14 @@ def test_head_leaves_absent_keys_blank(printed):
     assert printed([{"b": 1}, {"a": None, "b": ""}])[2:4] == ["1", "''   None"]
 
 
+def test_head_leaves_a_field_blank_that_was_never_set(printed):
+    """Looking at an item is no error."""
+    order = Order("Ada", 1)
+    del order.total
+
+    assert printed([order])[0::2][:2] == ["who     total", "'Ada'"]
+
+
 def test_head_of_no_items(printed):
     """An empty stream is no error, and no table."""
     assert printed([]) == ["(no items)"]

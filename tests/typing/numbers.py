@@ -7,7 +7,7 @@ from typing import assert_type
 
 from collectors import counting
 from dstream import DoubleStream, IntStream, LongStream, Optional, Stream
-from dstream.plan.show import Drawing
+from dstream.plan.show.drawing import Drawing
 from dstream.stream import StreamBuilder
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics
 

@@ -23,7 +23,7 @@ from collectors import (
     to_set,
 )
 from dstream import DoubleStream, IntStream, LongStream, Optional, Stream
-from dstream.plan.show import Drawing
+from dstream.plan.show.drawing import Drawing
 from dstream.stream import StreamBuilder
 from reducers import to_ilist
 from sources import csv_rows, text_files

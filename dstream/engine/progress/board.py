@@ -53,42 +53,66 @@ class Board:
         self._lock = threading.RLock()
         self._waiting: list[Shown] = []
         self._is_watched = False
+        self._is_drawn = False
 
     def enter(self, operation: Shown) -> None:
         """Let `operation` be shown from now on, until it left as often as it entered."""
-        with self._lock:
-            self._waiting.append(operation)
-            if not self._is_watched:
-                self._is_watched = True
-                self._start(self)
+        self._waiting.append(operation)
+        if not self._is_watched:
+            with self._lock:
+                if not self._is_watched:
+                    self._is_watched = True
+                    self._start(self)
 
     def leave(self, operation: Shown) -> None:
-        """Give the place of the line back to the caller of `operation`."""
+        """Give the place of the line back to the caller of `operation`; nothing is drawn for it later."""
         with self._lock:
             self._waiting.remove(operation)
-            quietly(operation.display.erase)
+            self._erase(operation)
+
+    def pause(self, operation: Shown) -> None:
+        """Do the same, but a line that is being drawn goes a moment later; `settle` must follow at the end.
+
+        An iterator does this for every item.
+        """
+        self._waiting.remove(operation)
+        if self._is_drawn:
+            with self._lock:
+                self._erase(operation)
+
+    def settle(self, operation: Shown) -> None:
+        """Make sure that nothing is drawn any more for an operation that pauses."""
+        with self._lock:
+            self._erase(operation)
 
     def tick(self) -> bool:
         """Draw the line as it is now; say whether anything waits."""
         with self._lock:
-            self._is_watched = bool(self._waiting)
-            if not self._is_watched:
-                return False
-            shown = self._waiting[0]
-        if self.clock() - shown.started >= _PATIENCE:
-            self._draw(shown)
-        return True
+            # Whoever enters looks at this after it waits, so one of the two sees the other.
+            self._is_watched = False
+            waiting = list(self._waiting)
+            self._is_watched = bool(waiting)
+        if waiting and self.clock() - waiting[0].started >= _PATIENCE:
+            self._draw(waiting[0])
+        return bool(waiting)
 
     def _draw(self, shown: Shown) -> None:
         # Facts may take their time, and nobody shall wait for them.
         facts = quietly(shown.facts)
         with self._lock:
-            if facts is None or shown not in self._waiting:
+            waiting = list(self._waiting)
+            if facts is None or shown not in waiting:
                 return
             display, now = shown.display, self.clock()
-            others = len(set(map(id, self._waiting))) - 1
-            line = written(facts, now - shown.started, quietly(display.width), others)
+            line = written(facts, now - shown.started, quietly(display.width), len(set(map(id, waiting))) - 1)
+            self._is_drawn = True
             quietly(lambda: shown.context.run(display.draw, line, now))
+            if shown not in self._waiting:
+                self._erase(shown)
+
+    def _erase(self, operation: Shown) -> None:
+        self._is_drawn = False
+        quietly(operation.display.erase)
 
 
 def quietly(action: Callable[[], T]) -> T | None:

@@ -105,9 +105,16 @@ class Operation:
 
     def lazily(self, items: Iterator[Any]) -> Iterator[Any]:
         """Give the items; the line goes away whenever it is the caller's turn."""
-        while True:
-            with self:
-                each = next(items, _END)
-            if each is _END:
-                return
-            yield each
+        enter, pause = self._board.enter, self._board.pause
+        each = None
+        try:
+            while each is not _END:
+                enter(self)
+                try:
+                    each = next(items, _END)
+                finally:
+                    pause(self)
+                if each is not _END:
+                    yield each
+        finally:
+            self._board.settle(self)

@@ -144,6 +144,7 @@ def waves(reach: Reach) -> Amount:
         others = 0 if reach.only_splits else reach.segments.most
         reads = reach.starts_with_splits or reach.ends_with_splits
         most = others + (_waves_of_splits(reach.partitions.most) if reads else 0)
+        most = min(most, reach.partitions.most)  # Each wave has a partition.
     return Amount(min(1, reach.partitions.least), most)
 
 

@@ -36,7 +36,7 @@ from dstream.plan import (
     rewrite,
     topological,
 )
-from dstream.plan.stages import Amount, Call, Exchange, Job, Stages, exactly
+from dstream.plan.stages import ONE, Amount, Call, Exchange, Job, Stages, exactly
 
 __all__ = ["stages"]
 
@@ -181,7 +181,8 @@ def _(node: Skip | DropWhile, reach: Reach, drawn: Drawn) -> Reach:
     why = "what they wrote stays where it is, and is read again from there; the partitions behind run with what follows"
     after = drawn.begins(reach.partitions, [_prefix(node)], _kept(node, reach, why))
     rest = reach.segments if reach.starts_with_splits or reach.ends_with_splits else reach.segments + Amount(-1, -1)
-    segments = Amount(found.least, (found + rest).most)
+    segments = (found + rest).up_to(reach.partitions + ONE)  # Each has a partition, but for a rest that is empty.
+    segments = Amount(found.least, segments.most)
     return replace(after, segments=segments, ends_with_splits=reach.ends_with_splits)
 
 

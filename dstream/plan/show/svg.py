@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from dstream.plan.show.folding import folded
 from dstream.plan.show.layout import BOX_WIDTH, LINE_HEIGHT, PADDING, Box, Label, Layout, Line, laid_out
-from dstream.plan.show.wording import job_lines, summary
+from dstream.plan.show.wording import cost, heading, job_lines, summary
 from dstream.plan.stages import Stages
 
 __all__ = ["as_svg", "escaped"]
@@ -40,9 +40,9 @@ _STYLE = """\
 
 def as_svg(stages: Stages) -> str:
     """Draw a box for each stage and an arrow for each exchange, from the sources at the top to the result."""
-    lines = [*_wrapped(summary(stages), 52), *_small(stages)]
+    titles, small = _wrapped(heading(stages), 48), _small(stages)
     shown = folded(stages.stages, _MOST_STAGES)
-    layout = laid_out(shown, stages, top=_MARGIN + LINE_HEIGHT * (len(lines) + 1))
+    layout = laid_out(shown, stages, top=_MARGIN + LINE_HEIGHT * (len(titles) + len(small) + 1))
     end = [stages.end.label, *_wrapped(stages.outcome, 66)]
     height = layout.height + len(end) * LINE_HEIGHT + PADDING * 2 + _MARGIN
     head = (
@@ -55,7 +55,7 @@ def as_svg(stages: Stages) -> str:
         f"<desc>{escaped(_description(stages))}</desc>",
         f"<style>{_STYLE}</style>",
         f'<rect class="behind" width="{layout.width}" height="{height}" rx="8"/>',
-        *_header(lines, len(lines) - len(_small(stages))),
+        *_header(titles, small),
         *_edges(layout),
         *(part for box, one in zip(layout.boxes, shown, strict=True) for part in _drawn(box, bool(one.stage.folded))),
         *_end(end, layout),
@@ -75,16 +75,16 @@ def _description(stages: Stages) -> str:
 
 
 def _small(stages: Stages) -> list[str]:
-    return [text for line in (*stages.notes, *job_lines(stages)) for text in _wrapped(line, 68)]
+    return [text for line in (cost(stages), *stages.notes, *job_lines(stages)) for text in _wrapped(line, 68)]
 
 
 def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, max_lines=4, placeholder=" \N{HORIZONTAL ELLIPSIS}")
 
 
-def _header(lines: Sequence[str], titles: int) -> Iterator[str]:
-    for number, line in enumerate(lines):
-        kind = "title" if number < titles else "job"
+def _header(titles: Sequence[str], small: Sequence[str]) -> Iterator[str]:
+    for number, line in enumerate([*titles, *small]):
+        kind = "title" if number < len(titles) else "job"
         yield _text(_MARGIN, _MARGIN + LINE_HEIGHT * number + 6, kind, line)
 
 

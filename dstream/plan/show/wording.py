@@ -7,10 +7,10 @@ import sys
 from typing import Any
 
 from dstream.plan.show.folding import Shown
-from dstream.plan.stages import ONE, Amount, Exchange, Job, Stages
+from dstream.plan.stages import NOTHING, ONE, Amount, Exchange, Job, Stages
 from dstream.plan.where import Where
 
-__all__ = ["exchange_words", "job_lines", "place", "short_place", "stage_words", "summary"]
+__all__ = ["cost", "exchange_words", "heading", "job_lines", "place", "short_place", "stage_words", "summary"]
 
 _MOST_JOBS = 12
 _HOW = {"pipe": "in the same tasks", "kept": "read where it was left", "shuffle": "shuffle"}
@@ -18,9 +18,19 @@ _HOW = {"pipe": "in the same tasks", "kept": "read where it was left", "shuffle"
 
 def summary(stages: Stages) -> str:
     """Return one line about the whole plan: what it ends in, who runs it, what it costs."""
-    if not stages.python_stages.most and not stages.shuffles.most and len(stages.jobs) == 1:
-        return f"{stages.end.label} on {stages.engine}"
-    return f"{stages.end.label} on {stages.engine}: {stages.job_count.of('job')}, {stages.shuffles.of('shuffle')}"
+    return ": ".join(line for line in (heading(stages), cost(stages)) if line)
+
+
+def heading(stages: Stages) -> str:
+    """Return what the plan ends in and who runs it."""
+    return f"{stages.end.label} on {stages.engine}"
+
+
+def cost(stages: Stages) -> str:
+    """Return how many jobs and shuffles it takes; nothing for a plan that knows neither."""
+    if stages.python_stages == stages.shuffles == NOTHING and stages.job_count == ONE:
+        return ""
+    return f"{stages.job_count.of('job')}, {stages.shuffles.of('shuffle')}"
 
 
 def job_lines(stages: Stages) -> list[str]:

@@ -111,6 +111,16 @@ def test_an_iterator_shows_how_far_it_is_while_it_is_waited_for(world):
     assert world.display.lines == ["count()  5 items  0:02", None]
 
 
+def test_a_line_that_comes_late_goes_at_once(world):
+    """The caller has the item already when the line is drawn."""
+    slow = world.begin()
+    slow.display.draw = lambda line, now: (world.display.lines.append(line), world.board.pause(slow))
+    world.board.enter(slow)
+    world.tick(2)
+
+    assert world.display.lines[-1] is None
+
+
 def test_one_line_serves_several_jobs(world):
     """The first one is shown, the others are counted; nested waiting of one job counts once."""
     with world.begin() as _, world.begin(lambda: Facts("second()")):
