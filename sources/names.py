@@ -20,6 +20,8 @@ def checked_names(names: Iterable[str] | None, argument: str) -> tuple[str, ...]
         return None
     if isinstance(names, str):
         raise TypeError(f"{argument} must be several names: write {argument}=[{names!r}]")
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be several names, not {type(names).__name__}")
     checked = tuple(names)
     if not checked:
         raise ValueError(f"{argument} is empty: leave it out or give at least one name")

@@ -38,7 +38,9 @@ class _Program(click.Group):
         try:
             return super().invoke(ctx)
         except DStreamError as error:
-            for line in [str(error), *getattr(error, "__notes__", ())]:
+            # The pipeline of a command is none of the user's: where it stands tells them nothing.
+            advice = [note for note in getattr(error, "__notes__", ()) if note.startswith("What to do")]
+            for line in [str(error), *advice]:
                 click.secho(line, fg="red", err=True)
             ctx.exit(1)
         except KeyboardInterrupt:

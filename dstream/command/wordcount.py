@@ -21,7 +21,9 @@ _WORD = re.compile(r"\w+")
 @engine_options
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--top", default=10, show_default=True, type=click.IntRange(0), help="How many words to print.")
-@click.option("--into", default="counts", show_default=True, metavar="NAME", help="The map; what it held is replaced.")
+@click.option(
+    "--into", default="wordcount", show_default=True, metavar="NAME", help="The map; what it held is replaced."
+)
 def wordcount(
     paths: tuple[str, ...], top: int, into: str, engine: str | None, master: str | None, storage: str | None
 ) -> None:

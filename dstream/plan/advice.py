@@ -67,6 +67,7 @@ def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> s
     return ""
 
 
+_WANTS_TWO = re.compile(r"\(\) missing 1 required positional argument: ")
 _GIVEN = re.compile(r"^(an int is|a number is) needed here|^flat_map\(\) needs a function")
 """How the checks of what a function gave begin: these are no exceptions of the function itself."""
 
@@ -75,6 +76,8 @@ def _of_a_type_error(message: str, node: Node | None) -> str:
     match node:
         case Sorted(key=None):
             return "two items cannot be compared with each other"
+        case Sorted() if _WANTS_TWO.search(message):
+            return "the key function of sorted() was called with one item, and it wants two"
         case Sorted(key=key):
             return f"{shown_function(key)} gave two keys that cannot be compared with each other"
         case Map(name=name, fn=fn) | FlatMap(name=name, fn=fn) | MapMulti(name=name, fn=fn) if _GIVEN.search(message):
@@ -98,6 +101,8 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         return "install the module on the workers, or put it beside your script, from where it is sent to them"
     if isinstance(node, Read) and known.item is MISSING:
         return "check that the source is there and complete, and that every worker can read it"
+    if known.origin is None and isinstance(node, Sorted) and _WANTS_TWO.search(str(error)):
+        return "sorted() takes a key function of one item; functools.cmp_to_key makes one of a comparator"
     if known.origin is None and isinstance(node, Sorted):
         return "give sorted() a key= whose results can be compared with each other, such as str or a tuple of one shape"
     return _of_a_function(known, node)

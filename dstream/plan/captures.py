@@ -20,7 +20,6 @@ from dstream.plan.nodes import ForEach, Node, Peek, Read
 from dstream.plan.obstacles import Large, Obstacle, look
 from dstream.plan.steps import Step
 from dstream.plan.walk import steps_of, topological
-from dstream.spi.collector import Collector
 
 __all__ = ["check_captures"]
 
@@ -65,9 +64,7 @@ def _functions(holder: Any) -> Iterator[Any]:
         return
     for field in dataclasses.fields(holder):
         value = getattr(holder, field.name) if field.name not in _NOT_SHIPPED else None
-        if isinstance(value, Collector):
-            yield from _functions(value)
-        elif callable(value) and not isinstance(value, type):
+        if callable(value) and not isinstance(value, type):
             yield value
         elif dataclasses.is_dataclass(value) and type(value).__module__.startswith(_OURS):
             yield from _functions(value)

@@ -74,7 +74,9 @@ class Context:
         engine = self.running_engine()
         session = getattr(engine, "spark", None)
         if session is None:
-            raise UnsupportedError(f"the {self._engine_name} engine has no Spark session")
+            raise UnsupportedError(
+                f"the {self._engine_name} engine has no Spark session; connect(engine='spark') gives one"
+            )
         return session
 
     def stream(self, iterable: Iterable[T], partitions: int | None = None) -> Stream[T]:

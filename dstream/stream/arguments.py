@@ -112,3 +112,16 @@ def settings(value: Any, name: str) -> dict[str, str]:
 def kind_of(value: object) -> str:
     """Return the name of the type of `value` for a message."""
     return "None" if value is None else type(value).__name__
+
+
+def not_collected(args: tuple[Any, ...]) -> str:
+    """Say what `collect` takes, and what is probably meant by the arguments that it was given."""
+    takes = "collect() takes a Collector, a Reducer, or the functions (supplier, accumulator, combiner)"
+    match args:
+        case ():
+            return f"{takes}; to_list() gives all items"
+        case (function,) if getattr(function, "__module__", "").partition(".")[0] in ("collectors", "reducers"):
+            return f"{takes}; {function.__name__} is a function that makes one, so call it: {function.__name__}(...)"
+        case (other,):
+            return f"{takes}, not {kind_of(other)}"
+    return f"{takes}, not {len(args)} arguments"

@@ -42,6 +42,7 @@ from dstream.stream.arguments import (
     explained_end,
     function,
     kind_of,
+    not_collected,
     optional_function,
     partition_count,
     settings,
@@ -338,7 +339,7 @@ class BaseStream(Generic[T]):
                 function(supplier, "supplier"), function(accumulator, "accumulator"), function(combiner, "combiner")
                 given = ", ".join(map(shown_function, (supplier, accumulator, combiner)))
                 return self._collect(Collector(supplier, accumulator, combiner), "collect", given)
-        raise TypeError("collect() takes a Collector, a Reducer, or the functions (supplier, accumulator, combiner)")
+        raise TypeError(not_collected(args))
 
     def count(self) -> int:
         """Return how many items there are.

@@ -105,8 +105,8 @@ def _fold_all_from(
     identity: Any, accumulator: Callable[[Any, Any], Any], held: list[Any], items: Iterable[Any]
 ) -> list[Any]:
     items = iter(items)
-    for item in items:
-        _fold_from(identity, accumulator, held, item)
+    for first in items:
+        _fold_from(identity, accumulator, held, first)
         held[0] = functools.reduce(accumulator, items, held[0])
     return held
 

@@ -46,7 +46,7 @@ def no_partitions(desk):
     desk.ctx.stream([1, 2]).parallel(0)  # here
 
 
-@mistake(TypeError, r"to_list is a function", r"to_list\(\)")
+@mistake(TypeError, r"to_list is a function", r"call it: to_list\(")
 def a_collector_that_was_not_called(desk):
     """The parentheses of a collector are forgotten."""
     desk.ctx.stream([1, 2]).collect(to_list)  # here
@@ -94,7 +94,7 @@ def an_empty_name(desk):
     desk.ctx.get_list("")  # here
 
 
-@mistake(ValueError, r"encoding|utf-88", r"utf-88")
+@mistake(LookupError, r"unknown encoding: utf-88", r"encoding")
 def an_encoding_that_does_not_exist(desk):
     """A misspelt encoding."""
     desk.ctx.read(text_files("sea.txt", encoding="utf-88"))  # here

@@ -22,28 +22,28 @@ def an_open_file(desk):
         desk.ctx.stream([1], 2).map(lambda n: file.write(str(n))).to_list()  # here
 
 
-@mistake(SerializationError, r"'ctx'.*context", r"before", engines=SPARK)
+@mistake(SerializationError, r"'ctx', a Context,", r"before", engines=SPARK)
 def a_context(desk):
     """A lambda captures the context."""
     ctx = desk.ctx
     desk.ctx.stream([1], 2).map(lambda n: ctx.stream([n]).count()).to_list()  # here
 
 
-@mistake(SerializationError, r"'other'.*stream", r"before", engines=SPARK)
+@mistake(SerializationError, r"'other', a Stream,", r"before", engines=SPARK)
 def a_stream(desk):
     """A lambda captures another stream."""
     other = desk.ctx.stream([2])
     desk.ctx.stream([1], 2).map(lambda n: n in other.to_list()).to_list()  # here
 
 
-@mistake(SerializationError, r"'ages'.*map", r"before|dict", engines=SPARK)
+@mistake(SerializationError, r"'ages', an? IStreamMap,", r"before|dict", engines=SPARK)
 def a_map(desk):
     """A lambda captures a distributed map."""
     ages = desk.ctx.get_map("ages")
     desk.ctx.stream(["Ada"], 2).map(lambda name: ages.get(name)).to_list()  # here
 
 
-@mistake(SerializationError, r"'spark'.*Spark session", r"before", engines=SPARK)
+@mistake(SerializationError, r"'spark', a SparkSession,", r"before", engines=SPARK)
 def a_spark_session(desk):
     """A lambda captures the Spark session."""
     spark = desk.ctx.spark

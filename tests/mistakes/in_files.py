@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import os
+from contextlib import contextmanager
 
 from dstream.errors import SourceError
 from sources import csv_rows, json_lines, parquet_rows, text_files
-from tests.mistakes.mistake import mistake
+from tests.mistakes.mistake import LOCAL, mistake
 
 
 @mistake(SourceError, r"missing\.txt", r"path|check")
@@ -55,3 +57,28 @@ def a_file_that_is_no_parquet(desk):
     """A file has the wrong ending."""
     (desk.folder / "fake.parquet").write_text("no columns here")
     desk.ctx.read(parquet_rows(str(desk.folder / "fake.parquet"))).to_list()  # here
+
+
+@contextmanager
+def nobody():
+    """Let this process be one that owns nothing, if it is root, which may read everything."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+@mistake(SourceError, r"mine\.txt: this process may not read it", r"read", engines=LOCAL)
+def a_file_without_permission(desk):
+    """A file belongs to someone else."""
+    for name in ("ours.txt", "mine.txt"):
+        (desk.folder / name).write_text("line\n")
+    desk.ctx.read(text_files(str(desk.folder / "ours.txt"))).count()  # what this loads, nobody could load
+    os.chmod(desk.folder / "mine.txt", 0)
+    lines = desk.ctx.read(text_files(str(desk.folder / "mine.txt")))
+    with nobody():
+        lines.count()  # here

@@ -72,7 +72,7 @@ def a_value_of_another_type(desk):
     ages["Ada"] = "old"  # here
 
 
-@mistake(UnsupportedError, r"local engine has no Spark session", r"connect\(\)", engines=LOCAL)
+@mistake(UnsupportedError, r"local engine has no Spark session", r"connect\(engine='spark'\)", engines=LOCAL)
 def a_spark_session_of_the_local_engine(desk):
     """There is no Spark where none was asked for."""
     desk.ctx.spark  # noqa: B018  # here

@@ -48,18 +48,18 @@ class Mistake:
         """The file and line that is to blame."""
         lines, first = inspect.getsourcelines(self.run)
         (blamed,) = (number for number, line in enumerate(lines, first) if line.rstrip().endswith("# here"))
-        return f"{inspect.getsourcefile(self.run)}:{blamed}"
+        return f"{Path(inspect.getsourcefile(self.run) or '').name}:{blamed}"
 
     def words(self, error: BaseException) -> str:
         """Return all that the user reads: the message and the notes."""
         return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
 
-    def places(self, error: BaseException) -> str:
+    def places(self, error: BaseException) -> list[str]:
         """Return every place that the user sees: in the notes, and in the lines of the traceback that are theirs."""
         mine = str(Path(__file__).parent)
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename.startswith(mine)]
-        return "\n".join([*lines, *re.findall(r"\S+\.py:\d+", self.words(error))])
+        lines = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames if frame.filename.startswith(mine)]
+        return [*lines, *re.findall(r"([^\s/]+\.py:\d+)", self.words(error))]
 
 
 recorded: dict[str, Mistake] = {}

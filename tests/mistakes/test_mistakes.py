@@ -8,10 +8,10 @@ import traceback
 import pytest
 
 import dstream as ds
-from tests.mistakes import in_arguments, in_captures, in_files, in_functions, in_order
+from tests.mistakes import in_arguments, in_captures, in_files, in_functions, in_order, in_setup
 from tests.mistakes.mistake import Desk, recorded
 
-MODULES = (in_arguments, in_captures, in_files, in_functions, in_order)
+MODULES = (in_arguments, in_captures, in_files, in_functions, in_order, in_setup)
 CASES = [(name, engine) for name, made in recorded.items() for engine in made.engines]
 
 

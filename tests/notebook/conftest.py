@@ -45,6 +45,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Notebook:
         client = NotebookClient(
             page,
             timeout=LONGEST,
+            startup_timeout=LONGEST,
             kernel_name="under-test",
             allow_errors=True,
             resources={"metadata": {"path": tmp_path}},

@@ -87,6 +87,14 @@ def test_a_function_without_lines_is_named(source):
     assert "handle it in a function of your own around int" in to_do
 
 
+def test_the_innermost_function_of_the_user_is_named(source, inverse):
+    """Not the one that the step was given, if that calls another."""
+    happened, _, to_do = told(chain(source, lambda n: inverse(n)), lambda n: inverse(n), 0)
+
+    assert happened.startswith("What happened: inverse raised ZeroDivisionError at /home/ada/orders.py:30")
+    assert "handle it in the lambda" in to_do
+
+
 def test_what_an_exception_was_raised_from_is_told(source):
     """With its line."""
 

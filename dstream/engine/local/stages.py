@@ -44,7 +44,7 @@ def _drawn(node: Node, inputs: list[int], sketch: Sketch) -> int:
 
 def _end(core: Node, into: Any) -> tuple[Call, str]:
     if isinstance(into, Collector):
-        return Call("collect(...)"), "the collector takes one item after another"
+        return Call(f"collect({into.name or '...'})"), "the collector takes one item after another"
     if isinstance(into, Output):
         return Call(f"collect({into.label})"), "the collection takes all items in one commit"
     if is_bounded(core):

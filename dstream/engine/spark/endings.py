@@ -71,16 +71,16 @@ def _endless(reach: Reach, drawn: Drawn) -> End:
 
 
 def _collected(collector: Collector[Any, Any, Any], reach: Reach, drawn: Drawn) -> End:
-    call = Call("collect(...)")
+    call = Call(f"collect({collector.name or '...'})")
     if collector.keyed is None or reach.has_one_partition:
-        drawn.sketch.note(reach.stage, "collect(...): each task combines its items into one container")
-        _last_job("collect(...)", reach, drawn)
+        drawn.sketch.note(reach.stage, f"{call.label}: each task combines its items into one container")
+        _last_job(call.label, reach, drawn)
         return call, "this process combines the containers of the tasks in order and finishes the result"
-    why = "collect(...): each task first combines what it has of each key; the parts of a key meet in one place"
+    why = f"{call.label}: each task first combines what it has of each key; the parts of a key meet in one place"
     targets = drawn.targets(reach.partitions)
     groups = drawn.begins(targets, [Call(call.label, None, "combines and finishes each key")], reach.to("shuffle", why))
     drawn.sketch.order(groups.stage, is_ordered=False)
-    _last_job("collect(...)", groups, drawn)
+    _last_job(call.label, groups, drawn)
     order = ", in the order in which the keys were first seen" if drawn.ordered[id(drawn.root)] else ""
     return call, f"one finished value for each key comes to this process{order}"
 

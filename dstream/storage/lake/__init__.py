@@ -38,11 +38,21 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
         mode: PickleMode = settings.pickle or "restricted"
     else:
         path = _path(url)
-        if path.exists() and not path.is_dir():
-            raise SetupError(f"storage is a folder, and {path} is a file")
+        _check_folder(path)
         folder = LocalFolder(str(path), durable=settings.durability == "power")
         mode = settings.pickle or ("trusted" if _is_private(path) else "restricted")
     return LakeStorage(url, folder, Pickles(mode, settings.allowed))
+
+
+def _check_folder(path: Path) -> None:
+    try:
+        is_file = path.exists() and not path.is_dir()
+    except PermissionError as error:
+        raise SetupError(
+            f"this user may not look into the storage {path}: allow it, or name another place with connect(storage=...)"
+        ) from error
+    if is_file:
+        raise SetupError(f"storage is a folder, and {path} is a file")
 
 
 def _path(url: str) -> Path:

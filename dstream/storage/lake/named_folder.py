@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -98,9 +99,19 @@ class NamedFolder:
     def _named(self, error: Exception, doing: str, path: str) -> Exception:
         if isinstance(error, DStreamError):
             return error
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) and doing != "writing":
             return FileGoneError(path)
-        return EngineError(f"{self.title}: {doing} {path or self.url} failed: {error}")
+        return EngineError(f"{self.title}: {doing} {path or self.url} failed: {error}{_to_do(error)}")
+
+
+def _to_do(error: Exception) -> str:
+    """Say what helps against an error of the file system; nothing for others."""
+    code = error.errno if isinstance(error, OSError) else None
+    if code in (errno.ENOSPC, errno.EDQUOT):
+        return "; free some space there"
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
+        return "; let this user write there, or name another place with connect(storage=...)"
+    return ""
 
 
 class _Sink:

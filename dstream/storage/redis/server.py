@@ -89,7 +89,8 @@ class Server:
             raise SetupError(f"{self} refuses the connection: {error}") from error
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise EngineError(
-                f"{self} does not answer: {error}; whether a change that was under way has happened is not known"
+                f"{self} does not answer: {error}; check that it runs and that its address is right. "
+                "Whether a change that was under way has happened is not known"
             ) from error
         except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
             raise EngineError(f"{self} failed: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from types import SimpleNamespace
 
@@ -20,11 +21,12 @@ class Seen:
     def __init__(self):
         self.facts = []
         self.board = Board(start=lambda board: None)
-        self.board.leave = self._leave
+        for way in ("leave", "settle"):
+            setattr(self.board, way, functools.partial(self._end, getattr(self.board, way)))
 
-    def _leave(self, operation):
+    def _end(self, way, operation):
         self.facts.append(operation.facts())
-        Board.leave(self.board, operation)
+        way(operation)
 
     def watch(self, monkeypatch, context):
         engine = context.running_engine()
