@@ -67,7 +67,7 @@ def test_head_prints_the_first(command, filled):
     """As many as asked for."""
     ended = command("collections", "head", "ages", "--kind", "list", "-n", "2")
 
-    assert [line.split()[-1] for line in ended.stdout.splitlines()[-2:]] == ["1", "2"]
+    assert [line.split()[-1] for line in ended.stdout.splitlines()[-3:-1]] == ["1", "2"]
 
 
 def test_a_name_of_two_kinds_is_asked_for(command, filled):

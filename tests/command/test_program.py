@@ -26,19 +26,20 @@ def test_the_version_loads_little(process):
 
 
 def test_an_error_of_dstream_is_one_message(command, monkeypatch):
-    """It stands on stderr, with its notes, and no traceback is shown."""
+    """It stands on stderr, with what to do; no traceback is shown, and no place in a pipeline."""
 
     @click.command()
     def broken() -> None:
         error = SetupError("there is no Java")
-        error.add_note("in step 1")
+        error.add_note("Where: step 1")
+        error.add_note("What to do: install it")
         raise error
 
     monkeypatch.setattr(module._Program, "get_command", lambda *_: broken)
     ended = command("broken")
 
     assert (ended.exit_code, ended.stdout) == (1, "")
-    assert ended.stderr == "there is no Java\nin step 1\n"
+    assert ended.stderr == "there is no Java\nWhat to do: install it\n"
 
 
 def test_an_interrupt_ends_quietly(command, monkeypatch):
