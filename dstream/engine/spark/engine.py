@@ -19,7 +19,7 @@ from dstream.engine.spark.lowering import Lowering
 from dstream.engine.spark.readers import combine_groups, read_buckets, read_groups
 from dstream.engine.spark.rows import ITEMS, Row
 from dstream.engine.spark.sinks import Accumulate, Act, RouteGroups, RouteToBuckets, WriteItems
-from dstream.engine.spark.troubles import translated
+from dstream.engine.spark.troubles import translating
 from dstream.engine.spark.work import ItemCounts, Work
 from dstream.failures import blame, naming
 from dstream.plan import (
@@ -64,7 +64,7 @@ class SparkEngine:
         """The session that the plans run on."""
         return self._cluster.spark
 
-    @translated()
+    @translating
     def iterate(self, node: Node) -> Iterator[Any]:
         """Give the items in encounter order, lazily: the first partition, then more at a time."""
         self._check(node)
@@ -77,7 +77,7 @@ class SparkEngine:
             return islice(self._waves(limit.upstream, limit, 1, call), skipped, limit.count)
         return self._waves(core, None, self._cluster.cores, call)
 
-    @translated()
+    @translating
     def gather_all(self, node: Node) -> list[Any]:
         """Return all items in encounter order; every partition runs at once."""
         core = rewrite(node)
@@ -87,7 +87,7 @@ class SparkEngine:
         with self._run(core, Call.of_user()) as run:
             return run.items(rows_of(run.lower(core), WriteItems(), run.cluster))
 
-    @translated()
+    @translating
     def partitions(self, node: Node) -> list[Iterator[Any]]:
         """Return one lazy iterator for each partition, in encounter order; each runs a job of its own."""
         self._check(node)
@@ -108,7 +108,7 @@ class SparkEngine:
             iterators += [run.lazily(frame) for frame in frames]
         return iterators
 
-    @translated()
+    @translating
     def collect(self, node: Collect) -> Any:
         """Reduce in parallel as `node` says, combine in encounter order, finish once."""
         self._check(node)
@@ -138,7 +138,7 @@ class SparkEngine:
         with naming(step):
             return keyed.assemble((key, value) for _, key, value in finished)
 
-    @translated()
+    @translating
     def for_each_partition(self, node: ForEachPartition) -> None:
         """Run the action of `node` on the worker that has each partition."""
         self._check(node)
@@ -148,7 +148,7 @@ class SparkEngine:
         with self._run(core, Call.of_step(core.step)) as run:
             run.items(rows_of(run.lower(core.upstream), Act(core.action, core.step), run.cluster))
 
-    @translated()
+    @translating
     def write(self, node: Write) -> list[Any]:
         """Let the writer of `node` take the items where they are; return its receipts in encounter order."""
         self._check(node)

@@ -6,19 +6,23 @@ it stays in `dstream.failure(error).remote_traceback`.
 
 from __future__ import annotations
 
+import functools
 import re
 import signal
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from dstream.engine.spark.transport import from_worker
 from dstream.errors import EngineError
 from dstream.failures import Failure, attach, is_full, known_of
 
-__all__ = ["ended", "stopped", "translated"]
+__all__ = ["ended", "stopped", "translated", "translating"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Trouble(NamedTuple):
@@ -114,6 +118,21 @@ def translated() -> Iterator[None]:
         raise arrived from of_spark
     # Nothing of Spark's in the chain; what the user's function raised it from stays.
     raise arrived from arrived.__cause__
+
+
+def translating(method: Callable[P, R]) -> Callable[P, R]:
+    """Return `method` with its exceptions `translated`.
+
+    A context manager would do as a decorator too, and leave a frame of the standard library between the user's
+    call and ours, where one looks for the place of that call.
+    """
+
+    @functools.wraps(method)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        with translated():
+            return method(*args, **kwargs)
+
+    return called
 
 
 @contextmanager
