@@ -7,7 +7,6 @@ and `replaying` make words of a failure where a terminal operation ends; `captur
 """
 
 from dstream.plan.boundary import explained
-from dstream.plan.captures import check_captures
 from dstream.plan.nodes import (
     Collect,
     Concat,
@@ -77,7 +76,6 @@ __all__ = [
     "bounded_nodes",
     "call_site",
     "check",
-    "check_captures",
     "configuration",
     "describe",
     "explained",

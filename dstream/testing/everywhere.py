@@ -14,7 +14,8 @@ import cloudpickle
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.errors import SerializationError
 from dstream.failures import shown
-from dstream.plan import Node, check_captures, is_ordered
+from dstream.plan import Node, is_ordered
+from dstream.plan.captures import check_captures
 from dstream.spi import Engine
 from dstream.stream import Stream
 from dstream.stream.base import BaseStream

@@ -12,7 +12,8 @@ import pytest
 from collectors import collecting_and_then, counting, grouping_by, mapping, reducing, teeing, to_list, to_map
 from dstream import Stream
 from dstream.errors import LargeCaptureWarning, SerializationError
-from dstream.plan import Collect, check_captures
+from dstream.plan import Collect
+from dstream.plan.captures import check_captures
 
 LOCK = threading.Lock()
 

@@ -30,12 +30,12 @@ from dstream.plan import (
     Skip,
     Step,
     Write,
-    check_captures,
     configuration,
     is_bounded,
     is_ordered,
     rewrite,
 )
+from dstream.plan.captures import check_captures
 from dstream.spi import Collector, MapWriter, Writer
 
 if TYPE_CHECKING:
