@@ -148,11 +148,12 @@ def _level(place: str, value: Any) -> str:
 
 
 def _yes_or_no(place: str, value: Any) -> bool:
-    """Return a choice; a variable says `1` or `0`."""
-    choice = {"1": True, "0": False}.get(value, value) if isinstance(value, str) else value
-    if not isinstance(choice, bool):
-        raise TypeError(f"{place} must be True or False, as a variable 1 or 0, not {shown(value)}")
-    return choice
+    """Return a choice; a variable, which is a text, says 1 or 0."""
+    if place.startswith("DSTREAM_"):
+        return _one_of("0", "1")(place, value) == "1"
+    if not isinstance(value, bool):
+        raise TypeError(f"{place} must be True or False, not {shown(value)}")
+    return value
 
 
 def _storage(place: str, value: Any) -> str:

@@ -81,5 +81,5 @@ def test_progress_is_true_or_false(monkeypatch, engine):
     with pytest.raises(TypeError, match="progress must be True or False, not 'yes'"):
         ds.connect(engine=engine, progress="yes")
     monkeypatch.setenv("DSTREAM_PROGRESS", "yes")
-    with pytest.raises(ValueError, match="DSTREAM_PROGRESS must be 0 or 1, not 'yes'"):
+    with pytest.raises(ValueError, match="DSTREAM_PROGRESS must be one of 0, 1, not 'yes'"):
         ds.connect(engine=engine)
