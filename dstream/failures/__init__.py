@@ -6,7 +6,7 @@ operation ends, `dstream.plan.telling` makes words of them. `frames` knows whose
 shows, `showing` writes items and places short.
 """
 
-from dstream.failures.frames import Origin, is_full, item_of, origin_of, shorten
+from dstream.failures.frames import Origin, is_full, is_of_spark, item_of, origin_of, shorten
 from dstream.failures.known import MISSING, Account, Failure, attach, blame, failure, known_of, naming
 from dstream.failures.showing import near, shown, source_line
 
@@ -19,6 +19,7 @@ __all__ = [
     "blame",
     "failure",
     "is_full",
+    "is_of_spark",
     "item_of",
     "known_of",
     "naming",

@@ -14,7 +14,7 @@ from typing import Any
 
 from dstream.failures.showing import source_line
 
-__all__ = ["Origin", "is_full", "item_of", "origin_of", "shorten"]
+__all__ = ["Origin", "is_full", "is_of_spark", "item_of", "origin_of", "shorten"]
 
 _OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
 _MACHINERY = frozenset(
@@ -132,6 +132,9 @@ def is_full() -> bool:
     return os.environ.get("DSTREAM_TRACEBACK", "").strip().lower() == "full"
 
 
+_SPARK = frozenset({"pyspark", "py4j"})
+
+
 def shorten(error: BaseException) -> None:
     """Leave only the user's own lines in the traceback of `error` and of what it came from.
 
@@ -150,15 +153,19 @@ def shorten(error: BaseException) -> None:
 
 def _cut_at_spark(error: BaseException) -> None:
     """Cut what `error` came from where PySpark or Java begins."""
-    if _is_of_spark(error.__cause__):
+    if error.__cause__ is not None and is_of_spark(error.__cause__):
         error.__cause__ = None
         error.__suppress_context__ = True
-    if _is_of_spark(error.__context__):
+    if error.__context__ is not None and is_of_spark(error.__context__):
         error.__context__ = None
 
 
-def _is_of_spark(error: BaseException | None) -> bool:
-    return error is not None and type(error).__module__.partition(".")[0] in {"pyspark", "py4j"}
+def is_of_spark(error: BaseException) -> bool:
+    """Say whether an exception comes from Spark: by its type, or since code of Spark's raised it."""
+    if type(error).__module__.partition(".")[0] in _SPARK:
+        return True
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and _top(frames[-1]) in _SPARK
 
 
 def _without_ours(whole: TracebackType | None) -> TracebackType | None:

@@ -18,14 +18,14 @@ def handle(n):
     global ctx
     from dstream.session.context import Context
 
-    ctx = Context(None, "spark", None)
+    ctx = Context(None, "spark", None, None)
     return ctx.get_map("ages")[n]
 
 
 def stream(n):
     from dstream.session.context import Context
 
-    return Context(None, "spark", None).stream([n]).to_list()
+    return Context(None, "spark", None, None).stream([n]).to_list()
 
 
 def local(n):

@@ -10,14 +10,13 @@ import functools
 import re
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from dstream.engine.spark.transport import from_worker
 from dstream.errors import EngineError
-from dstream.failures import Failure, attach, is_full, known_of
+from dstream.failures import Failure, attach, is_full, is_of_spark, known_of
 
 __all__ = ["ended", "stopped", "translated", "translating"]
 
@@ -47,7 +46,8 @@ _STOPPED = _Trouble(
 )
 _GONE = _Trouble(
     r"Connection refused|Answer from Java side is empty|Error while (?:sending or )?receiving|Connection reset by peer"
-    r"|Py4JNetworkError|An error occurred while trying to connect to the Java server",
+    r"|Py4JNetworkError|An error occurred while trying to connect to the Java server"
+    r"|An error occurred while calling [\w.]+$",  # Java raised nothing: it gave no answer at all
     "Spark's Java process is gone: it was killed, crashed, or ran out of memory",
     "start this process again; if memory was short, connect(config={'spark.driver.memory': '4g'}) gives it more",
 )
@@ -108,7 +108,7 @@ def translated() -> Iterator[None]:
             yield
         return
     except (PySparkException, Py4JError, ConnectionError) as error:
-        if known_of(error) is not None or not _is_of_spark(error):
+        if known_of(error) is not None or not is_of_spark(error):
             raise  # A function of the user's raised it.
         of_spark = error
     if _was_interrupted(of_spark):
@@ -173,14 +173,6 @@ def _cancel() -> None:
         # What keeps Spark from being asked, such as a Java process that is gone, has ended the jobs as well.
         with suppress(Exception):
             context.cancelAllJobs()
-
-
-def _is_of_spark(error: BaseException) -> bool:
-    """Say whether an exception comes from Spark: a broken connection is of any kind of code."""
-    if not isinstance(error, ConnectionError):
-        return True
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return bool(frames) and str(frames[-1].f_globals.get("__name__", "")).startswith(("py4j.", "pyspark."))
 
 
 def ended(error: BaseException) -> EngineError:
