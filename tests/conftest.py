@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,7 +29,9 @@ class Doctests:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the doctests of the packages, which stand beside this folder, have their names."""
+    """Let the doctests of the packages, which stand beside this folder, have their names; let Ctrl-C reach programs."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # A shell starts what runs in its background so.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Doctests(), "dstream-doctests")
 
 
