@@ -21,6 +21,7 @@ def test_the_prompt_of_python_runs_lambdas_on_spark(terminal):
     shell.expect("[110, 120]\n")
     shell.type("ctx.stream('abca').collect(grouping_by(str, counting()))['a']\n")
     shell.expect("2\n")
+    shell.expect(">>> ")  # before the prompt reads, Ctrl-D would be a byte of a line
     shell.type("\x04")
     assert shell.end() == 0
     assert shell.rest.strip(" >\n") == ""
@@ -33,6 +34,7 @@ def test_names_are_completed_and_lines_remembered(terminal, tmp_path):
     shell.type("ctx.str\t'abc').collect(top_\t2))\n")
     shell.expect("ctx.stream('abc').collect(top_n(2))\n")
     shell.expect("['c', 'b']\n")
+    shell.expect(">>> ")
     shell.type("\x04")
     assert shell.end() == 0
 

@@ -178,7 +178,7 @@ def test_a_capture_that_cannot_travel_is_found_without_spark(step):
     said = refused(steps[step], NUMBERS, engines=["local"])
 
     assert f".{step}(" in said
-    assert "it captures 'lock'" in said
+    assert "captures the variable 'lock', a lock" in said
 
 
 def test_an_item_that_cannot_travel_is_found():
