@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -29,9 +30,11 @@ class Doctests:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the doctests of the packages, which stand beside this folder, have their names; let Ctrl-C reach programs."""
+    """Let the doctests of the packages have their names; let Ctrl-C reach programs; let Java start fast."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # A shell starts what runs in its background so.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Some sixty Java processes start in one run, and most of their time goes into compiling what runs once.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     config.pluginmanager.register(Doctests(), "dstream-doctests")
 
 

@@ -35,7 +35,7 @@ class Probe:
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "dstream.command.probe", name],
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path, "SPARK_SUBMIT_OPTS": _fast_start()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -65,6 +65,11 @@ class Probe:
             os.killpg(self._process.pid, signal.SIGKILL)
         with self._process:  # closes its pipes
             self._process.wait()
+
+
+def _fast_start() -> str:
+    """Return options that let Java start in half the time and run slower later; options of the user win."""
+    return f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
 
 
 def _storage() -> Iterator[Finding]:

@@ -55,9 +55,8 @@ def storage(folder: Path) -> Iterator[ds.Context]:
 
 def environment(**changes: str) -> dict[str, str]:
     """Return the environment of a process: nothing that steers Spark or dstream, with these changes."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "DSTREAM_"))
-    }
+    steering = {name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_", "DSTREAM_"))}
+    kept = {name: value for name, value in os.environ.items() if name not in steering - {"SPARK_SUBMIT_OPTS"}}
     return {**kept, "PYTHONPATH": str(ROOT), "DSTREAM_MASTER": "local[1]", "TERM": "dumb", **changes}
 
 

@@ -20,13 +20,16 @@ Script = Callable[..., "subprocess.CompletedProcess[str]"]
 def environment(**changes: str | None) -> dict[str, str]:
     """Return the environment of a script: without what steers Spark, with these changes; None takes a name out."""
     wanted: dict[str, str | None] = {
-        **{
-            name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "DSTREAM_"))
-        },
+        **{name: value for name, value in os.environ.items() if not _steers(name)},
         "PYTHONPATH": str(REPOSITORY),
         **changes,
     }
     return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _steers(name: str) -> bool:
+    """Say whether a variable steers Spark or dstream, and not only how fast Java starts."""
+    return name.startswith(("SPARK_", "PYSPARK_", "DSTREAM_")) and name != "SPARK_SUBMIT_OPTS"
 
 
 @pytest.fixture(scope="module")

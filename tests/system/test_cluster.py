@@ -29,7 +29,7 @@ HELPERS = """
         None, "a", "b", "", b"a", 0, 0.0, -0.0, 1, 1.0, True, -1, -2, 2**70, 1.5, math.nan, -math.nan, math.inf,
         (), (None,), ("a", None), (("a", None), 1), (math.nan, None), Point(None, 1), Point("a", None),
         Point(1.0, math.nan),
-        frozenset({None, "a"}), Colour.RED, Point, range(3),
+        frozenset({None}), Colour.RED, Point, range(3),
     ]
 
     def shout(word):

@@ -23,7 +23,7 @@ def run_pytest(tmp_path: Path) -> Run:
     def run(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "test_text.py").write_text(textwrap.dedent(text))
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, *arguments]
-        known = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "SPARK", "DSTR"))}
+        known = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DSTREAM_"))}
         environment = {**known, "PYTHONPATH": str(ROOT), **environment}
         return subprocess.run(
             [*command, "test_text.py"],
