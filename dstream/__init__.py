@@ -6,17 +6,18 @@ Start with `connect()` or with `Stream.of(...)`; collectors come from `collector
 
 from typing import TYPE_CHECKING, NoReturn
 
-from dstream import errors, neighbours
+from dstream import errors, gatherers, neighbours
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
-from dstream.values import Entry, JournalEvent, Optional
+from dstream.values import DeadLetter, Entry, JournalEvent, Optional
 
 __all__ = [
     "Collector",
     "Context",
+    "DeadLetter",
     "DoubleStream",
     "Entry",
     "IStreamCache",
@@ -31,12 +32,13 @@ __all__ = [
     "default_context",
     "errors",
     "failure",
+    "gatherers",
     "set_default_context",
 ]
 
 del neighbours
 
-_PLANNED = frozenset({"gatherers"})
+_PLANNED = frozenset({"DAG", "Pipeline"})
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.

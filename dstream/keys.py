@@ -19,7 +19,7 @@ from typing import Any
 
 from dstream.errors import EngineError, UnstableKeyError
 
-__all__ = ["canonical", "check_hash_seed", "stable_hash"]
+__all__ = ["canonical", "canonical_all", "check_hash_seed", "stable_hash", "stable_hashes"]
 
 NAN = math.nan
 """The one NaN that stands for all of them: dicts find it again by identity."""
@@ -27,6 +27,7 @@ NAN = math.nan
 _NONE_HASH = 0x5EED
 _NAN_HASH = 0x7FF8
 _PLAIN = frozenset({str, int, bytes, bool, type(None)})
+_HASHED_ALIKE = _PLAIN - {type(None)}
 _HASHED_BY_ADDRESS = (types.BuiltinFunctionType, types.MethodType, types.GenericAlias, types.UnionType)
 _vetted: set[type] = set()
 
@@ -43,6 +44,11 @@ def canonical(key: Any) -> Any:
     if kind is float:
         return key if key == key else NAN
     return _canonical_other(key, kind)
+
+
+def canonical_all(keys: list[Any]) -> list[Any]:
+    """Return `canonical` of each key; of texts and ints, the list itself."""
+    return keys if _PLAIN.issuperset(map(type, keys)) else list(map(canonical, keys))
 
 
 def stable_hash(key: Any) -> int:
@@ -68,6 +74,11 @@ def stable_hash(key: Any) -> int:
     if _has_generated_hash(kind):
         return hash(tuple(stable_hash(getattr(key, name)) for name in _compared_fields(kind)))
     return _hash_other(key, kind)
+
+
+def stable_hashes(keys: list[Any]) -> list[int]:
+    """Return `stable_hash` of each canonical key."""
+    return list(map(hash if _HASHED_ALIKE.issuperset(map(type, keys)) else stable_hash, keys))
 
 
 def check_hash_seed() -> None:

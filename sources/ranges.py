@@ -34,6 +34,8 @@ class Range:
     ordered = True
     bounded = True
     in_caller = False
+    is_free_to_read = True
+    """Reading some of it again costs nothing and runs nothing of the user's."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", whole(self.start, "start"))

@@ -14,7 +14,7 @@ from dstream.failures import shown
 from dstream.pickling import dumps
 from dstream.values import Entry
 
-__all__ = ["Batch", "Batcher", "dumps_items", "loads", "loads_items"]
+__all__ = ["Batch", "Batcher", "dumps_columns", "dumps_items", "loads", "loads_items"]
 
 TARGET_BYTES = 256 * 1024
 _FIRST_COUNT = 64
@@ -34,6 +34,20 @@ def dumps_items(items: list[Any]) -> bytes:
         return dumps(_Entries(items) if set(map(type, items)) == {Entry} else items)
     except Exception as error:
         for item in items:
+            _check(item)
+        raise SerializationError(f"these items cannot be pickled together: {error}") from error
+
+
+def dumps_columns(keys: list[Any], items: list[Any]) -> bytes:
+    """Pickle keys and their items as two lists, which take less than as many pairs.
+
+    Raises:
+        SerializationError: one of them cannot be pickled; the message names it.
+    """
+    try:
+        return dumps([keys, _Entries(items) if set(map(type, items)) == {Entry} else items])
+    except Exception as error:
+        for item in [*keys, *items]:
             _check(item)
         raise SerializationError(f"these items cannot be pickled together: {error}") from error
 

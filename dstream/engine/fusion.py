@@ -17,7 +17,7 @@ from dstream.failures import blame
 from dstream.plan.rewrite import Op
 from dstream.values.numbers import exact_float, exact_int
 
-__all__ = ["run_chain"]
+__all__ = ["converted", "many", "run_chain"]
 
 _MOST_STEPS = 128
 _MOST_LOOPS = 12
@@ -82,6 +82,11 @@ def _unchanged(value: Any) -> Any:
 
 
 _CONVERTERS: dict[type | None, Callable[[Any], Any]] = {None: _unchanged, int: exact_int, float: exact_float}
+
+
+def converted(value: Any, kind: type | None) -> Any:
+    """Return `value` as a step of this kind gives it: as it is, or as an exact int or float."""
+    return _CONVERTERS[kind](value)
 
 
 def _segments(ops: Sequence[Op]) -> Iterator[Sequence[Op]]:

@@ -15,9 +15,11 @@ from typing import Any, Protocol
 
 from dstream.engine.fusion import run_chain
 from dstream.engine.memory import Bound
+from dstream.engine.recovering import recovering
 from dstream.engine.spilling import distinct_items, merged, sorted_items
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
+from dstream.plan import Guard
 from dstream.plan.nodes import Distinct, DropWhile, Limit, Node, Skip, Sorted, TakeWhile
 from dstream.plan.rewrite import Chain, Op, Top
 from dstream.plan.steps import Step
@@ -34,10 +36,20 @@ class Task(Protocol):
     """Where an operation runs.
 
     Attributes:
+        partition: its number among all that run the same.
         bound: how much memory it may hold.
     """
 
+    partition: int
     bound: Bound
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        """Return what takes a note of each item that a step failed on."""
+        ...
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Call `close` when the task ends, however it ends."""
+        ...
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
         """Return what a `peek` step calls for each item."""
@@ -59,9 +71,15 @@ def _(node: Chain) -> Operation:
 
 
 def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
-    if any(op.action == "peek" for op in ops):
-        ops = [dataclasses.replace(op, fn=task.peeking(op)) if op.action == "peek" else op for op in ops]
+    if any(op.action == "peek" or op.guards for op in ops):
+        ops = [_in_task(op, task) for op in ops]
     return run_chain(ops, items)
+
+
+def _in_task(op: Op, task: Task) -> Op:
+    if op.action == "peek":
+        return dataclasses.replace(op, fn=task.peeking(op))
+    return recovering(op, task) if op.guards else op
 
 
 @operation.register

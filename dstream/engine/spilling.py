@@ -18,15 +18,28 @@ from more_itertools import chunked
 
 from dstream.engine.batches import Batcher
 from dstream.engine.memory import Bound
-from dstream.keys import canonical
+from dstream.keys import canonical, canonical_all
 from dstream.values.order import NanLast, sort
 
-__all__ = ["Combining", "distinct_items", "grouped", "merged", "sorted_items"]
+__all__ = [
+    "DEEPEST",
+    "FAN_OUT",
+    "Combining",
+    "Run",
+    "distinct_items",
+    "distinct_of_batches",
+    "distribute",
+    "first_ones",
+    "grouped",
+    "merged",
+    "mixed",
+    "sorted_items",
+]
 
 _CHUNK = 512
-_FAN_OUT = 16
+FAN_OUT = 16
 _MOST_RUNS = 64
-_DEEPEST = 4
+DEEPEST = 4
 
 
 class Run:
@@ -47,12 +60,17 @@ class Run:
 
     def __iter__(self) -> Iterator[Any]:
         """Read the items back, once, one batch in memory at a time, and give the space back."""
+        if self._file is not None:
+            with self._file:
+                yield from self.kept()
+
+    def kept(self) -> Iterator[Any]:
+        """Read the items back, as often as one likes, and keep them."""
         if self._file is None:
             return
         self._file.seek(0)
-        with self._file:
-            while header := self._file.read(8):
-                yield from pickle.loads(self._file.read(int.from_bytes(header, "little")))
+        while header := self._file.read(8):
+            yield from pickle.loads(self._file.read(int.from_bytes(header, "little")))
 
 
 def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse: bool, bound: Bound) -> Iterator[Any]:
@@ -84,7 +102,7 @@ def distinct_items(
     seen: set[Any] = set()
     items = iter(items)
     add, find_key = seen.add, key or _itself
-    while level == _DEEPEST or not bound.exceeded():
+    while level == DEEPEST or not bound.exceeded():
         chunk = islice(items, _CHUNK)
         first = next(chunk, _END)
         if first is _END:
@@ -100,6 +118,33 @@ def distinct_items(
             yield item
 
 
+def distinct_of_batches(batches: Iterable[tuple[list[Any], list[Any]]], bound: Bound) -> Iterator[Any]:
+    """Give one item of each key of (keys, items), in any order; without items the keys are meant.
+
+    Past the bound the rest goes to files, as that of `distinct_items`.
+    """
+    seen: set[Any] = set()
+    batches = iter(batches)
+    for keys, items in batches:
+        yield from first_ones(canonical_all(keys), items or keys, seen).values()
+        if bound.exceeded():
+            break
+    rest = chain.from_iterable(zip(canonical_all(keys), items or keys, strict=True) for keys, items in batches)
+    unknown = (pair for pair in rest if pair[0] not in seen)
+    for pair in islice(unknown, 1):
+        for _, item in distinct_items(chain((pair,), unknown), _position, bound):
+            yield item
+
+
+def first_ones(keys: list[Any], items: list[Any], seen: set[Any]) -> dict[Any, Any]:
+    """Return the first item of each canonical key that is not in `seen`, which gets to know it."""
+    found = dict(zip(reversed(keys), reversed(items), strict=True))
+    if not seen.isdisjoint(found):
+        found = {key: found[key] for key in found.keys() - seen}
+    seen.update(found)
+    return found
+
+
 _END = object()
 
 
@@ -113,21 +158,21 @@ def _distinct_from_disk(
     def pair_key(pair: tuple[int, Any]) -> Any:
         return find_key(pair[1])
 
-    buckets = [Run() for _ in range(_FAN_OUT)]
-    _distribute(pairs, lambda pair: _mixed(hash(canonical(pair_key(pair))), level), buckets)
+    buckets = [Run() for _ in range(FAN_OUT)]
+    distribute(pairs, lambda pair: mixed(hash(canonical(pair_key(pair))), level), buckets)
     bound.spilled()
     outcomes = [Run(distinct_items(bucket, pair_key, bound, level + 1)) for bucket in buckets]
     return heapq.merge(*outcomes, key=_position)
 
 
-def _position(pair: tuple[int, Any]) -> int:
+def _position(pair: tuple[Any, Any]) -> Any:
     return pair[0]
 
 
-def _distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: list[Run]) -> None:
+def distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: list[Run]) -> None:
     """Append each item to the bucket that its hash names, keeping order inside a bucket."""
     items = iter(items)
-    while chunk := list(islice(items, _CHUNK * _FAN_OUT)):
+    while chunk := list(islice(items, _CHUNK * FAN_OUT)):
         parts: list[list[Any]] = [[] for _ in buckets]
         for item in chunk:
             parts[hash_of(item) % len(buckets)].append(item)
@@ -135,7 +180,7 @@ def _distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: li
             bucket.extend(part)
 
 
-def _mixed(value: int, level: int) -> int:
+def mixed(value: int, level: int) -> int:
     """Spread hashes by other bits at each level; those of one partition agree in their remainder already."""
     return hash((value, level))
 
@@ -156,7 +201,7 @@ def grouped(
     """
 
     def hash_of(entry: tuple[Any, Any, Any]) -> int:
-        return _mixed(hash(entry[0]), level)
+        return mixed(hash(entry[0]), level)
 
     held: dict[Any, tuple[Any, Any]] = {}
     buckets: list[Run] = []
@@ -169,14 +214,14 @@ def grouped(
                 held[key] = (rank, container)
             else:
                 held[key] = (known[0], combine(known[1], container))
-        if level < _DEEPEST and bound.exceeded():
-            buckets = buckets or [Run() for _ in range(_FAN_OUT)]
-            _distribute(_drained(held), hash_of, buckets)
+        if level < DEEPEST and bound.exceeded():
+            buckets = buckets or [Run() for _ in range(FAN_OUT)]
+            distribute(_drained(held), hash_of, buckets)
             bound.spilled()
     if not buckets:
         yield from _drained(held)
         return
-    _distribute(_drained(held), hash_of, buckets)
+    distribute(_drained(held), hash_of, buckets)
     for bucket in buckets:
         yield from grouped(bucket, combine, bound, level + 1)
 
@@ -205,14 +250,14 @@ def merged(
         else:
             for key, container in zip(keys, containers, strict=True):
                 held[key] = combine(held[key], container) if key in held else container
-        if level < _DEEPEST and bound.exceeded():
-            buckets = buckets or [Run() for _ in range(_FAN_OUT)]
-            _distribute(_drained_pairs(held), lambda pair: _mixed(hash(pair[0]), level), buckets)
+        if level < DEEPEST and bound.exceeded():
+            buckets = buckets or [Run() for _ in range(FAN_OUT)]
+            distribute(_drained_pairs(held), lambda pair: mixed(hash(pair[0]), level), buckets)
             bound.spilled()
     if not buckets:
         yield from _drained_pairs(held)
         return
-    _distribute(_drained_pairs(held), lambda pair: _mixed(hash(pair[0]), level), buckets)
+    distribute(_drained_pairs(held), lambda pair: mixed(hash(pair[0]), level), buckets)
     for bucket in buckets:
         yield from merged(_combined(bucket, combine), combine, bound, level + 1)
 

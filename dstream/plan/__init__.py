@@ -1,12 +1,14 @@
 """The logical plan: what a stream will do, as immutable nodes.
 
-`nodes` holds the nodes that the fluent methods make, `core` those that an engine must know,
-`rewrite` turns the first into the second, `walk` visits a plan without recursion, `properties`
-answers what holds for it, `stages` says what it will run as, `show` writes and draws it. `boundary`, `telling`
-and `replaying` make words of a failure where a terminal operation ends; `captures` checks what functions take along.
+`nodes` holds the nodes that the fluent methods make, `pairing` those of two streams, `core` those
+that an engine must know, `rewrite` turns the first into the second, `walk` visits a plan without
+recursion, `properties` answers what holds for it, `stages` says what it will run as, `show` writes
+and draws it. `boundary`, `telling` and `replaying` make words of a failure where a terminal operation
+ends; `captures` checks what functions take along.
 """
 
 from dstream.plan.boundary import explained
+from dstream.plan.kept import Cache, Columns, Kept, Recall, Table
 from dstream.plan.nodes import (
     Collect,
     Concat,
@@ -17,20 +19,24 @@ from dstream.plan.nodes import (
     FlatMap,
     ForEach,
     ForEachPartition,
+    Gather,
     Limit,
     Map,
     MapMulti,
     Node,
     Parallel,
+    PartitionBy,
     Peek,
     Read,
     Skip,
     Sorted,
     TakeWhile,
+    Union,
     Unordered,
     Write,
     unchanged,
 )
+from dstream.plan.pairing import CoGroup, Join, Pairing
 from dstream.plan.properties import (
     bounded_nodes,
     check,
@@ -40,6 +46,7 @@ from dstream.plan.properties import (
     ordered_nodes,
     parallelism,
 )
+from dstream.plan.recovering import Called, Guard, Recover, calls_for_each_item
 from dstream.plan.rewrite import Chain, Op, Top, rewrite
 from dstream.plan.show.chain import describe
 from dstream.plan.steps import Step, shown_function
@@ -47,8 +54,12 @@ from dstream.plan.walk import fold, inputs_first, last_step, topological
 from dstream.plan.where import Where, call_site
 
 __all__ = [
+    "Cache",
+    "Called",
     "Chain",
+    "CoGroup",
     "Collect",
+    "Columns",
     "Concat",
     "Configure",
     "Distinct",
@@ -57,24 +68,35 @@ __all__ = [
     "FlatMap",
     "ForEach",
     "ForEachPartition",
+    "Gather",
+    "Guard",
+    "Join",
+    "Kept",
     "Limit",
     "Map",
     "MapMulti",
     "Node",
     "Op",
+    "Pairing",
     "Parallel",
+    "PartitionBy",
     "Peek",
     "Read",
+    "Recall",
+    "Recover",
     "Skip",
     "Sorted",
     "Step",
+    "Table",
     "TakeWhile",
     "Top",
+    "Union",
     "Unordered",
     "Where",
     "Write",
     "bounded_nodes",
     "call_site",
+    "calls_for_each_item",
     "check",
     "configuration",
     "describe",

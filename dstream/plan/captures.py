@@ -16,15 +16,17 @@ from typing import Any
 
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame
-from dstream.plan.nodes import ForEach, Node, Peek, Read
+from dstream.plan.nodes import ForEach, Gather, Node, Peek, Read
 from dstream.plan.obstacles import Large, Obstacle, look
+from dstream.plan.recovering import Recover
 from dstream.plan.steps import Step
 from dstream.plan.walk import steps_of, topological
+from dstream.plan.where import Where
+from dstream.spi.in_parallel import Calling
 
 __all__ = ["check_captures"]
 
 _LARGE = 10 * 2**20
-_NOT_SHIPPED = frozenset({"parts", "step", "upstream", "where"})
 _OURS = ("dstream.", "reducers.", "sources.")
 
 
@@ -52,6 +54,12 @@ def _shipped(node: Node) -> Iterator[Any]:
     """Give the functions, collectors and writers of a step that go to the workers."""
     if isinstance(node, Peek | ForEach):
         return
+    if isinstance(node, Recover):
+        yield from () if node.fn is None else (node.fn,)
+        return
+    if isinstance(node, Gather) and isinstance(node.gatherer.parallel, Calling):
+        yield node.gatherer.parallel.fn
+        return
     if isinstance(node, Read):
         # What travels is a source's splits; of ours it is known that these hold the source's functions.
         yield from _functions(node.source) if type(node.source).__module__.startswith(_OURS) else ()
@@ -63,7 +71,9 @@ def _functions(holder: Any) -> Iterator[Any]:
     if not dataclasses.is_dataclass(holder):
         return
     for field in dataclasses.fields(holder):
-        value = getattr(holder, field.name) if field.name not in _NOT_SHIPPED else None
+        value = getattr(holder, field.name)
+        if isinstance(value, Node | Step | Where):
+            continue
         if callable(value) and not isinstance(value, type):
             yield value
         elif dataclasses.is_dataclass(value) and type(value).__module__.startswith(_OURS):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, cast, dataclass_transform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar, cast, dataclass_transform
 
 from dstream.plan.steps import Step, shown_function
 from dstream.plan.where import Where
 from dstream.spi.collector import Collector
+from dstream.spi.gatherer import Gatherer
 from dstream.spi.source import Source
 from dstream.spi.store import MapWriter, Writer
 
@@ -22,16 +23,19 @@ __all__ = [
     "FlatMap",
     "ForEach",
     "ForEachPartition",
+    "Gather",
     "Limit",
     "Map",
     "MapMulti",
     "Node",
     "Parallel",
+    "PartitionBy",
     "Peek",
     "Read",
     "Skip",
     "Sorted",
     "TakeWhile",
+    "Union",
     "Unordered",
     "Write",
     "node",
@@ -65,6 +69,11 @@ class Node:
         upstream: Node | None = getattr(self, "upstream", None)
         return () if upstream is None else (upstream,)
 
+    def with_inputs(self, inputs: Sequence[Node]) -> Self:
+        """Return the same operation on other nodes, one for each of `inputs()`."""
+        changes: dict[str, Any] = dict(zip(("upstream",) if inputs else (), inputs, strict=True))
+        return dataclasses.replace(self, **changes)
+
     def label(self) -> str:
         """Return the call as the user wrote it, such as `.map(parse)`."""
         name = "".join("_" + c.lower() if c.isupper() else c for c in type(self).__name__).lstrip("_")
@@ -95,15 +104,18 @@ class Map(Node):
     Attributes:
         kind: None, or the type that a result must have: `int` (checked) or `float` (converted).
         name: the method that the user called.
+        given: what the user gave to it, in short; None: the function.
     """
 
     upstream: Node
     fn: Callable[[Any], Any]
     kind: type | None = None
     name: str = "map"
+    given: str | None = None
 
     def label(self) -> str:
-        return f".{self.name}({'' if self.fn is unchanged else shown_function(self.fn)})"
+        given = "" if self.fn is unchanged else self.given
+        return f".{self.name}({shown_function(self.fn) if given is None else given})"
 
 
 def unchanged(item: Any) -> Any:
@@ -125,15 +137,20 @@ class Filter(Node):
 
 @node
 class FlatMap(Node):
-    """The items of all the iterables that `fn` makes; None is an empty one."""
+    """The items of all the iterables that `fn` makes; None is an empty one.
+
+    Attributes:
+        given: what the user gave to it, in short; None: the function.
+    """
 
     upstream: Node
     fn: Callable[[Any], Iterable[Any] | None]
     kind: type | None = None
     name: str = "flat_map"
+    given: str | None = None
 
     def label(self) -> str:
-        return f".{self.name}({shown_function(self.fn)})"
+        return f".{self.name}({shown_function(self.fn) if self.given is None else self.given})"
 
 
 @node
@@ -173,11 +190,19 @@ class Distinct(Node):
 
 @node
 class Sorted(Node):
-    """The items in the order of their keys; equal keys keep their order."""
+    """The items in the order of their keys; equal keys keep their order.
+
+    Attributes:
+        call: the whole call as the user wrote it, if it was another one; a limit belongs to it then.
+    """
 
     upstream: Node
     key: Callable[[Any], Any] | None = None
     reverse: bool = False
+    call: str = ""
+
+    def label(self) -> str:
+        return self.call or f".sorted({', '.join(self._arguments())})"
 
     def _arguments(self) -> Iterable[str]:
         if self.key is not None:
@@ -236,6 +261,24 @@ class DropWhile(Node):
 
 
 @node
+class Gather(Node):
+    """What a gatherer makes of the items.
+
+    Attributes:
+        name: the method that the user called.
+        given: what the user gave to it, in short.
+    """
+
+    upstream: Node
+    gatherer: Gatherer[Any, Any, Any]
+    name: str = "gather"
+    given: str = ""
+
+    def label(self) -> str:
+        return f".{self.name}({self.given})"
+
+
+@node
 class Concat(Node):
     """The items of each part, one part after another."""
 
@@ -246,6 +289,28 @@ class Concat(Node):
 
     def label(self) -> str:
         return f"concat of {len(self.parts)}"
+
+
+@node
+class Union(Concat):
+    """The items of all parts, in any order."""
+
+    def label(self) -> str:
+        return ".union(...)"
+
+
+@node
+class PartitionBy(Node):
+    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself."""
+
+    upstream: Node
+    count: int
+    key: Callable[[Any], Any] | None = None
+
+    def _arguments(self) -> Iterable[str]:
+        yield str(self.count)
+        if self.key is not None:
+            yield f"key={shown_function(self.key)}"
 
 
 @node

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dstream.errors import IllegalStateError
-from dstream.plan.nodes import Concat, Configure, Limit, Node, Parallel, Read, Sorted, TakeWhile, Unordered
+from dstream.plan.kept import Cache, Recall, Table
+from dstream.plan.nodes import (
+    Configure,
+    Limit,
+    Node,
+    Parallel,
+    PartitionBy,
+    Read,
+    Sorted,
+    TakeWhile,
+    Union,
+    Unordered,
+)
+from dstream.plan.pairing import CoGroup, Join, Pairing
 from dstream.plan.rewrite import Top
 from dstream.plan.walk import each, fold, topological
 
@@ -20,19 +33,37 @@ def check(root: Node, *, needs_end: bool) -> None:
         needs_end: whether the terminal operation needs every item of `root`.
 
     Raises:
-        IllegalStateError: an infinite stream is sorted, or read to its end.
+        IllegalStateError: an infinite stream is sorted, cached, the side of a join that must end, or read to its end.
     """
     bounded: dict[int, bool] = {}
     for node in topological(root):
-        bounded[id(node)] = _bounded(node, [bounded[id(upstream)] for upstream in node.inputs()])
-        if isinstance(node, Sorted) and not bounded[id(node)]:
+        inputs = [bounded[id(upstream)] for upstream in node.inputs()]
+        bounded[id(node)] = _bounded(node, inputs)
+        refused = "" if all(inputs) else _refused(node, inputs)
+        if refused:
             raise IllegalStateError(
-                f"an infinite stream cannot be sorted: {node.label()}{_place(node)}; limit() it before"
+                f"an infinite stream cannot be {refused}: {node.label()}{_place(node)}; limit() it before"
             )
     if needs_end and not bounded[id(root)]:
         raise IllegalStateError(
             "this operation needs every item and the stream is infinite; end it with limit() or take_while() before"
         )
+
+
+def _refused(node: Node, ends: Sequence[bool]) -> str:
+    """Say what is done to an infinite input that cannot be done."""
+    match node:
+        case Sorted():
+            return "sorted"
+        case Cache():
+            return "cached"
+        case PartitionBy():
+            return "partitioned"
+        case CoGroup():
+            return "grouped"
+        case Join() if not node.streams(ends):
+            return "this side of a join"
+    return ""
 
 
 def _place(node: Node) -> str:
@@ -77,9 +108,11 @@ def configuration(root: Node) -> dict[str, str]:
 def _ordered(node: Node, inputs: Sequence[bool]) -> bool:
     if isinstance(node, Read):
         return node.source.ordered
+    if isinstance(node, Recall):
+        return node.is_ordered
     if isinstance(node, Sorted | Top):
         return True
-    if isinstance(node, Unordered):
+    if isinstance(node, Unordered | Union | Pairing | PartitionBy | Table):
         return False
     return all(inputs)
 
@@ -87,8 +120,6 @@ def _ordered(node: Node, inputs: Sequence[bool]) -> bool:
 def _bounded(node: Node, inputs: Sequence[bool]) -> bool:
     if isinstance(node, Read):
         return node.source.bounded
-    if isinstance(node, Limit | Top | TakeWhile):
+    if isinstance(node, Limit | Top | TakeWhile | Table | Recall):
         return True
-    if isinstance(node, Concat):
-        return all(inputs)
-    return inputs[0]
+    return all(inputs)

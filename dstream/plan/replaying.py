@@ -15,15 +15,20 @@ from dstream.plan.nodes import (
     FlatMap,
     ForEach,
     ForEachPartition,
+    Gather,
     Map,
     MapMulti,
     Node,
+    PartitionBy,
     Peek,
     Read,
     Sorted,
     TakeWhile,
     Write,
 )
+from dstream.plan.pairing import Pairing
+from dstream.plan.recovering import Recover
+from dstream.spi.in_parallel import Calling
 from dstream.values.numbers import exact_float, exact_int
 
 __all__ = ["again", "function_of"]
@@ -40,8 +45,14 @@ def function_of(node: Node) -> Callable[..., Any] | None:
             return fn
         case Peek(action=fn) | ForEach(action=fn) | ForEachPartition(action=fn):
             return fn
-        case Sorted(key=key) | Distinct(key=key):
+        case Sorted(key=key) | Distinct(key=key) | PartitionBy(key=key):
             return key
+        case Pairing(left_key=key, right_key=other) if key is other:
+            return key
+        case Gather(gatherer=gatherer) if isinstance(gatherer.parallel, Calling):
+            return gatherer.parallel.fn
+        case Recover(fn=fn):
+            return fn
     return None
 
 
@@ -57,6 +68,8 @@ def again(node: Node) -> Again | None:
 @again.register(Peek)
 @again.register(ForEach)
 @again.register(Sorted)
+@again.register(PartitionBy)
+@again.register(Pairing)
 def _(node: Node) -> Again | None:
     return function_of(node)
 
@@ -94,6 +107,25 @@ def _emitted(fn: Callable[[Any, Callable[[Any], None]], object], item: Any) -> l
     emitted: list[Any] = []
     fn(item, emitted.append)
     return emitted
+
+
+@again.register
+def _(node: Gather) -> Again | None:
+    return node.gatherer.parallel.once if isinstance(node.gatherer.parallel, Calling) else None
+
+
+@again.register
+def _(node: Recover) -> Again | None:
+    """Let the step before fail, and resolve that."""
+    before = again(node.upstream)
+    return None if node.fn is None or before is None else functools.partial(_resolved, before, node.kinds, node.fn)
+
+
+def _resolved(before: Again, kinds: tuple[type[Exception], ...], fn: Callable[[Any, Exception], Any], item: Any) -> Any:
+    try:
+        return before(item)
+    except kinds as error:
+        return fn(item, error)
 
 
 @again.register

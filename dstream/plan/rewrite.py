@@ -1,7 +1,8 @@
 """From the nodes that users write to the dozen that engines know.
 
 A run of element-wise steps becomes one `Chain`, neighbouring limits and skips become one,
-`sorted().limit(n)` becomes `Top`, nested concats become flat, and each node learns its `Step`.
+`sorted().limit(n)` becomes `Top`, nested concats become flat, a step and what looks after its
+failures become one, and each node learns its `Step`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.plan.kept import Cache, Recall
 from dstream.plan.nodes import (
     Concat,
     Filter,
     FlatMap,
+    Gather,
     Limit,
     Map,
     MapMulti,
@@ -25,8 +28,10 @@ from dstream.plan.nodes import (
     Sorted,
     node,
 )
+from dstream.plan.recovering import Called, Guard, guarded, guards, read_by, recovers_of
 from dstream.plan.steps import Step
-from dstream.plan.walk import steps_of, topological
+from dstream.plan.walk import inputs_first, steps_of, topological
+from dstream.spi.in_parallel import Calling
 
 __all__ = ["Chain", "Op", "Top", "rewrite"]
 
@@ -41,12 +46,18 @@ class Op:
     Attributes:
         action: `"map"`, `"filter"`, `"flat_map"` or `"peek"`.
         kind: None, or `int` or `float`: what each result must be.
+        guards: what happens to items that it fails on.
     """
 
     action: str
     fn: Callable[[Any], Any]
     kind: type | None
     step: Step
+    guards: tuple[Guard, ...] = ()
+
+    def steps(self) -> list[Step]:
+        """Return the user's calls that it stands for."""
+        return [self.step, *(guard.step for guard in self.guards if guard.step.label)]
 
 
 @node
@@ -57,20 +68,25 @@ class Chain(Node):
     ops: tuple[Op, ...]
 
     def label(self) -> str:
-        return "".join(op.step.label for op in self.ops)
+        return "".join(step.label for op in self.ops for step in op.steps())
 
 
 @node
 class Top(Node):
-    """The first `count` items in the order of their keys: `sorted().limit(count)`."""
+    """The first `count` items in the order of their keys: `sorted().limit(count)`.
+
+    Attributes:
+        call: the whole call as the user wrote it, if it was one.
+    """
 
     upstream: Node
     count: int
     key: Callable[[Any], Any] | None
     reverse: bool
+    call: str = ""
 
     def label(self) -> str:
-        return f"{self.step.label if self.step else '.sorted()'}.limit({self.count})"
+        return self.call or f"{self.step.label if self.step else '.sorted()'}.limit({self.count})"
 
 
 def rewrite(root: Node) -> Node:
@@ -82,38 +98,43 @@ class _Rewriting:
     """The state of one rewrite: what each node became, and the runs that are still growing."""
 
     def __init__(self, root: Node) -> None:
-        self._order = topological(root)
-        self._readers = Counter(id(upstream) for node in self._order for upstream in node.inputs())
+        calls = topological(root)
+        self._steps = {id(node): step for node, step in zip(calls, steps_of(calls), strict=True)}
+        self._order = inputs_first(root, read_by)
+        self._readers = Counter(id(upstream) for node in self._order for upstream in read_by(node))
         self._became: dict[int, Node] = {}
         self._runs: dict[int, tuple[Node, list[Op]]] = {}
         self._parts: dict[int, list[Node]] = {}
 
     def result(self) -> Node:
-        for each, step in zip(self._order, steps_of(self._order), strict=True):
-            if isinstance(each, _ElementWise):
-                self._runs[id(each)] = self._run(each, step)
-            elif isinstance(each, Concat):
-                self._parts[id(each)] = self._flat_parts(each)
+        for each in self._order:
+            node = guarded(each)
+            step = self._steps[id(node)]
+            remedies = guards(recovers_of(each), self._steps, step)
+            if isinstance(node, _ElementWise):
+                self._runs[id(each)] = self._run(node, step, remedies)
+            elif isinstance(node, Concat):
+                self._parts[id(each)] = self._flat_parts(node)
             else:
-                self._became[id(each)] = self._core(each, step)
+                self._became[id(each)] = self._core(node, step, remedies)
         return self._core_of(self._order[-1])
 
-    def _run(self, node: _ElementWise, step: Step) -> tuple[Node, list[Op]]:
+    def _run(self, node: _ElementWise, step: Step, remedies: tuple[Guard, ...]) -> tuple[Node, list[Op]]:
         """Lengthen the run that ends in the upstream, unless someone else reads from it too."""
         upstream = node.upstream
         if id(upstream) in self._runs and self._readers[id(upstream)] == 1:
             start, ops = self._runs.pop(id(upstream))
         else:
             start, ops = self._core_of(upstream), []
-        ops.append(_op(node, step))
+        ops.append(dataclasses.replace(_op(node, step), guards=remedies))
         return start, ops
 
     def _core_of(self, node: Node) -> Node:
         if id(node) in self._runs:
             start, ops = self._runs.pop(id(node))
             self._became[id(node)] = Chain(start, tuple(ops), where=node.where, step=ops[-1].step)
-        elif id(node) in self._parts:
-            self._became[id(node)] = Concat(tuple(self._parts.pop(id(node))), where=node.where)
+        elif isinstance(node, Concat) and id(node) in self._parts:
+            self._became[id(node)] = dataclasses.replace(node, parts=tuple(self._parts.pop(id(node))))
         return self._became[id(node)]
 
     def _flat_parts(self, node: Concat) -> list[Node]:
@@ -128,15 +149,17 @@ class _Rewriting:
             return self._parts.pop(id(part))
         return [self._core_of(part)]
 
-    def _core(self, node: Node, step: Step) -> Node:
+    def _core(self, node: Node, step: Step, remedies: tuple[Guard, ...]) -> Node:
         inputs = [self._core_of(upstream) for upstream in node.inputs()]
+        if isinstance(node, Gather) and isinstance(node.gatherer.parallel, Calling):
+            return Called(inputs[0], node.gatherer.parallel, remedies, node.label(), where=node.where, step=step)
         if isinstance(node, Limit):
             return self._limit(node, inputs[0], step)
+        if isinstance(node, Cache) and (items := node.kept.found()) is not None:
+            return Recall(items, is_ordered=node.kept.is_ordered, where=node.where, step=step)
         if isinstance(node, Skip) and isinstance(inputs[0], Skip):
             return Skip(inputs[0].upstream, inputs[0].count + node.count, where=node.where, step=step)
-        if inputs:
-            return dataclasses.replace(node, upstream=inputs[0], step=step)  # type: ignore[call-arg]
-        return dataclasses.replace(node, step=step)
+        return dataclasses.replace(node.with_inputs(inputs), step=step)
 
     def _limit(self, node: Limit, upstream: Node, step: Step) -> Node:
         if isinstance(upstream, Skip):
@@ -144,12 +167,17 @@ class _Rewriting:
             first = dataclasses.replace(node, count=upstream.count + node.count)
             return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
         if isinstance(upstream, Limit | Top):
-            return dataclasses.replace(upstream, count=min(node.count, upstream.count))
+            return _at_most(node.count, upstream)
         if isinstance(upstream, Sorted) and node.count <= _LARGEST_TOP and self._readers[id(node.upstream)] == 1:
-            return Top(
-                upstream.upstream, node.count, upstream.key, upstream.reverse, where=upstream.where, step=upstream.step
-            )
+            top = Top(upstream.upstream, node.count, upstream.key, upstream.reverse, upstream.call)
+            return dataclasses.replace(top, where=upstream.where, step=upstream.step)
         return Limit(upstream, node.count, where=node.where, step=step)
+
+
+def _at_most(count: int, node: Limit | Top) -> Node:
+    if isinstance(node, Top) and count < node.count:
+        return dataclasses.replace(node, count=count, call="")
+    return dataclasses.replace(node, count=min(count, node.count))
 
 
 def _op(node: _ElementWise, step: Step) -> Op:

@@ -13,11 +13,28 @@ from typing import Literal
 
 from dstream.plan.where import Where
 
-__all__ = ["NOTHING", "ONE", "Amount", "Call", "Exchange", "How", "Job", "Stage", "Stages", "exactly", "total"]
+__all__ = [
+    "NOTHING",
+    "ONE",
+    "SEVERAL_PARTITIONS",
+    "Amount",
+    "Call",
+    "Exchange",
+    "How",
+    "Job",
+    "Stage",
+    "Stages",
+    "exactly",
+    "total",
+]
 
 How = Literal["pipe", "kept", "shuffle"]
 """How items come from one stage to another: in the same task; by a later job that reads them where
 they were left; from every task to every task."""
+
+
+SEVERAL_PARTITIONS = "if there is more than one partition"
+"""What most of what is not sure depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +129,8 @@ class Exchange:
     Attributes:
         source: the number of the stage that they come from, its place in `Stages.stages`.
         why: why they move, and how.
-        is_sure: False if it is left out when all items stand in one partition.
+        is_sure: False if it may be left out.
+        condition: when it is not left out, if it is not sure.
         python_stages: how many stages of Python end here, each a `mapInArrow`.
     """
 
@@ -121,6 +139,7 @@ class Exchange:
     why: str = ""
     is_sure: bool = True
     python_stages: Amount = NOTHING
+    condition: str = SEVERAL_PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ import collectors
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import naming, shown
-from dstream.plan import Node, Write, call_site, explained, last_step
+from dstream.plan import Node, Table, Write, call_site, explained, last_step
 from dstream.session.contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
 from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
+from dstream.values.fields import field_names
 
 if TYPE_CHECKING:
     from dstream.plan.stages import Stages
@@ -100,6 +101,32 @@ class Context:
         if not isinstance(source, Source):
             raise TypeError(f"read() takes a source, such as text_files(...), not {type(source).__name__}")
         return read(source, f"read({shown(source)})", self)
+
+    @overload
+    def from_df(self, df: Any) -> Stream[Any]: ...
+
+    @overload
+    def from_df(self, df: Any, kind: type[T]) -> Stream[T]: ...
+
+    def from_df(self, df: Any, kind: type[Any] | None = None) -> Stream[Any]:
+        """Return a stream of the rows of a Spark DataFrame, unordered; Spark runs it when the stream needs it.
+
+        Args:
+            df: a `pyspark.sql.DataFrame` of this context's session, `ctx.spark`.
+            kind: a dataclass or named tuple that each row becomes, by the names of its fields; unset, items
+                are `pyspark.sql.Row`.
+
+        Raises:
+            TypeError: `df` is no DataFrame, or has no column for a field of `kind`.
+            UnsupportedError: the engine has no DataFrames.
+        """
+        self._check_open()
+        if self._engine_name != "spark":
+            raise UnsupportedError(f"the {self._engine_name} engine has no DataFrames: connect() with the Spark engine")
+        columns = getattr(df, "columns", None)
+        if not hasattr(df, "mapInArrow") or not isinstance(columns, list):
+            raise TypeError(f"df must be a Spark DataFrame, not {type(df).__name__}")
+        return Stream(Table(df, None if kind is None else _fitting(kind, columns), where=call_site()), self)
 
     @overload
     def get_map(
@@ -257,6 +284,13 @@ class Context:
 
         The collection is as it was before if anything fails.
         """
+        return self._write(node, output, self.running_engine)
+
+    def write_here(self, node: Node, output: Output) -> Any:
+        """Do the same in this process: for what is here already, such as dead letters."""
+        return self._write(node, output, _engine_of_this_process)
+
+    def _write(self, node: Node, output: Output, engine: Callable[[], Engine]) -> Any:
         collection = self._target(output)
         job = collection._begin(output)
         if job.is_done:
@@ -264,7 +298,7 @@ class Context:
         end = Write(node, job.writer, _collector(output), f"collect({output.label})", where=call_site())
         with explained(end, "collect"):
             try:
-                receipts = self.running_engine().write(end)
+                receipts = engine().write(end)
                 # A failure there, such as one of a function that merges, names the step as one in a task does.
                 with naming(last_step(end)):
                     job.commit(receipts)
@@ -374,11 +408,29 @@ class Context:
         raise SerializationError(f"a context {self._stays_in_the_driver()}")
 
 
+def _engine_of_this_process() -> Engine:
+    from dstream.engine.local import LocalEngine
+    from dstream.engine.memory import DEFAULT_BOUND
+
+    return LocalEngine(DEFAULT_BOUND)
+
+
 def _collector(output: Output) -> Collector[Any, Any, Any] | None:
     """Return the keyed collector that makes the entries, or None for a list of items."""
     if output.classifier is None:
         return output.collector
     return collectors.grouping_by(output.classifier, output.downstream or collectors.to_list())
+
+
+def _fitting(kind: Any, columns: list[str]) -> Any:
+    """Return `kind` if it is a class whose fields all have a column."""
+    names = field_names(kind) if isinstance(kind, type) else ()
+    if not names:
+        raise TypeError(f"kind must be a dataclass or a named tuple, not {shown(kind)}")
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise TypeError(f"the DataFrame has no column for {', '.join(missing)} of {kind.__qualname__}")
+    return kind
 
 
 def _check_options(name: str, options: Options) -> None:

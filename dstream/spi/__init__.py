@@ -1,11 +1,14 @@
 """The contracts between the parts of dstream, and towards third parties.
 
 `collector` says how items become a result, `source` where they come from, `reducer` where a result
-goes, `store` where distributed collections live, `engine` who runs a plan.
+goes, `store` where distributed collections live, `gatherer` what happens between items, `engine` who runs a plan.
 """
 
 from dstream.spi.collector import Characteristics, Collector, Keyed, identity
 from dstream.spi.engine import Engine, Runtime
+from dstream.spi.gatherer import Downstream, Gatherer
+from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, Running
+from dstream.spi.integration import Integration
 from dstream.spi.reducer import Output, Reducer, Writing
 from dstream.spi.source import Counted, Source, Split
 from dstream.spi.store import (
@@ -27,12 +30,20 @@ from dstream.spi.store import (
 
 __all__ = [
     "UNCHANGED",
+    "AtEnd",
+    "ByPlace",
+    "Calling",
     "Characteristics",
     "Collector",
     "Counted",
+    "Downstream",
     "Engine",
     "EntrySplit",
+    "Gatherer",
+    "InParallel",
+    "Integration",
     "ItemSplit",
+    "ItemWise",
     "Keyed",
     "Kind",
     "ListStore",
@@ -40,8 +51,11 @@ __all__ = [
     "MapStore",
     "MapWriter",
     "Options",
+    "Outcome",
     "Output",
+    "Place",
     "Reducer",
+    "Running",
     "Runtime",
     "Source",
     "Splice",

@@ -50,6 +50,23 @@ class Engine(Protocol):
         """
         ...
 
+    def to_arrow(self, node: Any) -> Any:
+        """Return all items of the `Columns` node as a `pyarrow.Table`, in encounter order.
+
+        Raises:
+            TypeError: the items have no common columns.
+        """
+        ...
+
+    def to_data_frame(self, node: Any) -> Any:
+        """Run the plan of the `Columns` node; return its items as a table of the engine's own kind, where they are.
+
+        Raises:
+            UnsupportedError: the engine has no tables.
+            TypeError: the items have no common columns.
+        """
+        ...
+
     def close(self) -> None:
         """Release what the engine holds; calling it again does nothing."""
         ...
@@ -65,6 +82,10 @@ class Runtime(Writing, Protocol):
             IllegalStateError: the context is closed.
             SetupError: the engine cannot start on this machine.
         """
+        ...
+
+    def write_here(self, node: Any, output: Any) -> Any:
+        """Do what `write` does, in this process, without the engine: for a few items that are here already."""
         ...
 
     def stages(self, node: Any, into: Any) -> Any:

@@ -74,11 +74,11 @@ def explained_end(into: Any) -> Collector[Any, Any, Any] | Output:
     raise TypeError(f"into must be a collector or a reducer, not {kind_of(into)}")
 
 
-def partition_count(value: Any) -> int:
+def partition_count(value: Any, name: str = "partitions") -> int:
     """Return `value` if it is an int of at least 1."""
-    number = count(value, "partitions")
+    number = count(value, name)
     if number == 0:
-        raise ValueError("partitions must be at least 1: 0")
+        raise ValueError(f"{name} must be at least 1: 0")
     return number
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
 
 import collectors  # As a module: whoever imports it first is loading it while this module loads.
@@ -49,7 +48,6 @@ from dstream.stream.arguments import (
 )
 from dstream.stream.lifetime import Lifetime
 from dstream.stream.names import no_such_name
-from dstream.stream.planned import PLANNED, refuse
 from dstream.stream.runtime import default_runtime, default_stages, shared
 from dstream.stream.terminals import folding, folding_from, folding_onto, present
 from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
@@ -64,6 +62,7 @@ T = TypeVar("T")
 A = TypeVar("A")
 R = TypeVar("R")
 U = TypeVar("U")
+S = TypeVar("S", bound="BaseStream[Any]")
 
 
 class BaseStream(Generic[T]):
@@ -520,8 +519,6 @@ class BaseStream(Generic[T]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            if name in PLANNED:
-                refuse(name)
             raise AttributeError(no_such_name(type(self), name))
 
     def _stays_in_the_driver(self) -> str:
@@ -558,11 +555,14 @@ class BaseStream(Generic[T]):
     def _concat(self, other: Self) -> Self:
         if not isinstance(other, type(self)):
             raise TypeError(f"concat() takes two streams of one type, not {type(self).__name__} and {kind_of(other)}")
+        return self._combined(type(self), other, Concat((self._node, other._node), where=call_site()))
+
+    def _combined(self, kind: type[S], other: BaseStream[Any], node: Node) -> S:
+        """Return a stream that reads this one and another; it ends with either."""
         runtime = shared(self._runtime, other._runtime)
         for lifetime in (self._lifetime, other._lifetime):
             lifetime.check_open()
-        node = Concat((self._node, other._node), where=call_site())
-        return type(self)(node, runtime, Lifetime((self._lifetime, other._lifetime)))
+        return kind(node, runtime, Lifetime((self._lifetime, other._lifetime)))
 
     # How plans are run
 
@@ -596,12 +596,12 @@ class BaseStream(Generic[T]):
         matching = Filter(self._node, function(predicate, "predicate"), name, where=call_site())
         limited = Limit(matching, 1, "")
         with explained(limited, name):
-            return bool(list(islice(self._engine(limited).iterate(limited), 1)))
+            return bool(list(self._engine(limited).iterate(limited)))
 
     def _first(self, name: str) -> Optional[T]:
         limited = Limit(self._node, 1, name, where=call_site())
         with explained(limited, name):
-            return _present(list(islice(self._engine(limited).iterate(limited), 1)), limited, name)
+            return _present(list(self._engine(limited).iterate(limited)), limited, name)
 
 
 def _present(found: list[T], node: Node, name: str) -> Optional[T]:

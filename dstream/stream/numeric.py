@@ -13,9 +13,13 @@ from dstream.plan import Map, Read, Sorted, call_site, unchanged
 from dstream.plan.steps import shown_function
 from dstream.spi import Collector, Source
 from dstream.stream.arguments import function, kind_of
-from dstream.stream.base import BaseStream
 from dstream.stream.builder import StreamBuilder
+from dstream.stream.gathering import Gathering
+from dstream.stream.keyed import Keyed
+from dstream.stream.recovering import Recovering
+from dstream.stream.shorthands import Shared
 from dstream.stream.stream import iteration, shown_call
+from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import (
     double_statistics,
     double_sum,
@@ -38,7 +42,7 @@ N = TypeVar("N", int, float)
 U = TypeVar("U")
 
 
-class _NumericStream(BaseStream[N]):
+class _NumericStream(Gathering[N], Keyed[N], Shared[N], Recovering[N], Tabular[N]):
     """What the streams of numbers share."""
 
     __slots__ = ()
@@ -178,7 +182,7 @@ class _IntegralStream(_NumericStream[int]):
 
     __slots__ = ()
 
-    _kind = int
+    _kind = _resolved_kind = int
 
     @classmethod
     def range(cls, start: int, stop: int) -> Self:
@@ -266,7 +270,7 @@ class DoubleStream(_NumericStream[float]):
 
     __slots__ = ()
 
-    _kind = float
+    _kind = _resolved_kind = float
 
     def sum(self) -> float:
         """Return the sum, rounded once, however the floats are split; 0.0 for none."""

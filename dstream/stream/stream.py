@@ -9,8 +9,12 @@ from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
 from dstream.stream.arguments import choice, function, kind_of, optional_function, partition_count
-from dstream.stream.base import BaseStream
 from dstream.stream.builder import StreamBuilder
+from dstream.stream.gathering import Gathering
+from dstream.stream.keyed import Keyed
+from dstream.stream.recovering import Recovering
+from dstream.stream.shorthands import Shorthands
+from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import extreme
 from dstream.values import Optional
 from sources.memory import Generate, Items, Iterate
@@ -24,7 +28,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Stream(BaseStream[T]):
+class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], Tabular[T]):
     """A stream of objects: `java.util.stream.Stream` over distributed data.
 
     The static factories make streams on the default context, which opens when the first terminal

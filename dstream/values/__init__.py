@@ -1,8 +1,10 @@
-"""Small values that streams, collectors and maps hand out: `Optional`, `Entry`, `JournalEvent`, statistics.
+"""Small values that streams, collectors and maps hand out: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
 
-Look into `optional`, `entry`, `journal`, `statistics` for each, and into `sums` for how floats are added.
+Look into `optional`, `entry`, `journal`, `dead_letter`, `statistics` for each, and into `sums` for how floats are
+added.
 """
 
+from dstream.values.dead_letter import DeadLetter
 from dstream.values.entry import Entry
 from dstream.values.journal import JournalEvent
 from dstream.values.optional import Optional
@@ -10,6 +12,7 @@ from dstream.values.statistics import DoubleSummaryStatistics, IntSummaryStatist
 from dstream.values.sums import ExactSum
 
 __all__ = [
+    "DeadLetter",
     "DoubleSummaryStatistics",
     "Entry",
     "ExactSum",

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 import dstream as ds
-from tests.benchmarks import narrow, short_circuit, small_jobs, sorting, start, storage, word_count
+from tests.benchmarks import joining, narrow, short_circuit, small_jobs, sorting, start, storage, windows, word_count
 from tests.benchmarks.harness import Bench, Case, measure, table
 from tests.benchmarks.process_tree import check_accounts, check_worker_accounts
 
@@ -27,8 +27,10 @@ _CASES: dict[str, tuple[str, Callable[[Bench], list[Case]]]] = {
     "B1": ("narrow", narrow.cases),
     "B2": ("wordcount", word_count.cases),
     "B4": ("sort", sorting.cases),
+    "B5": ("join", joining.cases),
     "B6": ("shortcircuit", short_circuit.cases),
     "B7": ("smalljobs", small_jobs.cases),
+    "B8": ("windows", windows.cases),
     "B10": ("storage", storage.cases),
     "B12": ("start", start.cases),
 }

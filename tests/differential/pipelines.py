@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
+from more_itertools import chunked
 
 from dstream import Stream
+from dstream.gatherers import window_sliding
 
 __all__ = ["Pipeline", "failing_pipelines", "ordered_pipelines", "unordered_pipelines"]
 
@@ -203,6 +205,34 @@ def _drop_while(fn: Callable[[Any], Any]) -> Step:
     return _element_wise(name, lambda s: s.drop_while(fn), lambda items: itertools.dropwhile(fn, items))
 
 
+def _sliding(n: int) -> Step:
+    def plain(items: Iterator[Any]) -> Iterator[Any]:
+        listed = list(items)
+        return iter([tuple(listed[i : i + n]) for i in range(max(len(listed) - n, 0) + 1 if listed else 0)])
+
+    return _element_wise(f".gather(window_sliding({n}))", lambda s: s.gather(window_sliding(n)), plain)
+
+
+def _chunked(n: int) -> Step:
+    return _element_wise(f".chunked({n})", lambda s: s.chunked(n), lambda items: map(tuple, chunked(items, n)))
+
+
+def _numbered() -> Step:
+    def plain(items: Iterator[Any]) -> Iterator[Any]:
+        return ((item, index) for index, item in enumerate(items))
+
+    return _element_wise(".zip_with_index()", lambda s: s.zip_with_index(), plain)
+
+
+def _without_four() -> Step:
+    text = ".map(refuse_four).ignore(ArithmeticError)"
+    return _element_wise(
+        text,
+        lambda s: s.map(refuse_four).ignore(ArithmeticError),
+        lambda items: (item for item in items if size(item) != 4),
+    )
+
+
 def _peek() -> Step:
     def stream(upstream: Stream[Any], seen: Seen) -> Stream[Any]:
         seen.append([])
@@ -263,6 +293,11 @@ _IN_ORDER = [
     *map(_skip, (0, 2, 17)),
     *map(_take_while, (is_short, is_something)),
     *map(_drop_while, (is_short, is_something)),
+    _element_wise(".pairwise()", lambda s: s.pairwise(), itertools.pairwise),
+    _sliding(3),
+    _chunked(4),
+    _numbered(),
+    _without_four(),
     _peek(),
     _twice_over(),
 ]

@@ -39,7 +39,7 @@ from collectors import (
 from dstream.values import IntSummaryStatistics
 
 PIPELINES = 600
-ON_SPARK = 25
+ON_SPARK = 15
 ERRORS = {"IllegalStateError": "!IllegalStateException"}
 
 

@@ -198,21 +198,21 @@ def test_spark_ends_as_plain_python(spark_context: ds.Context, terminal: str) ->
     _check(Pipeline([3, "ab", None, 2.5, "ab", (1, None)], 8, []), terminal, spark_context)
 
 
-@settings(ON_SPARK, max_examples=45)
+@settings(ON_SPARK, max_examples=30)
 @given(ordered_pipelines(most=8), st.sampled_from(list(TERMINALS)))
 def test_spark_equals_plain_python(spark_context: ds.Context, pipeline: Pipeline, terminal: str) -> None:
     """Spark gives what iterators give, in the same order, and `peek` sees the same items."""
     _check(pipeline, terminal, spark_context)
 
 
-@settings(ON_SPARK, max_examples=10)
+@settings(ON_SPARK, max_examples=8)
 @given(unordered_pipelines(most=6))
 def test_spark_equals_plain_python_without_order(spark_context: ds.Context, pipeline: Pipeline) -> None:
     """A stream released from its order has the same items."""
     _check_without_order(pipeline, spark_context)
 
 
-@settings(ON_SPARK, max_examples=15)
+@settings(ON_SPARK, max_examples=10)
 @given(failing_pipelines(most=4))
 def test_spark_fails_as_plain_python(spark_context: ds.Context, pipeline: Pipeline) -> None:
     """A function that fails for some items fails with its own type, or not at all if no such item comes."""

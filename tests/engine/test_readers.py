@@ -71,12 +71,11 @@ def test_a_partition_without_a_range_is_left_out():
     assert list(KeepRange({2: (0, None)})(iter(both))) == ["c", "d"]
 
 
-@pytest.mark.parametrize(("keep", "expected"), [(True, [((0, 0), 3), ((0, 1), 1)]), (False, [3, 1])])
-def test_first_of_keys_keeps_places_if_asked_to(step, task, keep, expected):
-    """The first pair of each key, with its place for an ordered stream."""
+def test_first_of_keys_keeps_places(step, task):
+    """The first pair of each key, with its place."""
     pairs = iter([((0, 0), 3), ((0, 1), 1), ((1, 0), 3.0)])
 
-    assert list(first_of_keys(None, keep, step, pairs, task)) == expected
+    assert list(first_of_keys(None, step, pairs, task)) == [((0, 0), 3), ((0, 1), 1)]
 
 
 def test_in_place_order_restores_the_order(task):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,8 +14,10 @@ import reducers
 from collectors import counting, grouping_by
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.stages import stages
+from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
 from dstream.stream import Stream
 from dstream.stream.arguments import explained_end
+from sources.ranges import Range
 
 _groups = itertools.count()
 
@@ -61,6 +64,24 @@ def _counting(method: Callable[..., Any], measured: Measured) -> Callable[..., A
     return counted
 
 
+def last(item: Any, error: Exception) -> int:
+    """Return what takes the place of an item."""
+    return -1
+
+
+def inverse(n: int) -> int:
+    """Fail on one number."""
+    return 1 // n
+
+
+def twice(s: Stream[int]) -> Stream[int]:
+    """Read a stream twice."""
+    return s.map(abs) + s
+
+
+DEAD = reducers.to_ilist("dead")
+
+
 def prime(s: Stream[int]) -> Stream[int]:
     """Read a stream twice, once shuffled."""
     shared = s.map(abs)
@@ -71,6 +92,23 @@ def twice_distinct(s: Stream[int]) -> Stream[Any]:
     """Read what a shuffle gave twice."""
     shared = s.unordered().distinct()
     return shared.map(abs) + shared.map(str)
+
+
+def push(state: Any, item: Any, downstream: Any) -> None:
+    """Hand an item on."""
+    downstream.push(item)
+
+
+own = Gatherer.of(list, integrator=push, combiner=list.extend, finisher=lambda state, downstream: None)
+
+
+def joined(how: str, **settings: str) -> Callable[[Stream[int]], Stream[Any]]:
+    """Join a stream with another one that was shuffled before."""
+    return lambda s: s.join(s.map(abs).unordered().distinct(), on=last_digit, how=how).configure(settings)
+
+
+NEVER_SMALL = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
+LARGE = {"spark.sql.autoBroadcastJoinThreshold": "0"}
 
 
 # Name, pipeline, then what must be said: jobs, shuffles, stages of Python.
@@ -101,22 +139,82 @@ ACROSS = [
     ("concat, then sorted", lambda s: (s + s.unordered().distinct()).sorted(), "2", "2", "4 to 5"),
     ("limit of a shuffle", lambda s: s.unordered().distinct().limit(3), "1", "1", "2"),
     ("limit of both", lambda s: (s + s.unordered().distinct()).limit(20), "1 to 5", "0 to 1", "1 to 6"),
+    ("cache", lambda s: s.map(abs).cache().sorted().map(str), "3", "1", "3 to 4"),
+    ("cache, read twice", lambda s: (lambda c: c + c.map(abs))(s.sorted().cache()), "3", "1", "4 to 5"),
+    ("guarded", lambda s: s.map(abs).ignore(ValueError).resolve(OSError, last), "1", "0", "1"),
+    ("letters", lambda s: s.map(inverse).on_error(ArithmeticError, into=DEAD), "2 to 6", "0", "1"),
+    (
+        "letters before a shuffle",
+        lambda s: s.map(inverse).on_error(ArithmeticError, into=DEAD).sorted(),
+        "3 to 7",
+        "1",
+        "2 to 3",
+    ),
+    ("calls", lambda s: s.gather(map_concurrent(2, abs)), "1", "0", "1"),
+    ("calls with a rate", lambda s: s.gather(map_concurrent(2, abs, rate=5000)), "1", "1", "2"),
+    ("calls with a cache", lambda s: s.gather(map_concurrent(2, abs, cache=True)), "1", "2", "3"),
+    ("unordered calls with a cache", lambda s: s.unordered().gather(map_concurrent(2, abs, cache=True)), "1", "1", "2"),
+    ("shared calls", lambda s: twice(s.gather(map_concurrent(2, abs, cache=True))), "2", "2", "5"),
+    ("shared calls with a rate", lambda s: twice(s.gather(map_concurrent(2, abs, rate=5000))), "2", "1", "4"),
+    ("union", lambda s: s.map(abs).union(s).union(s.map(str)), "1", "0", "1"),
+    ("union of a shuffle", lambda s: s.union(s.unordered().distinct()), "1", "1", "3"),
+    ("greatest", lambda s: s.top(3, key=last_digit), "1", "1", "2"),
+    ("partition by", lambda s: s.partition_by(3).map(abs), "1", "1", "2"),
+    ("cogroup", lambda s: s.cogroup(s.map(abs), on=last_digit), "1", "1", "3"),
+    ("inner join", joined("inner"), "3 to 4", "1 to 2", "3 to 5"),
+    ("left join", joined("left"), "2 to 3", "1 to 2", "3 to 5"),
+    ("right join", joined("right"), "2 to 3", "1 to 2", "3 to 5"),
+    ("full join", joined("full"), "1", "2", "4"),
+    ("inner join of large sides", joined("inner", **LARGE), "3 to 4", "1 to 2", "3 to 5"),
+    ("left join with a large side", joined("left", **LARGE), "2 to 3", "1 to 2", "3 to 5"),
+    ("right join with a large side", joined("right", **LARGE), "2 to 3", "1 to 2", "3 to 5"),
+    ("join that never broadcasts", joined("inner", **NEVER_SMALL), "1", "2", "4"),
+    ("join, then more", lambda s: joined("left")(s).map(str).sorted(), "3 to 4", "2 to 3", "2 to 7"),
+    ("join, limited", lambda s: joined("inner")(s).limit(2), "3 to 8", "1 to 2", "3 to 8"),
+    ("join in the middle", lambda s: s.map(str) + joined("inner")(s) + s, "3 to 4", "1 to 2", "3 to 7"),
+    ("join of joins", lambda s: joined("left")(s).join(s.key_by(last_digit)), "4 to 6", "1 to 3", "4 to 9"),
     ("shared", prime, "2", "3", "5 to 6"),
     ("shared shuffle", twice_distinct, "1", "1", "3"),
 ]
+ACROSS += [
+    ("sliding windows", lambda s: s.map(abs).gather(window_sliding(3)), "2", "0", "2"),
+    ("chunks of a shuffle", lambda s: s.unordered().distinct().chunked(2), "2", "1", "3"),
+    ("numbers, then more", lambda s: s.zip_with_index().map(str).sample(0.5, 1), "3", "0", "3"),
+    ("scan", lambda s: s.gather(scan(int, operator.add)), "1", "1", "2"),
+    ("parallel scan", lambda s: s.gather(scan(int, operator.add, operator.add)), "2", "0", "2"),
+    ("parallel fold", lambda s: s.gather(fold(int, operator.add, operator.add)), "1", "1", "2"),
+    ("own gatherer", lambda s: s.gather(Gatherer.of(integrator=push)), "1", "1", "2"),
+    ("own gatherer in parallel", lambda s: s.gather(own).map(str), "2", "1", "3"),
+    ("own gatherer, then windows", lambda s: s.gather(own).pairwise(), "3", "1", "4"),
+    ("own gatherer, then concat", lambda s: s.gather(own) + s, "2", "1", "4"),
+    ("windows of both", lambda s: (s + s.unordered().distinct()).pairwise(), "2", "1", "4"),
+    ("windows of what a limit left", lambda s: s.limit(3).pairwise(), "2 to 4", "0", "2 to 5"),
+    ("windows of nothing", lambda s: s.limit(0).pairwise(), "2", "0", "2"),
+    ("own gatherer of nothing", lambda s: s.limit(0).gather(own), "2", "1", "3"),
+]
+RANGE = [
+    ("windows of a range", lambda s: s.map_to_double(float).gather(window_sliding(3)).map(sum), "1", "0", "1"),
+    ("windows of functions of a range", lambda s: s.map(last_digit).gather(window_sliding(3)), "2", "0", "2"),
+]
 ALONE = [
+    ("one partition gathered", lambda s: s.chunked(2).zip_with_index().gather(own), "1", "0", "1"),
+    ("one partition, calls", lambda s: s.gather(map_concurrent(2, abs, rate=5000, cache=True)).map(abs), "1", "0", "1"),
     ("one partition", lambda s: s.map(abs).sorted().distinct().skip(1).take_while(small).limit(9), "1", "0", "1"),
     ("one partition, page inside", lambda s: s.limit(3).drop_while(small).map(abs), "1", "0", "1"),
+    ("partition by one", lambda s: s.partition_by(1), "1", "0", "1"),
+    ("one partition joined", lambda s: s.join(s, on=last_digit, how="left"), "2 to 3", "0 to 1", "2 to 4"),
     ("one partition twice", lambda s: s.distinct() + s.sorted(), "1", "0", "1"),
 ]
 SEQUENTIAL = [
     ("sequential", lambda s: s.sorted().distinct().skip(1).sequential(), "1", "0", "1"),
+    ("sequential join", lambda s: s.partition_by(3).join(s, on=last_digit).sequential(), "3 to 4", "0 to 1", "2 to 4"),
     ("sequential concat", lambda s: (s.sorted() + s.distinct()).limit(3).map(abs).sequential(), "1", "0", "1"),
 ]
 TABLE = [
     *((4, *row) for row in ACROSS),
     *((1, *row) for row in ALONE),
     *((4, *row) for row in SEQUENTIAL),
+    *((None, *row) for row in RANGE),
 ]
 
 
@@ -124,9 +222,12 @@ TABLE = [
     ("partitions", "build", "jobs", "shuffles", "python_stages"),
     [pytest.param(partitions, *rest, id=name) for partitions, name, *rest in TABLE],
 )
-def test_what_is_said_is_what_runs(spark_context, monkeypatch, partitions, build, jobs, shuffles, python_stages):
+def test_what_is_said_is_what_runs(
+    spark_context, explained_storage, monkeypatch, partitions, build, jobs, shuffles, python_stages
+):
     """Jobs, shuffles and stages of Python are as many as `explain` said, or in the range that it gave."""
-    stream = build(spark_context.stream(range(12), partitions))
+    items = explained_storage.stream(range(12), partitions) if partitions else explained_storage.read(Range(0, 12, 4))
+    stream = build(items)
     said = stages(stream._node, None, 2)
     with measuring(spark_context.spark, monkeypatch) as measured:
         stream.to_list()

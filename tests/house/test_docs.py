@@ -13,11 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs" / "decisions"  # they quote what was tried, also what failed
-PAGES = sorted(
-    str(path.relative_to(ROOT))
-    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    if DECISIONS not in path.parents
-)
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md") if DECISIONS not in path.parents)
 EXAMPLE = """\
 # A page
 

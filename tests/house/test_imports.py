@@ -22,12 +22,13 @@ LEGAL = {
     "dstream/values/__init__.py": "import dstream.errors",
     "dstream/spi/__init__.py": "import dstream.keys, dstream.values",
     "dstream/plan/__init__.py": "import dstream.spi",
+    "dstream/gatherers/__init__.py": "import dstream.spi, dstream.values, dstream.errors, dstream.keys",
     "dstream/storage/__init__.py": "import dstream.spi, dstream.pickling",
     "dstream/engine/__init__.py": "",
     "dstream/engine/kernels.py": "import dstream.plan, dstream.failures",
     "dstream/engine/local/__init__.py": "import dstream.engine.kernels",
     "dstream/engine/spark/__init__.py": "import dstream.engine.kernels, pyspark.sql",
-    "dstream/stream/__init__.py": "import dstream.plan, collectors, sources",
+    "dstream/stream/__init__.py": "import dstream.plan, dstream.gatherers, collectors, sources",
     "dstream/distributed/__init__.py": "import dstream.stream, dstream.plan",
     "dstream/session/__init__.py": "import dstream.session.context",
     "dstream/session/context.py": "import dstream.distributed, dstream.stream, collectors",
@@ -63,6 +64,8 @@ ILLEGAL = [
     (LAYERS, "dstream/distributed/__init__.py", "import dstream.session"),
     (LAYERS, "dstream/session/__init__.py", "import dstream.testing"),
     (LAYERS, "dstream/session/__init__.py", "import dstream.command"),
+    (LAYERS, "dstream/gatherers/__init__.py", "import dstream.plan"),
+    (LAYERS, "dstream/plan/__init__.py", "import dstream.gatherers"),
     (LAYERS, "dstream/unplaced.py", ""),
     (PLUGINS, "collectors/__init__.py", "import dstream.plan"),
     (PLUGINS, "sources/__init__.py", "import dstream.session"),
@@ -164,5 +167,5 @@ def test_imports_of_dstream_are_quick():
     ours = [name for name in modules if name.partition(".")[0] in {"dstream", "collectors", "reducers", "sources"}]
     unused = {"dstream.engine.local", "dstream.engine.spark", "sources.text", "sources.parquet", "reducers", "tomllib"}
     assert unused.isdisjoint(modules)
-    assert len(ours) < 100
+    assert len(ours) < 120
     assert float(seconds) < 1.5

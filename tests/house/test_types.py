@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "typing"
 FILES = sorted(FOLDER.glob("*.py"))
 
-FUNCTIONS = {name for module in (collectors, reducers, sources, testing) for name in module.__all__} | set(ds.__all__)
+FUNCTIONS = {
+    name for module in (collectors, reducers, sources, testing, ds.gatherers) for name in module.__all__
+} | set(ds.__all__)
 CLASSES: list[type] = [
     ds.Stream,
     ds.IntStream,
@@ -36,6 +38,7 @@ CLASSES: list[type] = [
     values.IntSummaryStatistics,
     values.DoubleSummaryStatistics,
     ds.Collector,
+    ds.gatherers.Gatherer,
     ds.Context,
     ds.IStreamMap,
     ds.IStreamList,
@@ -46,7 +49,8 @@ NOT_FOR_USERS = {
     (ds.Context, "running_engine"),
     (ds.Context, "stages"),
     (ds.Context, "running_storage"),
-    (ds.Context, "write"),  # these four are what streams and reducers ask a context for
+    (ds.Context, "write_here"),
+    (ds.Context, "write"),  # these five are what streams and reducers ask a context for
     (ds.Entry, "count"),
     (ds.Entry, "index"),
     (ds.JournalEvent, "count"),

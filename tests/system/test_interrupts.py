@@ -37,7 +37,8 @@ RUNS = {
     "iterate": lambda: list(slowly),
     "reducer": lambda: slowly.collect(to_imap("m", str, str)),
 }
-for name, run in RUNS.items():
+for name in sys.argv[2:]:
+    run = RUNS[name]
     threading.Thread(target=interrupt).start()
     started = time.monotonic()
     try:
@@ -75,13 +76,15 @@ if sys.argv[1] == "stopped":
 """
 
 
-@pytest.mark.parametrize("where", ["script", "notebook"])
-def test_ctrl_c_cancels_the_job_and_leaves_the_context_usable(script, where):
+@pytest.mark.parametrize(
+    ("where", "runs"), [("script", ["to_list", "collect", "iterate", "reducer"]), ("notebook", ["collect"])]
+)
+def test_ctrl_c_cancels_the_job_and_leaves_the_context_usable(script, where, runs):
     """It arrives as a KeyboardInterrupt, soon, with the user's frames; no task runs on; nothing is written."""
-    done = script(START + INTERRUPTED, where)
+    done = script(START + INTERRUPTED, where, *runs)
 
     expected = []
-    for name in ("to_list", "collect", "iterate", "reducer"):
+    for name in runs:
         expected += [f"{name} interrupted True frames of others: True None", "jobs: [] then: ['0', '1', '2', '3']"]
     assert done.stdout.splitlines() == [*expected, "map: {}"], done.stderr
 

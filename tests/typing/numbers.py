@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import assert_type
 
 from collectors import counting
-from dstream import DoubleStream, IntStream, LongStream, Optional, Stream
+from dstream import DoubleStream, Entry, IntStream, LongStream, Optional, Stream
 from dstream.plan.show.drawing import Drawing
 from dstream.stream import StreamBuilder
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics
@@ -221,3 +221,36 @@ def double_statistics(statistics: DoubleSummaryStatistics) -> None:
     assert_type(statistics.accept_all([1, 2]), DoubleSummaryStatistics)
     assert_type(statistics.combine(DoubleSummaryStatistics()), DoubleSummaryStatistics)
     statistics.accept(1)
+
+
+def keyed_ints(ints: IntStream, words: Stream[str]) -> None:
+    """Numbers are keyed and joined as objects are; what stays a stream of numbers keeps its type."""
+    assert_type(ints.key_by(str), Stream[Entry[str, int]])
+    assert_type(ints.join(words, on=(str, str.upper)), Stream[Entry[str, tuple[int, str]]])
+    assert_type(ints.cogroup(ints, on=str), Stream[Entry[str, tuple[list[int], list[int]]]])
+    assert_type(ints.partition_by(2), IntStream)
+    assert_type(ints.union(ints), IntStream)
+    assert_type(ints.top(2), IntStream)
+    assert_type(ints.apply(lambda some: some.filter(bool)), IntStream)
+
+
+def keyed_longs(longs: LongStream) -> None:
+    """The same for longs."""
+    assert_type(longs.key_by(str), Stream[Entry[str, int]])
+    assert_type(longs.join(longs, on=str), Stream[Entry[str, tuple[int, int]]])
+    assert_type(longs.cogroup(longs, on=str), Stream[Entry[str, tuple[list[int], list[int]]]])
+    assert_type(longs.partition_by(2), LongStream)
+    assert_type(longs.union(longs), LongStream)
+    assert_type(longs.top(2), LongStream)
+    assert_type(longs.apply(lambda some: some.boxed()), Stream[int])
+
+
+def keyed_doubles(doubles: DoubleStream) -> None:
+    """The same for doubles."""
+    assert_type(doubles.key_by(str), Stream[Entry[str, float]])
+    assert_type(doubles.join(doubles, on=str), Stream[Entry[str, tuple[float, float]]])
+    assert_type(doubles.cogroup(doubles, on=str), Stream[Entry[str, tuple[list[float], list[float]]]])
+    assert_type(doubles.partition_by(2), DoubleStream)
+    assert_type(doubles.union(doubles), DoubleStream)
+    assert_type(doubles.top(2), DoubleStream)
+    assert_type(doubles.apply(lambda some: some.boxed()), Stream[float])

@@ -30,6 +30,8 @@ def context(ctx: Context) -> None:
     assert_type(ctx.stream([1, 2], partitions=3), Stream[int])
     assert_type(ctx.stream({"a": 1}.items()).map(lambda pair: pair[1]), Stream[int])
     assert_type(ctx.read(text_files("*.txt")), Stream[str])
+    assert_type(ctx.from_df(ctx.spark.range(3)), Stream[Any])
+    assert_type(ctx.from_df(ctx.spark.range(3), CollectionName), Stream[CollectionName])
     assert_type(ctx.collections(), list[CollectionName])
     assert_type(ctx.get_map("m", key_type=str, value_type=int), IStreamMap[str, int])
     assert_type(ctx.get_list("l", value_type=str), IStreamList[str])

@@ -6,6 +6,9 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, assert_type
 
+import pandas as pd
+import pyarrow as pa
+
 import dstream as ds
 from collectors import (
     averaging,
@@ -48,6 +51,20 @@ def lazy_operations(words: Stream[str]) -> None:
     assert_type(Stream.concat(words, words), Stream[str])
 
 
+def kept_and_tables(words: Stream[str], ints: IntStream, longs: LongStream, doubles: DoubleStream) -> None:
+    """A stream that is kept stays what it is; tables have the types of their libraries."""
+    assert_type(words.cache(), Stream[str])
+    assert_type(ints.cache(), IntStream)
+    assert_type(longs.cache(), LongStream)
+    assert_type(doubles.cache(), DoubleStream)
+    assert_type([ints.to_arrow(), longs.to_arrow(), doubles.to_arrow()], list[pa.Table])
+    assert_type([ints.to_pandas(), longs.to_pandas(), doubles.to_pandas()], list[pd.DataFrame])
+    assert_type([ints.to_df(), longs.to_df(), doubles.to_df()], list[Any])
+    assert_type(words.to_arrow(), pa.Table)
+    assert_type(words.to_pandas(), pd.DataFrame)
+    assert_type(words.to_df(), Any)
+
+
 def every_lazy_operation(words: Stream[str]) -> None:
     """The operations that the chains above leave out."""
     assert_type(words.map_to_obj(len), Stream[int])
@@ -66,6 +83,42 @@ def every_lazy_operation(words: Stream[str]) -> None:
     assert_type(words.is_parallel(), bool)
     assert_type(words.configure({"spark.sql.shuffle.partitions": "4"}), Stream[str])
     assert_type(words.on_close(print), Stream[str])
+
+
+def shorthands(words: Stream[str], pairs: Stream[tuple[str, int]], entries: Stream[ds.Entry[str, int]]) -> None:
+    """Parts of items are typed where Python can say it."""
+    lists: Stream[list[int]] = words.map(lambda word: [len(word)])
+    assert_type(lists.flatten(), Stream[int])
+    assert_type(words.flatten(), Stream[str])
+    assert_type(words.map(lambda word: [word] if word else None).flatten(), Stream[str])
+    assert_type(words.pluck("name"), Stream[Any])
+    assert_type(pairs.starmap(lambda word, n: word * n), Stream[str])
+    assert_type(entries.starmap(lambda word, n: n), Stream[int])
+    assert_type(words.map(lambda word: (word, 1, 1.5)).starmap(lambda a, b, c: c), Stream[float])
+    assert_type(words.top(3, key=len), Stream[str])
+    assert_type(words.union(words), Stream[str])
+    assert_type(words.apply(lambda some: some.map(len)), Stream[int])
+    assert_type(words.apply(lambda some: some.map_to_int(len)), IntStream)
+    assert_type(words.key_by(len), Stream[ds.Entry[int, str]])
+    assert_type(words.partition_by(3, key=len), Stream[str])
+
+
+def joined(entries: Stream[ds.Entry[str, int]], others: Stream[tuple[str, bytes]], words: Stream[str]) -> None:
+    """`how` says which side may be missing; the key comes from the entries, or from the functions."""
+    assert_type(entries.join(others), Stream[ds.Entry[str, tuple[int, bytes]]])
+    assert_type(entries.join(others, how="left"), Stream[ds.Entry[str, tuple[int, bytes | None]]])
+    assert_type(entries.join(others, how="right"), Stream[ds.Entry[str, tuple[int | None, bytes]]])
+    assert_type(entries.join(others, how="full"), Stream[ds.Entry[str, tuple[int | None, bytes | None]]])
+    assert_type(words.join(words, on=len), Stream[ds.Entry[int, tuple[str, str]]])
+    assert_type(words.join(words, on=len, how="left"), Stream[ds.Entry[int, tuple[str, str | None]]])
+    numbers: Stream[int] = words.map(len)
+    by_both = words.join(numbers, on=(len, lambda n: n), how="full")
+    assert_type(by_both, Stream[ds.Entry[int, tuple[str | None, int | None]]])
+    assert_type(words.join(numbers, on=(len, abs)).map(lambda e: e.value[0].upper()), Stream[str])
+    assert_type(words.key_by(len).join(numbers.key_by(abs)), Stream[ds.Entry[int, tuple[str, int]]])
+    assert_type(entries.cogroup(others), Stream[ds.Entry[str, tuple[list[int], list[bytes]]]])
+    assert_type(words.cogroup(words, on=len), Stream[ds.Entry[int, tuple[list[str], list[str]]]])
+    assert_type(words.cogroup(numbers, on=(len, lambda n: n)), Stream[ds.Entry[int, tuple[list[str], list[int]]]])
 
 
 def emitted(word: str, emit: Callable[[int], None]) -> None:

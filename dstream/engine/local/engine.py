@@ -4,31 +4,53 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from itertools import chain
 from operator import itemgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from dstream.engine import calling as calling  # each registers its nodes
+from dstream.engine import gathering as gathering
+from dstream.engine.columns import batches_of, table_of
+from dstream.engine.joining import sides_of
+from dstream.engine.keeping import KeptItems
 from dstream.engine.kernels import by_bucket, operation, partial_groups, written, written_entries
+from dstream.engine.matching import Matching, cogrouped, matched
 from dstream.engine.memory import Bound
 from dstream.engine.progress import Call, Facts, Progress
+from dstream.engine.recovering import Recovered
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.plan import (
+    Cache,
+    Called,
+    CoGroup,
     Collect,
+    Columns,
     Concat,
     Configure,
     ForEachPartition,
+    Guard,
+    Join,
     Node,
     Op,
+    Pairing,
     Parallel,
     Read,
+    Recall,
     Step,
+    Table,
     Unordered,
     Write,
+    is_bounded,
+    is_ordered,
     rewrite,
+    topological,
 )
 from dstream.spi import MapWriter, Writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["LocalEngine"]
 
@@ -46,15 +68,17 @@ class LocalEngine:
 
     def iterate(self, node: Node) -> Iterator[Any]:
         """Give the items in encounter order, lazily."""
-        task = self._task(Call.of_user())
-        items = _open(rewrite(node), task)
-        return items if task.operation is None else task.operation.lazily(items)
+        core = rewrite(node)
+        task = self._task(Call.of_user(), core)
+        items = _open(core, task)
+        return task.watching(items if task.operation is None else task.operation.lazily(items))
 
     def gather_all(self, node: Node) -> list[Any]:
         """Return all items in encounter order."""
-        task = self._task(Call.of_user())
-        with task.waiting():
-            return list(_open(rewrite(node), task))
+        core = rewrite(node)
+        task = self._task(Call.of_user(), core)
+        with task.ending(), task.waiting():
+            return list(_open(core, task))
 
     def partitions(self, node: Node) -> list[Iterator[Any]]:
         """Return the one partition that there is."""
@@ -65,9 +89,9 @@ class LocalEngine:
         end = rewrite(node)
         assert isinstance(end, Collect)
         assert end.step is not None
-        task = self._task(Call.of_step(end.step))
+        task = self._task(Call.of_step(end.step), end)
         items = _open(end.upstream, task)
-        with naming(end.step), task.waiting():
+        with task.ending(), naming(end.step), task.waiting():
             return end.collector.collect(items)
 
     def for_each_partition(self, node: ForEachPartition) -> None:
@@ -75,9 +99,9 @@ class LocalEngine:
         end = rewrite(node)
         assert isinstance(end, ForEachPartition)
         assert end.step is not None
-        task = self._task(Call.of_step(end.step))
+        task = self._task(Call.of_step(end.step), end)
         items = _open(end.upstream, task)
-        with naming(end.step), task.waiting():
+        with task.ending(), naming(end.step), task.waiting():
             end.action(items)
 
     def write(self, node: Write) -> list[Any]:
@@ -85,8 +109,8 @@ class LocalEngine:
         end = rewrite(node)
         assert isinstance(end, Write)
         assert end.step is not None
-        task = self._task(Call.of_step(end.step))
-        with task.waiting():
+        task = self._task(Call.of_step(end.step), end)
+        with task.ending(), task.waiting():
             return self._receipts(end, end.step, task)
 
     def _receipts(self, end: Write, step: Step, task: _LocalTask) -> list[Any]:
@@ -101,8 +125,8 @@ class LocalEngine:
         batches = iter(sorted(parts, key=itemgetter(0)))
         return list(written_entries(writer, end.collector.keyed.downstream, step, batches, task))
 
-    def _task(self, call: Call) -> _LocalTask:
-        return _LocalTask(self._worker_memory, self._progress, call)
+    def _task(self, call: Call, core: Node) -> _LocalTask:
+        return _LocalTask(self._worker_memory, self._progress, call, core)
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
         """Refuse: there are no tables here.
@@ -110,10 +134,33 @@ class LocalEngine:
         Raises:
             UnsupportedError: always.
         """
-        raise UnsupportedError("the local engine has no DataFrames: use to_arrow(), or connect() with the Spark engine")
+        raise _no_data_frames()
+
+    def to_arrow(self, node: Columns) -> pa.Table:
+        """Return all items as an Arrow table."""
+        end = rewrite(node)
+        assert isinstance(end, Columns)
+        assert end.step is not None
+        task = self._task(Call.of_step(end.step), end)
+        items = _open(end.upstream, task)
+        with task.ending(), naming(end.step), task.waiting():
+            return table_of(batches_of(items))
+
+    def to_data_frame(self, node: Columns) -> Any:
+        """Refuse: there are no tables here.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise _no_data_frames()
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
+
+
+def _no_data_frames() -> UnsupportedError:
+    """Return what is raised where only Spark has tables."""
+    return UnsupportedError("the local engine has no DataFrames: use to_arrow(), or connect() with the Spark engine")
 
 
 class _LocalTask:
@@ -123,11 +170,36 @@ class _LocalTask:
         operation: shows how far the task is; None if nobody wants to see it.
     """
 
-    def __init__(self, worker_memory: int, progress: Progress, call: Call) -> None:
+    partition = 0
+
+    def __init__(self, worker_memory: int, progress: Progress, call: Call, core: Node) -> None:
+        self._recovered = Recovered(core, progress)
+        self._ending = ExitStack()
+        self._has_an_end = bool(self._recovered) or any(isinstance(each, Called) for each in topological(core))
         self.bound = Bound(worker_memory)
         self.operation = progress.begin(self._facts)
         self._call = call
         self._read = 0
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        return self._recovered.taking(guard)
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        self._ending.callback(close)
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Close at the end what has to be closed, and deliver what steps with guards failed on."""
+        with self._recovered, self._ending:
+            yield
+
+    def watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Give the items and do the same at their end; most plans need no end."""
+        return self._watching(items) if self._has_an_end else items
+
+    def _watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        with self.ending():
+            yield from items
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
         return op.fn
@@ -154,9 +226,9 @@ def _open(root: Node, task: _LocalTask) -> Iterator[Any]:
     """Open a plan of core nodes: down to where the items come from, then up again, without recursion."""
     path: list[Node] = []
     node = root
-    while node.inputs() and not isinstance(node, Concat):
+    while isinstance(node, Pairing) or (len(node.inputs()) == 1 and not isinstance(node, Concat)):
         path.append(node)
-        (node,) = node.inputs()
+        node = node.inputs()[0]
     items = _start(node, task)
     for node in reversed(path):
         items = _apply(node, items, task)
@@ -176,6 +248,16 @@ def _(node: Read, task: _LocalTask) -> Iterator[Any]:
 
 
 @_start.register
+def _(node: Recall, task: _LocalTask) -> Iterator[Any]:
+    return iter(node.items)
+
+
+@_start.register
+def _(node: Table, task: _LocalTask) -> Iterator[Any]:
+    raise _no_data_frames()
+
+
+@_start.register
 def _(node: Concat, task: _LocalTask) -> Iterator[Any]:
     return chain.from_iterable(_open(part, task) for part in node.parts)
 
@@ -183,6 +265,42 @@ def _(node: Concat, task: _LocalTask) -> Iterator[Any]:
 @functools.singledispatch
 def _apply(node: Node, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     return operation(node)(items, task)
+
+
+@_apply.register
+def _(node: Cache, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Keep all items when the first one is asked for."""
+    with node.kept.lock:
+        kept = node.kept.found()
+        if kept is None:
+            kept = KeptItems(items, task.bound)
+            node.kept.keep(kept, is_ordered(node), _always)
+    yield from kept
+
+
+def _always() -> bool:
+    return True
+
+
+@_apply.register
+def _(node: Join, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Hold the right side, unless it never ends, while the left one passes by."""
+    left, right = sides_of(node)
+    lefts, rights = left.pairs(items), right.pairs(_open(node.right, task))
+    bound = task.bound if is_bounded(node) else _NONE
+    if is_bounded(node.right):
+        return matched(rights, lefts, Matching.of(node.how, holds_left=False), bound)
+    return matched(lefts, rights, Matching.of(node.how, holds_left=True), bound)
+
+
+_NONE = Bound(2**62)
+"""An endless side can only pass by what is held in memory."""
+
+
+@_apply.register
+def _(node: CoGroup, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    left, right = sides_of(node)
+    return cogrouped(left.pairs(items), right.pairs(_open(node.right, task)), task.bound)
 
 
 @_apply.register(Unordered)

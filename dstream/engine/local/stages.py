@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dstream.plan import Chain, Concat, Node, is_bounded, is_ordered, rewrite, topological
+from dstream.plan import Called, Chain, Concat, Node, is_bounded, is_ordered, rewrite, topological
 from dstream.plan.sketch import Sketch
 from dstream.plan.stages import Call, Exchange, Job, Stages, exactly
 from dstream.spi import Collector, Output
@@ -35,7 +35,9 @@ def stages(root: Node, into: Any) -> Stages:
 def _drawn(node: Node, inputs: list[int], sketch: Sketch) -> int:
     calls = [Call(node.label(), node.where)]
     if isinstance(node, Chain):
-        calls = [Call(op.step.label, op.step.where) for op in node.ops]
+        calls = [Call(step.label, step.where) for op in node.ops for step in op.steps()]
+    if isinstance(node, Called):
+        calls += [Call(guard.step.label, guard.step.where) for guard in node.guards if guard.step.label]
     if len(inputs) == 1 and not isinstance(node, Concat):
         return sketch.call(inputs[0], calls)
     stage = sketch.stage(exactly(1), *(Exchange(part, "pipe") for part in inputs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -85,6 +86,11 @@ class Progress:
         """Return an operation that asks for `facts` when it is shown; None if it is not to be shown."""
         display = quietly(lambda: self._choose(self._asked))
         return None if display is None else Operation(self._board, display, facts)
+
+    def tell(self, line: str) -> None:
+        """Write a line about what happened to stderr, unless the user wants none; nobody's job depends on it."""
+        if self._asked is not False and sys.stderr is not None:
+            quietly(lambda: print(line, file=sys.stderr, flush=True))
 
 
 class Operation:

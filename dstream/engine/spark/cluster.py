@@ -15,7 +15,7 @@ from dstream.engine.progress import Call
 from dstream.engine.spark.code import Code
 from dstream.engine.spark.rows import SCHEMA, Row, from_record_batches
 from dstream.engine.spark.shipping import packed, packed_split
-from dstream.engine.spark.stage import Input, Piece, Sink, Stage, read_tables, run
+from dstream.engine.spark.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
 from dstream.engine.spark.troubles import stopped, translated
 from dstream.engine.spark.work import Work
 
@@ -71,7 +71,7 @@ class Cluster:
         Raises:
             EngineError: Spark was stopped.
         """
-        if self.spark.sparkContext._jsc is None:
+        if not self.is_running():
             raise stopped()
 
     @property
@@ -104,6 +104,18 @@ class Cluster:
         with _interpreter_of_the_driver(self.spark.sparkContext):
             return frame.mapInArrow(dstream_stage, _schema())
 
+    def columns(self, frame: DataFrame, schema: pa.Schema) -> DataFrame:
+        """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        path = tuple(os.path.abspath(entry) for entry in sys.path)
+
+        def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return read_columns(schema, path, batches)
+
+        with _interpreter_of_the_driver(self.spark.sparkContext):
+            return frame.mapInArrow(dstream_columns, from_arrow_schema(schema))
+
     def table(self, splits: Sequence[Any], schema: pa.Schema) -> DataFrame:
         """Return a DataFrame of the Arrow batches that splits read, one task for each."""
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -129,9 +141,31 @@ class Cluster:
         placed = frame.repartitionById(targets, F.col("target") % targets)
         return placed.sortWithinPartitions("target", "source", "sequence")
 
+    def beside(self, frame: DataFrame, targets: int) -> DataFrame:
+        """Return the rows with targets behind those of others, which `shuffled` brings into the same partitions."""
+        from pyspark.sql import functions as F
+
+        return frame.withColumn("target", F.col("target") + F.lit(targets))
+
     def pinned(self, frame: DataFrame) -> DataFrame:
         """Return `frame` so that it is computed once, by the next job, and kept where it was computed."""
         return frame.localCheckpoint(eager=False)
+
+    def partitions(self, pinned: DataFrame) -> int:
+        """Return in how many partitions the rows of a pinned frame stand."""
+        executed: Any = pinned._jdf
+        return int(executed.queryExecution().toRdd().getNumPartitions())
+
+    def release(self, pinned: DataFrame) -> None:
+        """Let the executors forget what they keep of a pinned frame, if Spark still runs."""
+        if self.is_running():
+            # A frame that was checkpointed is a plan of one node, which holds the RDD (PySpark 4.3).
+            executed: Any = pinned._jdf
+            executed.queryExecution().analyzed().rdd().unpersist(False)
+
+    def is_running(self) -> bool:
+        """Say whether nobody has stopped Spark."""
+        return self.spark.sparkContext._jsc is not None
 
     def rows(self, frame: DataFrame) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
@@ -144,6 +178,18 @@ class Cluster:
         with translated(), self._job():
             table = frame.select("source", "sequence", "channel", "size").toArrow()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def sizes(self, frame: DataFrame) -> Iterator[tuple[int, int]]:
+        """Run one job and return (channel, bytes) of its rows."""
+        from pyspark.sql import functions as F
+
+        with translated(), self._job():
+            table = frame.select("channel", F.octet_length("payload")).toArrow()
+        return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+    def setting(self, name: str) -> str:
+        """Return a setting of the session, which is there or has a default."""
+        return self.spark.conf.get(name) or ""
 
     def rows_one_partition_at_a_time(self, frame: DataFrame) -> Iterator[Row]:
         """Give the rows partition by partition, the next one computed while this one is looked at."""

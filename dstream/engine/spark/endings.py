@@ -43,7 +43,17 @@ def _all(reach: Reach, drawn: Drawn) -> End:
 def _last_job(title: str, reach: Reach, drawn: Drawn) -> None:
     """Draw a job over all partitions; there is one also where there are none."""
     ended = Amount(max(1, reach.segments.least), None if reach.segments.most is None else max(1, reach.segments.most))
-    drawn.sketch.job(Job(title, exactly(1), reach.stage, exactly(1) if reach.segments.most == 0 else ended))
+    jobs = _with_letters(exactly(1), reach, drawn)
+    drawn.sketch.job(Job(title, jobs, reach.stage, exactly(1) if reach.segments.most == 0 else ended))
+
+
+def _with_letters(jobs: Amount, reach: Reach, drawn: Drawn) -> Amount:
+    """Return how many jobs there are if dead letters come behind the items: one measures them, others read them."""
+    if not drawn.has_letters:
+        return jobs
+    parts = reach.partitions.most
+    most = None if parts is None or jobs.most is None else jobs.most * (2 + max(parts, 1))
+    return Amount(jobs.least * 2, most, "dead letters come behind the items")
 
 
 def _in_order(drawn: Drawn) -> str:
@@ -54,7 +64,8 @@ def _first_ones(limit: Limit, reach: Reach, drawn: Drawn) -> End:
     note = "in each partition; then as many as are wanted"
     reach = drawn.runs_in_place(reach, Call(f".limit({limit.count})", limit.where, note))
     drawn.sketch.order(reach.stage, drawn.ordered[id(drawn.root)])
-    jobs = found = waves(reach) if limit.count else exactly(0)
+    found = waves(reach) if limit.count else exactly(0)
+    jobs = _with_letters(found, reach, drawn)
     if limit.count > FEW and not reach.only_splits:
         jobs = Amount(found.least, None)  # Results of a shuffle come partition by partition, some ahead of time.
     title = f"to_list(): partitions run in waves of 1, 4, 16, ... until {limit.count:,} items are there"
@@ -79,6 +90,7 @@ def _collected(collector: Collector[Any, Any, Any], reach: Reach, drawn: Drawn) 
     why = f"{call.label}: each task first combines what it has of each key; the parts of a key meet in one place"
     targets = drawn.targets(reach.partitions)
     groups = drawn.begins(targets, [Call(call.label, None, "combines and finishes each key")], reach.to("shuffle", why))
+    drawn.sketch.note(groups.stage, "a hot key is split: each task sends one container for it, not its items")
     drawn.sketch.order(groups.stage, is_ordered=False)
     _last_job(call.label, groups, drawn)
     order = ", in the order in which the keys were first seen" if drawn.ordered[id(drawn.root)] else ""

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from dstream.engine.batches import loads, loads_items
+from dstream.engine.columns import schema_of, table_of, unpacked_batches
 from dstream.engine.kernels import operation, written, written_entries
 from dstream.engine.progress import Call, Progress
+from dstream.engine.recovering import Recovered
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.lowering import Lowering
 from dstream.engine.spark.readers import combine_groups, read_buckets, read_groups
-from dstream.engine.spark.rows import ITEMS, Row
-from dstream.engine.spark.sinks import Accumulate, Act, RouteGroups, RouteToBuckets, WriteItems
+from dstream.engine.spark.rows import COLUMNS, ITEMS, Row
+from dstream.engine.spark.side_rows import FEW_BYTES, SideRows
+from dstream.engine.spark.sinks import Accumulate, Act, RouteGroups, RouteToBuckets, WriteColumns, WriteItems
 from dstream.engine.spark.troubles import translating
 from dstream.engine.spark.work import ItemCounts, Work
-from dstream.failures import blame, naming
+from dstream.failures import naming
 from dstream.plan import (
     Collect,
+    Columns,
     ForEachPartition,
     Limit,
     Node,
@@ -39,6 +44,7 @@ from dstream.plan.captures import check_captures
 from dstream.spi import Collector, MapWriter, Writer
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 __all__ = ["FEW", "SparkEngine", "page"]
@@ -74,7 +80,7 @@ class SparkEngine:
         core = rewrite(node)
         skipped, limit = page(core)
         if limit is not None:
-            return islice(self._waves(limit.upstream, limit, 1, call), skipped, limit.count)
+            return _part(self._waves(limit.upstream, limit, 1, call), skipped, limit.count)
         return self._waves(core, None, self._cluster.cores, call)
 
     @translating
@@ -105,7 +111,7 @@ class SparkEngine:
             else:
                 pinned = run.cluster.pinned(segment_rows(segment, WriteItems(), 0, run.cluster))
                 frames = (pinned.where(f"source = {number}") for number in range(segment.partitions))
-            iterators += [run.lazily(frame) for frame in frames]
+            iterators += [run.recovered.watching(run.lazily(frame)) for frame in frames]
         return iterators
 
     @translating
@@ -173,6 +179,35 @@ class SparkEngine:
         buckets = Frame(run.cluster.shuffled(routed, targets), targets, read_buckets)
         return Flow((buckets.pipe(functools.partial(written_entries, writer, collector.keyed.downstream, step)),))
 
+    @translating
+    def to_arrow(self, node: Columns) -> pa.Table:
+        """Return all items as an Arrow table, whose columns the workers make."""
+        with self._columns(node) as (run, rows, step):
+            batches = [batch for payload in run.payloads(rows) for batch in unpacked_batches(payload)]
+            with naming(step):
+                return table_of(batches)
+
+    @translating
+    def to_data_frame(self, node: Columns) -> DataFrame:
+        """Run the plan; return a DataFrame that reads its items where they were computed."""
+        with self._columns(node) as (run, rows, step):
+            pinned = run.cluster.pinned(rows)
+            schemas = run.payloads(pinned.where(f"channel <> {ITEMS}"), COLUMNS)
+            with naming(step):
+                schema = schema_of(schemas)
+            return run.cluster.columns(pinned.where(f"channel = {ITEMS}"), schema)
+
+    @contextmanager
+    def _columns(self, node: Columns) -> Iterator[tuple[_Run, DataFrame, Step]]:
+        """Give a run, and the rows that carry the items of `node` as columns."""
+        self._check(node)
+        core = rewrite(node)
+        assert isinstance(core, Columns)
+        assert core.step is not None
+        with self._run(core, Call.of_step(core.step)) as run:
+            flow = run.lower(core.upstream)
+            yield run, rows_of(flow, WriteColumns(core.step), run.cluster), core.step
+
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
         return self._cluster.table(splits, schema)
@@ -190,9 +225,10 @@ class SparkEngine:
         """Return a run of a plan that ends in `call`."""
         work = Work(self._cluster.spark.sparkContext, self._progress, self._counts, call)
         cluster = self._cluster.at_work(work)
-        return _Run(root, Lowering(root, cluster), cluster)
+        recovered = Recovered(root, self._progress)
+        return _Run(root, Lowering(root, cluster, recovered.actions()), cluster, recovered)
 
-    def _waves(self, core: Node, last: Limit | None, first_wave: int, call: Call) -> Iterator[Any]:
+    def _waves(self, core: Node, last: Limit | None, first_wave: int, call: Call) -> Generator[Any, None, None]:
         """Run some partitions, give their items, and go on with more only when asked."""
         with self._run(core, call) as run:
             flow = run.lower(core)
@@ -245,17 +281,24 @@ def page(core: Node) -> tuple[int, Limit | None]:
     return 0, core if isinstance(core, Limit) else None
 
 
+def _part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterator[Any]:
+    """Give some of the items, and end the run that gives them before the end is told."""
+    with closing(items):
+        yield from islice(items, skipped, count)
+
+
 def _range(start: int, stop: int, items: Iterator[Any], task: Any) -> Iterator[Any]:
     return islice(items, start, stop)
 
 
 @dataclass
 class _Run:
-    """One run of a plan: its settings, and what its `peek` steps saw."""
+    """One run of a plan: its settings, what its `peek` steps saw, and what its guards noted."""
 
     root: Node
     lowering: Lowering
     cluster: Cluster
+    recovered: Recovered
     _peeked_before: dict[int, int] = field(default_factory=dict)
 
     def __enter__(self) -> _Run:
@@ -265,6 +308,7 @@ class _Run:
 
     def __exit__(self, *exc_info: Any) -> None:
         self._settings.__exit__(*exc_info)
+        self.recovered.__exit__(*exc_info)
 
     def lower(self, node: Node) -> Flow:
         """Return the flow of a node of this plan."""
@@ -274,15 +318,21 @@ class _Run:
     def items(self, frame: DataFrame) -> list[Any]:
         """Run a job and return its items; then run the actions of the `peek` steps."""
         items: list[Any] = []
-        for row in self._without_peeked(self.cluster.rows(frame)):
+        for row in self._without_peeked(self._rows(frame)):
             items += loads_items(row.payload)
         return items
+
+    def payloads(self, frame: DataFrame, channel: int = ITEMS) -> list[Any]:
+        """Run a job and return what its rows on one channel carry; then run the actions of the `peek` steps."""
+        rows = list(self.cluster.rows(frame))
+        list(self._without_peeked(rows))
+        return [row.payload for row in rows if row.channel == channel]
 
     def items_again(self, frame: DataFrame) -> list[Any]:
         """Run a job that starts over; the actions see only what they have not seen before."""
         counted: dict[int, int] = {}
         items: list[Any] = []
-        for row in self._without_peeked(self.cluster.rows(frame), self._peeked_before, counted):
+        for row in self._without_peeked(self._rows(frame), self._peeked_before, counted):
             items += loads_items(row.payload)
         self._peeked_before.update(counted)
         return items
@@ -295,13 +345,27 @@ class _Run:
     def containers(self, frame: DataFrame) -> Iterator[list[Any]]:
         """Run a job and give the container of each partition, in order, each in a list of its own."""
         held = bytearray()
-        for row in self._without_peeked(self.cluster.rows(frame)):
+        for row in self._without_peeked(self._rows(frame)):
             if row.sequence == 0 and held:
                 yield loads(held)
                 held = bytearray()
             held += row.payload
         if held:
             yield loads(held)
+
+    def _rows(self, frame: DataFrame) -> Iterator[Row]:
+        """Run a job and give its rows; if there may be dead letters, they come behind the others, a part at a time."""
+        if not self.recovered.has_letters:
+            return self.cluster.rows(frame)
+        pinned = self.cluster.pinned(frame)
+        items = self.cluster.rows(pinned.where(f"channel <= {ITEMS}"))
+        return chain(items, self._letters(pinned.where(f"channel > {ITEMS}")))
+
+    def _letters(self, frame: DataFrame) -> Iterator[Row]:
+        size = sum(payload for _, payload in self.cluster.sizes(frame))
+        if size == 0:
+            return iter(())
+        return self.cluster.rows(frame) if size <= FEW_BYTES else self.cluster.rows_one_partition_at_a_time(frame)
 
     def _without_peeked(
         self,
@@ -316,25 +380,10 @@ class _Run:
             before: how many items the action of each channel has seen in an earlier run of the same job.
             counted: takes how many it has seen now.
         """
-        peeked: list[Row] = []
+        beside = SideRows()
         for row in rows:
             if row.channel == ITEMS:
                 yield row
             elif row.channel > ITEMS:
-                peeked.append(row)
-        numbers = {} if counted is None else counted
-        for row in sorted(peeked, key=lambda row: (row.channel, row.source, row.sequence)):
-            step, action = self.lowering.actions[row.channel]
-            for item in loads(row.payload):
-                number = numbers.get(row.channel, 0)
-                numbers[row.channel] = number + 1
-                if number >= before.get(row.channel, 0):
-                    _act(step, action, item)
-
-
-def _act(step: Step, action: Callable[[Any], object], item: Any) -> None:
-    try:
-        action(item)
-    except Exception as error:
-        blame(error, step, item)
-        raise
+                beside.add(row)
+        self.lowering.act(beside.in_order(), before, {} if counted is None else counted)

@@ -108,6 +108,10 @@ class Flow:
         """Return the number of partitions; every source is divided for that."""
         return sum(_partitions(segment) for segment in self.segments)
 
+    def count_tasks(self) -> int:
+        """Return how many tasks run it: Spark runs one also for a segment without partitions."""
+        return sum(max(1, _partitions(segment)) for segment in self.segments) or 1
+
 
 def _partitions(segment: Segment) -> int:
     return segment.partitions if isinstance(segment, Frame) else sum(1 for _ in segment.pieces)
@@ -136,10 +140,12 @@ def _pieces_of(segments: Iterable[Segment]) -> Iterator[Piece]:
         yield from segment.pieces
 
 
-def rows_of(flow: Flow, sink: Sink, cluster: Cluster) -> DataFrame:
-    """Return the rows that `sink` makes of the items of each partition, in encounter order."""
+def rows_of(flow: Flow, sink: Sink, cluster: Cluster, first: int = 0) -> DataFrame:
+    """Return the rows that `sink` makes of the items of each partition, in encounter order.
+
+    `first` says how many tasks run before those of this flow in the same job.
+    """
     frames = []
-    first = 0
     for segment in flow.segments:
         # A task of a frame asks Spark for its number, which counts all the frames of a union.
         frames.append(segment_rows(segment, sink, first if isinstance(segment, Splits) else 0, cluster))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from dstream.engine.recovering import guards_of
 from dstream.plan import Node, Read, bounded_nodes, ordered_nodes, parallelism
 from dstream.plan.sketch import Sketch
 from dstream.plan.stages import ONE, Amount, Call, Exchange, How, exactly, total
@@ -33,6 +34,7 @@ class Reach:
             one for each result of an earlier job or shuffle.
         starts_with_splits: whether the first segment reads a source.
         ends_with_splits: whether the last one does.
+        may_read: whether any may do, which is known only when the plan runs.
     """
 
     stage: int
@@ -40,6 +42,7 @@ class Reach:
     segments: Amount = ONE
     starts_with_splits: bool = True
     ends_with_splits: bool = True
+    may_read: bool = False
 
     @property
     def has_one_partition(self) -> bool | None:
@@ -79,6 +82,7 @@ class Drawn:
         self.sketch = Sketch()
         self.ordered = ordered_nodes(self.root)
         self.bounded = bounded_nodes(self.root)
+        self.has_letters = any(guard.treatment == "sent" for guard in guards_of(self.root))
         asked = parallelism(self.root)
         self.is_sequential = asked == 1
         self.parallelism = self._amount_of_cores(1) if asked is None else exactly(asked)
@@ -142,7 +146,7 @@ def waves(reach: Reach) -> Amount:
     most = None
     if reach.partitions.most is not None and reach.segments.most is not None:
         others = 0 if reach.only_splits else reach.segments.most
-        reads = reach.starts_with_splits or reach.ends_with_splits
+        reads = reach.starts_with_splits or reach.ends_with_splits or reach.may_read
         most = others + (_waves_of_splits(reach.partitions.most) if reads else 0)
         most = min(most, reach.partitions.most)  # Each wave has a partition.
     return Amount(min(1, reach.partitions.least), most)

@@ -9,7 +9,7 @@ from typing import Any
 from dstream.engine.batches import loads
 from dstream.engine.kernels import Task
 from dstream.engine.spark.rows import Row
-from dstream.engine.spilling import distinct_items, grouped, sorted_items
+from dstream.engine.spilling import distinct_items, distinct_of_batches, grouped, sorted_items
 from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
@@ -19,8 +19,10 @@ __all__ = [
     "combine_groups",
     "first_of_keys",
     "in_place_order",
+    "one_of_each_key",
     "read_batches",
     "read_buckets",
+    "read_columns",
     "read_groups",
     "read_items",
     "read_places",
@@ -74,13 +76,22 @@ class KeepRange:
                 yield from loads(row.payload)[first:last]
 
 
-def first_of_keys(
-    key: Any, keep_places: bool, step: Step, pairs: Iterator[tuple[Any, Any]], task: Task
-) -> Iterator[Any]:
-    """Give the first pair (place, item) of each key of the item, or its item alone."""
+def read_columns(rows: Iterator[Row]) -> Iterator[Any]:
+    """Give (keys, items) of each row."""
+    for row in rows:
+        yield loads(row.payload)
+
+
+def one_of_each_key(step: Step, batches: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give one item of each key of (keys, items)."""
     with naming(step):
-        for pair in distinct_items(pairs, _KeyOfPair(key), task.bound):
-            yield pair if keep_places else pair[1]
+        yield from distinct_of_batches(batches, task.bound)
+
+
+def first_of_keys(key: Any, step: Step, pairs: Iterator[tuple[Any, Any]], task: Task) -> Iterator[Any]:
+    """Give the first pair (place, item) of each key of the item."""
+    with naming(step):
+        yield from distinct_items(pairs, _KeyOfPair(key), task.bound)
 
 
 @dataclass(frozen=True)

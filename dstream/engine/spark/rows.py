@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ITEMS", "SAMPLE", "SCHEMA", "STOPPED", "Row", "from_record_batch", "to_record_batch"]
+__all__ = ["COLUMNS", "ITEMS", "SAMPLE", "SCHEMA", "STOPPED", "TOLD", "Row", "from_record_batch", "to_record_batch"]
 
 SCHEMA = "target int, source int, sequence bigint, channel int, size int, payload binary"
 
@@ -25,6 +25,12 @@ SAMPLE = -1
 
 STOPPED = -2
 """The channel of the mark that a prefix ended in this partition."""
+
+TOLD = -3
+"""The channel of what a gatherer has to tell of a partition, besides its items."""
+
+COLUMNS = -4
+"""The channel of the schemas of a task's columns."""
 
 
 class Row(NamedTuple):

@@ -10,8 +10,9 @@ from itertools import chain, count, islice
 from typing import Any
 
 from dstream.engine.batches import Batcher, dumps_items
+from dstream.engine.columns import batches_of, packed_batch
 from dstream.engine.kernels import by_bucket, partial_groups
-from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, Row
+from dstream.engine.spark.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, Row
 from dstream.engine.spark.stage import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
@@ -28,7 +29,9 @@ __all__ = [
     "RouteByRange",
     "RouteGroups",
     "RouteToBuckets",
+    "Router",
     "SortRuns",
+    "WriteColumns",
     "WriteItems",
     "WritePrefix",
 ]
@@ -94,6 +97,22 @@ class Accumulate:
 
 
 @dataclass(frozen=True)
+class WriteColumns:
+    """Write the items as Arrow batches, and at the end their schemas, each once."""
+
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        schemas: dict[bytes, None] = {}
+        with naming(self.step):
+            for number, batch in enumerate(batches_of(items)):
+                schemas[batch.schema.serialize().to_pybytes()] = None
+                yield Row(0, task.partition, number, ITEMS, batch.num_rows, packed_batch(batch))
+        for number, schema in enumerate(schemas):
+            yield Row(0, task.partition, number, COLUMNS, 0, schema)
+
+
+@dataclass(frozen=True)
 class Act:
     """Run the user's action on the items; write nothing."""
 
@@ -106,7 +125,7 @@ class Act:
         return iter(())
 
 
-class _Router:
+class Router:
     """Holds what goes to each target until a batch is full."""
 
     def __init__(self, targets: int, task: StageTask) -> None:
@@ -145,7 +164,7 @@ class RouteGroups:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
         with naming(self.step):
-            yield from _Router(self.targets, task).rows(self._placed(items, task))
+            yield from Router(self.targets, task).rows(self._placed(items, task))
 
     def _placed(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any]]:
         targets, ranks = self.targets, count()
@@ -185,7 +204,7 @@ class RouteByKey:
             (stable_hash(key) % self.targets, (position, item)) for position, key, item in self._first_ones(items, task)
         )
         with naming(self.step):
-            yield from _Router(self.targets, task).rows(placed)
+            yield from Router(self.targets, task).rows(placed)
 
     def _first_ones(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any, Any]]:
         seen: set[Any] = set()
@@ -208,7 +227,7 @@ class RouteByPlace:
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         placed = ((place[0] * self.targets // self.sources, (place, item)) for place, item in items)
-        yield from _Router(self.targets, task).rows(placed)
+        yield from Router(self.targets, task).rows(placed)
 
 
 @dataclass(frozen=True)

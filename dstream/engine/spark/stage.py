@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.engine.batches import dumps_items, loads
+from dstream.engine.columns import fitted, unpacked_batches
 from dstream.engine.kernels import Operation
 from dstream.engine.memory import Bound
 from dstream.engine.spark.rows import ITEMS, Row, from_record_batches, to_record_batch
 from dstream.engine.spark.transport import raise_to_driver
 from dstream.failures import naming
+from dstream.plan import Guard
 from dstream.plan.rewrite import Op
 from dstream.plan.steps import Step
 
@@ -31,6 +34,8 @@ __all__ = [
     "SplitInput",
     "Stage",
     "StageTask",
+    "TableInput",
+    "read_columns",
     "read_tables",
     "run",
 ]
@@ -49,13 +54,20 @@ class StageTask:
     def __init__(self, partition: int, worker_memory: int) -> None:
         self.partition = partition
         self.bound = Bound(worker_memory)
+        self._ending = ExitStack()
         self._side_rows: list[Row] = []
         self._peeked: dict[int, list[Any]] = {}
         self._peek_sequence = 0
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
         """Return a function that keeps an item for the driver, which runs the action of the step."""
-        channel = op.step.position
+        return self._keeping(op.step.position)
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        """Return a function that keeps a note for the driver."""
+        return self._keeping(guard.channel)
+
+    def _keeping(self, channel: int) -> Callable[[Any], object]:
         seen = self._peeked.setdefault(channel, [])
 
         def keep(item: Any) -> None:
@@ -64,6 +76,14 @@ class StageTask:
                 self._flush(channel)
 
         return keep
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Call `close` when the task ends, however it ends."""
+        self._ending.callback(close)
+
+    def ending(self) -> ExitStack:
+        """Return a context at whose end everything is closed that has to be."""
+        return self._ending
 
     def pass_through(self, row: Row) -> None:
         """Hand on a row that is no item of this stage: what a `peek` step of an earlier one saw."""
@@ -159,6 +179,33 @@ class ShippedInput:
                 yield task, piece.open(task)
 
 
+@dataclass(frozen=True)
+class TableInput:
+    """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as what `kind` makes of their fields.
+
+    Attributes:
+        schema: that of the DataFrame, a `pyspark.sql.types.StructType`.
+    """
+
+    schema: Any
+    kind: Callable[..., Any] | None
+
+    def open(self, batches: Iterator[pa.RecordBatch], task_memory: int) -> Iterator[tuple[StageTask, Iterator[Any]]]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None, "a stage runs inside a Spark task"
+        yield StageTask(context.partitionId(), task_memory), self._items(batches)
+
+    def _items(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark.sql.conversion import ArrowTableToRowsConversion
+
+        for batch in batches:
+            rows = ArrowTableToRowsConversion.convert(pa.Table.from_batches([batch]), self.schema)
+            yield from rows if self.kind is None else (self.kind(**row.asDict()) for row in rows)
+
+
 Reader = Callable[[Iterator[Row]], Iterator[Any]]
 
 
@@ -204,10 +251,11 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
     try:
         stage: Stage = loads(pickled)
         for task, items in stage.input.open(batches, stage.worker_memory):
-            for row in stage.sink(items, task):
-                yield to_record_batch(row)
-                yield from map(to_record_batch, task.side_rows())
-            yield from map(to_record_batch, task.last_side_rows())
+            with task.ending():
+                for row in stage.sink(items, task):
+                    yield to_record_batch(row)
+                    yield from map(to_record_batch, task.side_rows())
+                yield from map(to_record_batch, task.last_side_rows())
     except Exception as error:
         raise_to_driver(error)
 
@@ -223,6 +271,15 @@ def read_tables(
     for batch in batches:
         for index in batch.column(0).to_pylist():
             yield from loads(splits[index]).read_arrow()
+
+
+def read_columns(
+    schema: pa.Schema, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Give the Arrow batches that rows carry, in the columns of `schema`."""
+    _extend_search_path(path)
+    for row in from_record_batches(batches):
+        yield from (fitted(batch, schema) for batch in unpacked_batches(row.payload))
 
 
 def _extend_search_path(path: Iterable[str]) -> None:

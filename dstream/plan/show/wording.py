@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from dstream.plan.show.folding import Shown
-from dstream.plan.stages import NOTHING, ONE, Amount, Exchange, Job, Stages
+from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Exchange, Job, Stages
 from dstream.plan.where import Where
 
 __all__ = ["cost", "exchange_words", "heading", "job_lines", "place", "short_place", "stage_words", "summary"]
@@ -45,8 +45,8 @@ def job_lines(stages: Stages) -> list[str]:
 
 
 def _job_line(number: int, job: Job) -> str:
-    if job.amount == Amount(0, 1):
-        return f"job {number}: {job.title} (if there is more than one partition)"
+    if (job.amount.least, job.amount.most) == (0, 1):
+        return f"job {number}: {job.title} ({job.amount.words or SEVERAL_PARTITIONS})"
     times = "" if job.amount == ONE else f" ({job.amount.of('job')})"
     return f"job {number}: {job.title}{times}"
 
@@ -64,7 +64,7 @@ def stage_words(shown: Shown, stages: Stages) -> str:
 
 def exchange_words(exchange: Exchange) -> str:
     """Return how items come into a stage."""
-    sure = "" if exchange.is_sure else " (if there is more than one partition)"
+    sure = "" if exchange.is_sure else f" ({exchange.condition})"
     return f"{_HOW[exchange.how]}{sure}"
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-KILLS = int(os.environ.get("DSTREAM_KILLS", "100"))
+KILLS = int(os.environ.get("DSTREAM_KILLS", "50"))
 
 _RESTARTED = """
 import os, random, signal, sys

@@ -1,21 +1,13 @@
-"""Which stages, shuffles and jobs a plan will run as on Spark: the lowering, drawn instead of run.
-
-Each handler here tells what the handler of the same node in `lowering` does, in the order in which it
-does it; `tests/engine/test_true_stages.py` holds the two together. Spark is neither started nor needed.
-"""
+"""How the nodes of `java.util.stream` are drawn, one handler for each node."""
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from dstream.engine.spark.endings import draw_end
-from dstream.engine.spark.engine import page
-from dstream.engine.spark.lowering import is_generated
+from dstream.engine.spark.lowering.streams import is_generated
 from dstream.engine.spark.reach import Drawn, Reach, split_count, together, waves
+from dstream.engine.spark.stages.drawing import draw_across, draw_node
 from dstream.errors import UnsupportedError
 from dstream.plan import (
     Chain,
@@ -23,6 +15,7 @@ from dstream.plan import (
     Configure,
     Distinct,
     DropWhile,
+    Guard,
     Limit,
     Node,
     Parallel,
@@ -31,59 +24,15 @@ from dstream.plan import (
     Sorted,
     TakeWhile,
     Top,
+    Union,
     Unordered,
-    configuration,
-    rewrite,
-    topological,
 )
-from dstream.plan.stages import ONE, Amount, Call, Exchange, Job, Stages, exactly
+from dstream.plan.stages import ONE, Amount, Call, Exchange, Job, exactly
 
-__all__ = ["stages"]
-
-
-def stages(root: Node, into: Any, cores: int | None) -> Stages:
-    """Return the stages of a plan on Spark.
-
-    Args:
-        root: the last node of the plan.
-        into: what ends it: a `Collector`, the `Output` of a reducer, or None for `to_list()`.
-        cores: how many tasks run at the same time; None if nobody knows yet.
-
-    Raises:
-        UnsupportedError: Spark does not run such a plan.
-    """
-    core = rewrite(root)
-    drawn = Drawn(core, cores)
-    limit = page(core)[1] if into is None else None
-    reach = _reach(core if limit is None else limit.upstream, drawn)
-    end, outcome = draw_end(into, reach, limit, drawn)
-    engine = "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}"
-    settings = configuration(core)
-    return drawn.sketch.finished(engine, end, outcome, [f"with the settings {settings}"] if settings else [])
+__all__ = ["draw_guards", "draw_in_one_place_or_across"]
 
 
-def _reach(last: Node, drawn: Drawn) -> Reach:
-    """Draw a plan up to a node; what several others read from is drawn once."""
-    nodes = topological(last)
-    readers = Counter(id(upstream) for node in nodes for upstream in node.inputs())
-    reached: dict[int, Reach] = {}
-    for node in nodes:
-        reach = reached[id(node)] = _draw(node, [reached[id(upstream)] for upstream in node.inputs()], drawn)
-        drawn.sketch.order(reach.stage, drawn.ordered[id(node)])
-        if readers[id(node)] > 1:
-            drawn.sketch.close(reach.stage)
-            drawn.sketch.note(
-                reach.stage, f"{readers[id(node)]:,} others go on from here: it runs once for each of them"
-            )
-    return reached[id(last)]
-
-
-@functools.singledispatch
-def _draw(node: Node, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
-    raise UnsupportedError(f"the Spark engine cannot explain {node.label()}")
-
-
-@_draw.register
+@draw_node.register
 def _(node: Read, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
     partitions = exactly(1) if drawn.is_sequential else split_count(node, drawn.parallelism)
     stage = drawn.sketch.stage(partitions)
@@ -96,7 +45,8 @@ def _(node: Read, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
     return Reach(stage, partitions)
 
 
-@_draw.register
+@draw_node.register(Union)
+@draw_node.register(Concat)
 def _(node: Concat, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
     joined = together(0, inputs)
     tasks = exactly(1) if drawn.is_sequential else joined.partitions
@@ -105,38 +55,55 @@ def _(node: Concat, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
     return replace(joined, stage=stage, partitions=tasks)
 
 
-@_draw.register(Unordered)
-@_draw.register(Parallel)
-@_draw.register(Configure)
+@draw_node.register(Unordered)
+@draw_node.register(Parallel)
+@draw_node.register(Configure)
 def _(node: Node, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
     return drawn.runs_in_place(inputs[0], Call(node.label(), node.where))
 
 
-@_draw.register
+@draw_node.register
 def _(node: Chain, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
     notes = {"peek": "runs in this process, after the job, on what passed here"}
-    return drawn.runs_in_place(
-        inputs[0], *(Call(op.step.label, op.step.where, notes.get(op.action, "")) for op in node.ops)
-    )
+    calls = []
+    for op in node.ops:
+        calls.append(Call(op.step.label, op.step.where, notes.get(op.action, "")))
+        calls += draw_guards(op.guards)
+    return drawn.runs_in_place(inputs[0], *calls)
 
 
-@_draw.register(Limit)
-@_draw.register(Skip)
-@_draw.register(TakeWhile)
-@_draw.register(DropWhile)
-@_draw.register(Distinct)
-@_draw.register(Sorted)
-@_draw.register(Top)
+def draw_guards(guards: Iterable[Guard]) -> list[Call]:
+    """Return the calls that look after the failures of a step, as they are drawn."""
+    return [Call(each.step.label, each.step.where, _TREATMENTS[each.treatment]) for each in guards if each.step.label]
+
+
+_TREATMENTS = {
+    "ignored": "leaves out the items that the step before fails on",
+    "resolved": "replaces the items that the step before fails on",
+    "sent": "sends away the items that the step before fails on; this process commits them at the end",
+}
+
+
+@draw_node.register(Limit)
+@draw_node.register(Skip)
+@draw_node.register(TakeWhile)
+@draw_node.register(DropWhile)
+@draw_node.register(Distinct)
+@draw_node.register(Sorted)
+@draw_node.register(Top)
 def _(node: Node, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
-    """Let the one partition that there is do it, or draw it across several."""
-    (reach,) = inputs
     if isinstance(node, Limit) and is_generated(node.upstream) and not drawn.is_sequential:
-        return drawn.runs_in_place(reach, Call(node.label(), node.where, "each partition gives its share"))
+        return drawn.runs_in_place(inputs[0], Call(node.label(), node.where, "each partition gives its share"))
+    return draw_in_one_place_or_across(node, inputs[0], drawn)
+
+
+def draw_in_one_place_or_across(node: Node, reach: Reach, drawn: Drawn) -> Reach:
+    """Let the one partition that there is do it, or draw it across several."""
     if not drawn.bounded[id(node.inputs()[0])]:
         reach = _endless_in_one_task(node, reach, drawn)
     if reach.has_one_partition:
         return drawn.runs_in_place(reach, Call(node.label(), node.where, "here, where all items stand"))
-    across = _across(node, reach, drawn)
+    across = draw_across(node, reach, drawn)
     if reach.has_one_partition is None:
         drawn.sketch.note(across.stage, "if all items stand in one partition before, it runs there and nothing moves")
     return across
@@ -154,13 +121,8 @@ def _endless_in_one_task(node: Node, reach: Reach, drawn: Drawn) -> Reach:
     )
 
 
-@functools.singledispatch
-def _across(node: Node, reach: Reach, drawn: Drawn) -> Reach:
-    raise UnsupportedError(f"the Spark engine cannot explain {node.label()} across partitions")
-
-
-@_across.register(Limit)
-@_across.register(TakeWhile)
+@draw_across.register(Limit)
+@draw_across.register(TakeWhile)
 def _(node: Limit | TakeWhile, reach: Reach, drawn: Drawn) -> Reach:
     """Draw the waves; behind the end nothing runs."""
     if isinstance(node, Limit) and node.count == 0:
@@ -171,8 +133,8 @@ def _(node: Limit | TakeWhile, reach: Reach, drawn: Drawn) -> Reach:
     return replace(drawn.begins(partitions, [_prefix(node)], exchange), segments=found)
 
 
-@_across.register(Skip)
-@_across.register(DropWhile)
+@draw_across.register(Skip)
+@draw_across.register(DropWhile)
 def _(node: Skip | DropWhile, reach: Reach, drawn: Drawn) -> Reach:
     """Draw the waves; the partitions behind the end are read where they are needed."""
     if isinstance(node, Skip) and node.count == 0:
@@ -201,7 +163,7 @@ def _kept(node: Node, reach: Reach, why: str) -> Exchange:
     return Exchange(reach.stage, "kept", f"{node.label()}: {why}", reach.has_one_partition is False)
 
 
-@_across.register
+@draw_across.register
 def _(node: Distinct, reach: Reach, drawn: Drawn) -> Reach:
     label, where = node.label(), node.where
     targets = drawn.targets(reach.partitions)
@@ -215,7 +177,7 @@ def _(node: Distinct, reach: Reach, drawn: Drawn) -> Reach:
     return drawn.begins(targets, [Call(label, where, "in the order that they had")], back)
 
 
-@_across.register
+@draw_across.register
 def _(node: Sorted, reach: Reach, drawn: Drawn) -> Reach:
     label, where, is_sure = node.label(), node.where, reach.has_one_partition is False
     jobs = exactly(1) if is_sure else Amount(0, 1)
@@ -234,7 +196,7 @@ def _(node: Sorted, reach: Reach, drawn: Drawn) -> Reach:
     return drawn.begins(targets, [Call(label, where, "sorts each range")], by_range)
 
 
-@_across.register
+@draw_across.register
 def _(node: Top, reach: Reach, drawn: Drawn) -> Reach:
     label = node.label()
     candidates = drawn.runs_in_place(reach, Call(label, node.where, f"the first {node.count:,} of each partition"))

@@ -1,4 +1,4 @@
-"""Lowering: what each core node becomes on Spark, one handler for each node.
+"""What the nodes of `java.util.stream` become on Spark, one handler for each node.
 
 Most nodes need one partition only and are piped onto the stage that reads it. The others run a
 first job that leaves its rows where they are, and go on from there: `limit` and its kin to learn
@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dstream.engine.batches import Batch, Batcher, loads
 from dstream.engine.kernels import guarded, operation
-from dstream.engine.spark.cluster import Cluster
+from dstream.engine.recovering import shipped
 from dstream.engine.spark.flow import Flow, Frame, Pieces, Splits, joined, rows_of, segment_rows
+from dstream.engine.spark.lowering.registry import Lowering, lower_across, lower_node, step_of
 from dstream.engine.spark.prefixes import after, from_first_failing, up_to, up_to_first_failing
-from dstream.engine.spark.readers import first_of_keys, in_place_order, read_batches, read_places
+from dstream.engine.spark.readers import (
+    first_of_keys,
+    in_place_order,
+    one_of_each_key,
+    read_batches,
+    read_columns,
+    read_places,
+)
+from dstream.engine.spark.routing import RouteFirstOnes
 from dstream.engine.spark.rows import SAMPLE
 from dstream.engine.spark.shipping import packed_split
 from dstream.engine.spark.sinks import RouteByKey, RouteByPlace, RouteByRange, SortRuns, WriteItems
@@ -40,49 +49,20 @@ from dstream.plan import (
     Step,
     TakeWhile,
     Top,
+    Union,
     Unordered,
-    fold,
     is_bounded,
     is_ordered,
-    parallelism,
 )
 from dstream.spi import Split
 
-__all__ = ["Lowering", "is_generated"]
+__all__ = ["in_one_place_or_across", "is_generated"]
 
 _ITEMS_WORTH_A_TARGET = 10_000
 _LARGE_SPLIT = 2**20
 
 
-class Lowering:
-    """One plan on its way to Spark.
-
-    Attributes:
-        cluster: where it will run.
-        actions: what to call in the driver for what each `peek` step saw, by the step's channel.
-    """
-
-    def __init__(self, root: Node, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.actions: dict[int, tuple[Step, Callable[[Any], object]]] = {}
-        self.parallelism = parallelism(root) or cluster.cores
-        self.is_sequential = self.parallelism == 1
-
-    def lower(self, root: Node) -> Flow:
-        """Return the flow of `root`; a node that several others read from is lowered once."""
-        return fold(root, lambda node, inputs: _lower(node, inputs, self))
-
-    def targets(self, partitions: int) -> int:
-        """Return in how many partitions to shuffle what stands in `partitions` partitions."""
-        return max(1, min(partitions, max(self.parallelism, 3 * self.cluster.cores)))
-
-
-@functools.singledispatch
-def _lower(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    raise UnsupportedError(f"the Spark engine does not run {node.label()}")
-
-
-@_lower.register
+@lower_node.register
 def _(node: Read, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     flow = Flow((Splits(Pieces(_pieces(node, lowering.parallelism))),))
     counting = lowering.cluster.counting()
@@ -93,7 +73,7 @@ def _(node: Read, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
 
 def _pieces(node: Read, parallelism: int) -> Iterator[Piece]:
     cut = _in_batches if node.source.in_caller else _whole
-    with naming(_step(node)):
+    with naming(step_of(node)):
         for split in node.source.splits(parallelism):
             yield cut(split, node.step)
 
@@ -111,27 +91,28 @@ def _in_batches(split: Split[Any], step: Step | None) -> Piece:
     return Piece(None, tuple(Piece(dumps(Batch(data)), (), (), step) for _, data in batches), (), step)
 
 
-@_lower.register
+@lower_node.register(Union)
+@lower_node.register(Concat)
 def _(node: Concat, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     flow = joined(inputs)
     return flow.in_one_task() if lowering.is_sequential else flow
 
 
-@_lower.register(Unordered)
-@_lower.register(Parallel)
-@_lower.register(Configure)
+@lower_node.register(Unordered)
+@lower_node.register(Parallel)
+@lower_node.register(Configure)
 def _(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     return inputs[0]
 
 
-@_lower.register
+@lower_node.register
 def _(node: Chain, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
     ops = []
     for op in node.ops:
         if op.action == "peek":
             lowering.actions[op.step.position] = (op.step, op.fn)
             op = dataclasses.replace(op, fn=_in_the_driver)
-        ops.append(op)
+        ops.append(shipped(op))
     return inputs[0].pipe(operation(dataclasses.replace(node, ops=tuple(ops))))
 
 
@@ -139,22 +120,24 @@ def _in_the_driver(item: Any) -> None:
     """Stand for the action of a `peek`, which stays in the driver."""
 
 
-@_lower.register(Limit)
-@_lower.register(Skip)
-@_lower.register(TakeWhile)
-@_lower.register(DropWhile)
-@_lower.register(Distinct)
-@_lower.register(Sorted)
-@_lower.register(Top)
+@lower_node.register(Limit)
+@lower_node.register(Skip)
+@lower_node.register(TakeWhile)
+@lower_node.register(DropWhile)
+@lower_node.register(Distinct)
+@lower_node.register(Sorted)
+@lower_node.register(Top)
 def _(node: Node, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    """Pipe the operation onto the one partition that there is, or run it across several."""
-    (flow,) = inputs
-    bounded = is_bounded(node.inputs()[0])
     if isinstance(node, Limit) and is_generated(node.upstream) and not lowering.is_sequential:
-        return _shared_out(node, flow)
-    if not bounded:
+        return _shared_out(node, inputs[0])
+    return in_one_place_or_across(node, inputs[0], lowering)
+
+
+def in_one_place_or_across(node: Node, flow: Flow, lowering: Lowering) -> Flow:
+    """Pipe the operation onto the one partition that there is, or run it across several."""
+    if not is_bounded(node.inputs()[0]):
         flow = _endless_in_one_task(node, flow)
-    return flow.pipe(operation(node)) if flow.has_one_partition() else _across_partitions(node, flow, lowering)
+    return flow.pipe(operation(node)) if flow.has_one_partition() else lower_across(node, flow, lowering)
 
 
 def _endless_in_one_task(node: Node, flow: Flow) -> Flow:
@@ -187,50 +170,45 @@ def _shared_out(node: Limit, flow: Flow) -> Flow:
     return Flow((Splits(Pieces(limited)),))
 
 
-@functools.singledispatch
-def _across_partitions(node: Node, flow: Flow, lowering: Lowering) -> Flow:
-    raise UnsupportedError(f"the Spark engine does not run {node.label()} across partitions")
-
-
-@_across_partitions.register
+@lower_across.register
 def _(node: Limit, flow: Flow, lowering: Lowering) -> Flow:
-    return up_to(node.count, flow.pipe(operation(node)), lowering.cluster.doing(_step(node), "looking for its end"))
+    return up_to(node.count, flow.pipe(operation(node)), lowering.cluster.doing(step_of(node), "looking for its end"))
 
 
-@_across_partitions.register
+@lower_across.register
 def _(node: Skip, flow: Flow, lowering: Lowering) -> Flow:
-    return after(node.count, flow, lowering.cluster.doing(_step(node), "looking for its start"))
+    return after(node.count, flow, lowering.cluster.doing(step_of(node), "looking for its start"))
 
 
-@_across_partitions.register
+@lower_across.register
 def _(node: TakeWhile, flow: Flow, lowering: Lowering) -> Flow:
-    cluster = lowering.cluster.doing(_step(node), "looking for its end")
-    return up_to_first_failing(_step(node).guard(node.predicate), flow, cluster)
+    cluster = lowering.cluster.doing(step_of(node), "looking for its end")
+    return up_to_first_failing(step_of(node).guard(node.predicate), flow, cluster)
 
 
-@_across_partitions.register
+@lower_across.register
 def _(node: DropWhile, flow: Flow, lowering: Lowering) -> Flow:
-    cluster = lowering.cluster.doing(_step(node), "looking for its start")
-    return from_first_failing(_step(node).guard(node.predicate), flow, cluster)
+    cluster = lowering.cluster.doing(step_of(node), "looking for its start")
+    return from_first_failing(step_of(node).guard(node.predicate), flow, cluster)
 
 
-@_across_partitions.register
+@lower_across.register
 def _(node: Distinct, flow: Flow, lowering: Lowering) -> Flow:
-    cluster, step, key = lowering.cluster, _step(node), guarded(node)
+    cluster, step, key = lowering.cluster, step_of(node), guarded(node)
     sources = flow.count_partitions()
     targets = lowering.targets(sources)
+    if not is_ordered(node.upstream):
+        routed = cluster.shuffled(rows_of(flow, RouteFirstOnes(node.key, targets, step), cluster), targets)
+        return Flow((Frame(routed, targets, read_columns).pipe(functools.partial(one_of_each_key, step)),))
     routed = cluster.shuffled(rows_of(flow, RouteByKey(key, targets, step), cluster), targets)
-    ordered = is_ordered(node.upstream)
-    firsts = Frame(routed, targets, read_places).pipe(functools.partial(first_of_keys, key, ordered, step))
-    if not ordered:
-        return Flow((firsts,))
+    firsts = Frame(routed, targets, read_places).pipe(functools.partial(first_of_keys, key, step))
     back = cluster.shuffled(segment_rows(firsts, RouteByPlace(sources, targets), 0, cluster), targets)
     return Flow((Frame(back, targets).pipe(in_place_order),))
 
 
-@_across_partitions.register
+@lower_across.register
 def _(node: Sorted, flow: Flow, lowering: Lowering) -> Flow:
-    cluster, step, key = lowering.cluster, _step(node), node.key
+    cluster, step, key = lowering.cluster, step_of(node), node.key
     sources = flow.count_partitions()
     runs = cluster.pinned(rows_of(flow, SortRuns(key, node.reverse, step), cluster))
     samples = list(cluster.doing(step, "sample of keys").rows(runs.where(f"channel = {SAMPLE}")))
@@ -244,13 +222,8 @@ def _(node: Sorted, flow: Flow, lowering: Lowering) -> Flow:
     return Flow((Frame(cluster.shuffled(kept, targets), targets).pipe(operation(node)),))
 
 
-@_across_partitions.register
+@lower_across.register
 def _(node: Top, flow: Flow, lowering: Lowering) -> Flow:
     top, cluster = operation(node), lowering.cluster
     candidates = rows_of(flow.pipe(top), WriteItems(), cluster)
     return Flow((Frame(cluster.shuffled(candidates, 1), 1).pipe(top),))
-
-
-def _step(node: Node) -> Step:
-    assert node.step is not None, "rewrite gives every node its step"
-    return node.step

@@ -1,0 +1,202 @@
+"""Calls: a function called for several items at a time, in threads or in an event loop.
+
+`in_order` gives their outcomes in the order of the items and looks no further ahead than there are
+calls in flight. Whatever ends it ends the calls: a thread finishes the one that it is in, and starts
+no other; a coroutine is cancelled.
+"""
+
+# ruff: noqa: D102 (an override means what the contract says)
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
+from typing import Any, Protocol
+
+from dstream.gatherers.pace import Clock, Pace
+from dstream.gatherers.retry import Retry
+from dstream.keys import canonical
+from dstream.spi import Outcome
+
+__all__ = ["Calls", "LoopCalls", "Remembered", "ThreadCalls", "in_order", "is_async"]
+
+
+class Calls(Protocol):
+    """Makes calls."""
+
+    def start(self, item: Any) -> Future[Outcome]:
+        """Make a call as soon as there is room."""
+        ...
+
+    def close(self) -> None:
+        """End what is in flight; wait for nothing that may take its time."""
+        ...
+
+
+def in_order(items: Iterable[Any], calls: Calls, n: int) -> Iterator[Outcome]:
+    """Give the outcomes of the calls for `items`, in order, with up to `n` calls in flight.
+
+    What fails on the way to the next item is raised after the outcomes of the items before it.
+    """
+    waiting: deque[Future[Outcome]] = deque()
+    problem: Exception | None = None
+    upstream = iter(items)
+    try:
+        while problem is None:
+            try:
+                # The loop is not over `items`: a failure must not find a name `item` in this frame.
+                following = next(upstream, _END)
+                if following is _END:
+                    break
+                waiting.append(calls.start(following))
+            except Exception as error:
+                problem = error
+            while waiting and (len(waiting) >= n or waiting[0].done()):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+        if problem is not None:
+            raise problem
+    finally:
+        calls.close()
+
+
+_END = object()
+
+
+class ThreadCalls:
+    """Calls a plain function in a pool of threads."""
+
+    def __init__(self, fn: Callable[[Any], Any], n: int, retry: Retry, pace: Pace | None, clock: Clock) -> None:
+        self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(n, thread_name_prefix="dstream-call")
+
+    def start(self, item: Any) -> Future[Outcome]:
+        return self._pool.submit(self._outcome, item)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait=False)
+
+    def _outcome(self, item: Any) -> Outcome:
+        for delay in chain(self._retry.delays(), (None,)):
+            if self._pace is not None:
+                self._pace.wait(self._stop)
+            if self._stop.is_set():
+                break
+            try:
+                return Outcome(item, _plain(self._fn(item)), None)
+            except Exception as error:
+                if delay is None or not isinstance(error, self._retry.on):
+                    return Outcome(item, None, _raisable(error))
+            self._clock.sleep(delay, self._stop)
+        return Outcome(item, None, None)  # Nobody waits for it any more.
+
+
+def _plain(result: Any) -> Any:
+    """Return what a plain function gave.
+
+    Raises:
+        TypeError: it is a coroutine, so that nothing has run yet.
+    """
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError("fn gave a coroutine: give map_concurrent() the async function itself")
+    return result
+
+
+class LoopCalls:
+    """Calls an async function in an event loop, which runs in a thread of its own."""
+
+    def __init__(
+        self, fn: Callable[[Any], Awaitable[Any]], n: int, retry: Retry, pace: Pace | None, clock: Clock
+    ) -> None:
+        self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="dstream-calls", daemon=True)
+        self._thread.start()
+
+    def start(self, item: Any) -> Future[Outcome]:
+        return asyncio.run_coroutine_threadsafe(self._outcome(item), self._loop)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_PATIENCE)
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(_cancelled())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    async def _outcome(self, item: Any) -> Outcome:
+        for delay in self._retry.delays():
+            try:
+                return Outcome(item, await self._call(item), None)
+            except self._retry.on:
+                await self._clock.pause(delay)
+            except Exception as error:
+                return Outcome(item, None, _raisable(error))
+        try:
+            return Outcome(item, await self._call(item), None)
+        except Exception as error:
+            return Outcome(item, None, _raisable(error))
+
+    async def _call(self, item: Any) -> Any:
+        if self._pace is not None:
+            await self._pace.pause()
+        return await self._fn(item)
+
+
+async def _cancelled() -> None:
+    """Cancel all other tasks of this loop and wait for them."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+_PATIENCE = 1.0
+"""How many seconds coroutines that are cancelled have before nobody waits for them any more."""
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Say whether `fn` is an async function, or an object that is called like one."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)
+
+
+def _raisable(error: Exception) -> Exception:
+    """Return `error` as what iterates can raise: it would take StopIteration for the end of the items."""
+    if not isinstance(error, StopIteration | StopAsyncIteration):
+        return error
+    raisable = RuntimeError(f"the function raised {type(error).__name__}")
+    raisable.__cause__ = error
+    return raisable
+
+
+class Remembered:
+    """Makes one call for equal items."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._known: dict[Any, Future[Outcome]] = {}
+
+    def start(self, item: Any) -> Future[Outcome]:
+        key = canonical(item)
+        if key not in self._known:
+            self._known[key] = self._calls.start(item)
+        return self._known[key]
+
+    def close(self) -> None:
+        self._calls.close()

@@ -1,0 +1,166 @@
+"""Windows: tuples of neighbouring items."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+from more_itertools import batched, sliding_window
+
+from dstream.gatherers.arguments import window_size
+from dstream.spi import ByPlace, Downstream, Gatherer, Place
+
+__all__ = ["pairs", "window_fixed", "window_sliding"]
+
+T = TypeVar("T")
+
+
+def window_fixed(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
+    """Gather the items into tuples of `n`, one after another; the last one has what is left.
+
+    Runs in parallel: each partition borrows up to `n` - 1 items from those behind it.
+
+    Raises:
+        ValueError: `n` is less than 1.
+
+    Example:
+        >>> from dstream.gatherers import window_fixed
+        >>> Stream.of(1, 2, 3, 4, 5).gather(window_fixed(2)).to_list()
+        [(1, 2), (3, 4), (5,)]
+    """
+    size = window_size(n)
+    return Gatherer(
+        list,
+        functools.partial(_fill, size),
+        finisher=_push_rest,
+        gather_all=functools.partial(_fixed, size),
+        parallel=ByPlace(size - 1, functools.partial(_fixed_part, size)),
+        name=f"window_fixed({size})",
+    )
+
+
+def _fill(size: int, window: list[T], item: T, downstream: Downstream[tuple[T, ...]]) -> bool | None:
+    window.append(item)
+    if len(window) < size:
+        return None
+    full = tuple(window)
+    window.clear()
+    return downstream.push(full)
+
+
+def _push_rest(window: list[T], downstream: Downstream[tuple[T, ...]]) -> None:
+    if window:
+        downstream.push(tuple(window))
+
+
+def _fixed(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+    return batched(items, size)
+
+
+def _fixed_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
+    """Give the windows that begin in this partition."""
+    first = -place.offset % size
+    windows = -(-(place.size - first) // size) if first < place.size else 0
+    return islice(batched(islice(items, first, None), size), windows)
+
+
+def window_sliding(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
+    """Gather each item and the `n` - 1 items behind it into a tuple, as far as there are so many.
+
+    A stream of fewer than `n` items gives one window of them all, an empty one gives none. Runs in parallel:
+    each partition borrows up to `n` - 1 items from those behind it.
+
+    Raises:
+        ValueError: `n` is less than 1.
+
+    Example:
+        >>> from dstream.gatherers import window_sliding
+        >>> Stream.of(1, 2, 3, 4).gather(window_sliding(3)).to_list()
+        [(1, 2, 3), (2, 3, 4)]
+    """
+    size = window_size(n)
+    return Gatherer(
+        _Sliding,
+        functools.partial(_slide, size),
+        finisher=_push_short,
+        gather_all=functools.partial(_sliding, size),
+        parallel=ByPlace(size - 1, functools.partial(_sliding_part, size), functools.partial(_sliding_ahead, size)),
+        name=f"window_sliding({size})",
+    )
+
+
+class _Sliding:
+    """The items of the next window, and whether there was one before."""
+
+    def __init__(self) -> None:
+        self.window: tuple[Any, ...] = ()
+        self.has_pushed = False
+
+
+def _slide(size: int, state: _Sliding, item: T, downstream: Downstream[tuple[T, ...]]) -> bool | None:
+    state.window = (*state.window[-(size - 1) :], item) if size > 1 else (item,)
+    if len(state.window) < size:
+        return None
+    state.has_pushed = True
+    return downstream.push(state.window)
+
+
+def _push_short(state: _Sliding, downstream: Downstream[tuple[T, ...]]) -> None:
+    if state.window and not state.has_pushed:
+        downstream.push(state.window)
+
+
+def _sliding(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+    items = iter(items)
+    first = tuple(islice(items, size))
+    if len(first) == size:
+        yield from sliding_window(chain(first, items), size)
+    elif first:
+        yield first
+
+
+def _sliding_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
+    """Give the windows that begin in this partition; its first items are the only window of a short stream."""
+    if place.total >= size:
+        return sliding_window(items, size)
+    return iter([tuple(items)] if place.offset == 0 and place.size else [])
+
+
+def _sliding_ahead(
+    size: int, own: Iterable[T], behind: Iterable[T], is_first: Callable[[], bool]
+) -> Iterator[tuple[T, ...]]:
+    own = iter(own)
+    for item in own:
+        items = chain((item,), own, islice(behind, size - 1))
+        first = tuple(islice(items, size))
+        if len(first) == size:
+            yield from sliding_window(chain(first, items), size)
+        elif is_first():
+            yield first
+
+
+def pairs() -> Gatherer[T, Any, tuple[T, T]]:
+    """Gather each item and the next one: `itertools.pairwise`."""
+    return Gatherer(
+        list,
+        _pair,
+        gather_all=itertools.pairwise,
+        parallel=ByPlace(1, _pairs_part, _pairs_ahead),
+        name="pairwise()",
+    )
+
+
+def _pair(last: list[T], item: T, downstream: Downstream[tuple[T, T]]) -> bool | None:
+    before, last[:] = last[:], [item]
+    return downstream.push((before[0], item)) if before else None
+
+
+def _pairs_part(items: Iterable[T], place: Place) -> Iterator[tuple[T, T]]:
+    return itertools.pairwise(items)
+
+
+def _pairs_ahead(own: Iterable[T], behind: Iterable[T], is_first: Callable[[], bool]) -> Iterator[tuple[T, T]]:
+    return itertools.pairwise(chain(own, islice(behind, 1)))

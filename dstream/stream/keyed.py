@@ -1,0 +1,225 @@
+"""`Keyed`: operations by key, on one stream and on two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+
+from dstream.plan import CoGroup, Join, Map, PartitionBy, call_site, shown_function
+from dstream.stream.arguments import function, kind_of, optional_function, partition_count
+from dstream.stream.base import BaseStream
+from dstream.stream.shorthands import StreamOf
+from dstream.values import Entry
+
+if TYPE_CHECKING:
+    from dstream.stream.stream import Stream
+
+__all__ = ["Keyed"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+U = TypeVar("U")
+V = TypeVar("V")
+W = TypeVar("W")
+
+How = Literal["inner", "left", "right", "full"]
+_HOW = ("inner", "left", "right", "full")
+On = Callable[[Any], Any] | tuple[Callable[[Any], Any], Callable[[Any], Any]] | None
+
+
+class Keyed(BaseStream[T]):
+    """A stream whose items may be looked at by their keys.
+
+    Keys are equal as in a dict; None is a key, and every NaN is the same key.
+    """
+
+    __slots__ = ()
+
+    def key_by(self, fn: Callable[[T], K]) -> Stream[Entry[K, T]]:
+        """Replace each item by `Entry(fn(item), item)`.
+
+        Example:
+            >>> Stream.of("sea", "whale").key_by(len).to_list()
+            [Entry(key=3, value='sea'), Entry(key=5, value='whale')]
+        """
+        given = shown_function(function(fn, "fn"))
+        node = Map(self._node, _Keying(fn), None, "key_by", given, where=call_site())
+        entries: Stream[Entry[K, T]] = self._as("Stream", node)
+        return entries
+
+    @overload
+    def join(
+        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None, how: Literal["inner"] = "inner"
+    ) -> Stream[Entry[K, tuple[V, W]]]: ...
+
+    @overload
+    def join(
+        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None, *, how: Literal["left"]
+    ) -> Stream[Entry[K, tuple[V, W | None]]]: ...
+
+    @overload
+    def join(
+        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None, *, how: Literal["right"]
+    ) -> Stream[Entry[K, tuple[V | None, W]]]: ...
+
+    @overload
+    def join(
+        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None, *, how: Literal["full"]
+    ) -> Stream[Entry[K, tuple[V | None, W | None]]]: ...
+
+    @overload
+    def join(
+        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["inner"] = "inner"
+    ) -> Stream[Entry[K, tuple[T, U]]]: ...
+
+    @overload
+    def join(
+        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["left"]
+    ) -> Stream[Entry[K, tuple[T, U | None]]]: ...
+
+    @overload
+    def join(
+        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["right"]
+    ) -> Stream[Entry[K, tuple[T | None, U]]]: ...
+
+    @overload
+    def join(
+        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["full"]
+    ) -> Stream[Entry[K, tuple[T | None, U | None]]]: ...
+
+    @overload
+    def join(
+        self, other: BaseStream[U], on: Callable[[T | U], K], how: Literal["inner"] = "inner"
+    ) -> Stream[Entry[K, tuple[T, U]]]: ...
+
+    @overload
+    def join(
+        self, other: BaseStream[U], on: Callable[[T | U], K], how: Literal["left"]
+    ) -> Stream[Entry[K, tuple[T, U | None]]]: ...
+
+    @overload
+    def join(
+        self, other: BaseStream[U], on: Callable[[T | U], K], how: Literal["right"]
+    ) -> Stream[Entry[K, tuple[T | None, U]]]: ...
+
+    @overload
+    def join(
+        self, other: BaseStream[U], on: Callable[[T | U], K], how: Literal["full"]
+    ) -> Stream[Entry[K, tuple[T | None, U | None]]]: ...
+
+    def join(self, other: Any, on: On = None, how: How = "inner") -> Any:
+        """Pair each item with each item of `other` that has an equal key: `Entry(key, (left, right))`.
+
+        The result has no order; the matches of one left item come in the order of `other`. The key is that
+        of the left item, or of the right one if there is no left.
+
+        On Spark a small side travels to the tasks of the other one, and nothing else moves: `other` of an
+        inner or a left join, this stream of an inner or a right join. Otherwise one shuffle brings equal
+        keys together. One side may be infinite where the other one is small and no item of it is kept.
+
+        Args:
+            other: the other stream, of the same context.
+            on: None if both are streams of entries, which are joined by their keys, with their values; else
+                the key function of both sides, or one for each: `(of_left, of_right)`.
+            how: `"inner"`; `"left"`, `"right"` or `"full"` also keep the items of the left, the right or
+                both sides that match nothing, with None for what is missing.
+
+        Raises:
+            IllegalStateError: the streams belong to different contexts; later, a side never ends that must.
+            UnstableKeyError: a key has no hash, or one that comes from its identity.
+
+        Example:
+            >>> crews = Stream.of(("Pequod", 30), ("Rachel", 26))
+            >>> seas = Stream.of(("Pequod", "Pacific"))
+            >>> crews.join(seas, how="left").to_list()
+            [Entry(key='Pequod', value=(30, 'Pacific')), Entry(key='Rachel', value=(26, None))]
+            >>> Stream.of("sea", "whale").join(Stream.of(3, 4), on=(len, int)).to_list()
+            [Entry(key=3, value=('sea', 3))]
+        """
+        if how not in _HOW:
+            raise ValueError(f"how must be one of {', '.join(_HOW)}, not {how!r}")
+        node = Join(self._node, _node_of(other, "join"), *_keys(on), how, where=call_site())
+        return self._combined(BaseStream._kinds["Stream"], other, node)
+
+    @overload
+    def cogroup(
+        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None
+    ) -> Stream[Entry[K, tuple[list[V], list[W]]]]: ...
+
+    @overload
+    def cogroup(
+        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]]
+    ) -> Stream[Entry[K, tuple[list[T], list[U]]]]: ...
+
+    @overload
+    def cogroup(self, other: BaseStream[U], on: Callable[[T | U], K]) -> Stream[Entry[K, tuple[list[T], list[U]]]]: ...
+
+    def cogroup(self, other: Any, on: On = None) -> Any:
+        """Give each key with the items of both streams that have it: `Entry(key, (lefts, rights))`.
+
+        Both are lists, in the encounter order of their stream; one of them may be empty. The result has no
+        order. All items of a key must fit into the memory of one task: `join` has no such limit. Costs one
+        shuffle.
+
+        Args:
+            other: the other stream, of the same context.
+            on: as for `join`.
+
+        Raises:
+            IllegalStateError: the streams belong to different contexts; later, one of them never ends.
+            UnstableKeyError: a key has no hash, or one that comes from its identity.
+
+        Example:
+            >>> crews = Stream.of(("Pequod", 30), ("Rachel", 26), ("Pequod", 31))
+            >>> seas = Stream.of(("Pequod", "Pacific"))
+            >>> crews.cogroup(seas).to_list()
+            [Entry(key='Pequod', value=([30, 31], ['Pacific'])), Entry(key='Rachel', value=([26], []))]
+        """
+        node = CoGroup(self._node, _node_of(other, "cogroup"), *_keys(on), where=call_site())
+        return self._combined(BaseStream._kinds["Stream"], other, node)
+
+    def partition_by(self, n: int, key: Callable[[T], Any] | None = None) -> Self:
+        """Bring the items of equal keys into the same one of `n` partitions.
+
+        The key is `key(item)`; without a function the key of an entry, or else the item itself. Inside a
+        partition the items keep their order; the stream as a whole has none. Costs a shuffle. The local
+        engine has one partition, as has a pipeline that is `sequential()`.
+
+        Raises:
+            UnstableKeyError: a key has no hash, or one that comes from its identity.
+
+        Example:
+            >>> Stream.of("sea", "ship", "sea").partition_by(2).distinct().count()
+            2
+        """
+        node = PartitionBy(self._node, partition_count(n, "n"), optional_function(key, "key"), where=call_site())
+        return self._then(node)
+
+
+def _node_of(other: Any, call: str) -> Any:
+    if not isinstance(other, BaseStream):
+        raise TypeError(f"other must be a stream, not {kind_of(other)}: {call}() takes two streams")
+    return other._node
+
+
+def _keys(on: On) -> tuple[Any, Any]:
+    """Return the key function of each side, or None twice."""
+    match on:
+        case None:
+            return None, None
+        case (of_left, of_right):
+            return function(of_left, "on[0]"), function(of_right, "on[1]")
+        case tuple() | list():
+            raise TypeError(f"on must be one key function or a pair of them, not {len(on)} of them")
+    return function(on, "on"), on
+
+
+class _Keying:
+    """Gives an item with its key."""
+
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        self.fn = fn
+        self.__qualname__ = shown_function(fn)
+
+    def __call__(self, item: Any) -> Entry[Any, Any]:
+        return Entry(self.fn(item), item)

@@ -1,0 +1,175 @@
+"""`Shared` and `Shorthands`: short ways to say what other operations can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, TypeVarTuple
+
+from dstream.failures import shown
+from dstream.plan import FlatMap, Limit, Map, Sorted, Union, call_site, shown_function
+from dstream.stream.arguments import count, function, kind_of, optional_function
+from dstream.stream.base import BaseStream
+from dstream.stream.runtime import shared
+
+if TYPE_CHECKING:
+    from dstream.stream.stream import Stream
+
+__all__ = ["Shared", "Shorthands", "StreamOf"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+S = TypeVar("S", bound=BaseStream[Any])
+
+
+class StreamOf(Protocol[T_co]):
+    """A stream, for a type checker: one of tuples is one of entries too, where items are only read."""
+
+    def iterator(self) -> Iterator[T_co]:
+        """Give the items."""
+        ...
+
+
+class Shared(BaseStream[T]):
+    """The shorthands of every stream."""
+
+    __slots__ = ()
+
+    def union(self, other: Self) -> Self:
+        """Return all items of both streams, in any order; `a + b` keeps the order.
+
+        Raises:
+            IllegalStateError: they belong to different contexts.
+
+        Example:
+            >>> sorted(Stream.of("sea").union(Stream.of("ship")).to_list())
+            ['sea', 'ship']
+        """
+        if not isinstance(other, type(self)):
+            raise TypeError(f"union() takes a stream of the same type, not {kind_of(other)}")
+        return self._combined(type(self), other, Union((self._node, other._node), where=call_site()))
+
+    def top(self, n: int, key: Callable[[T], Any] | None = None) -> Self:
+        """Keep the `n` greatest items, the greatest first; equal ones keep their order.
+
+        The same as `sorted(key=key, reverse=True).limit(n)`: up to 100,000 items, each partition keeps `n`.
+
+        Example:
+            >>> Stream.of("sea", "whale", "ship").top(2, key=len).to_list()
+            ['whale', 'ship']
+        """
+        most = count(n, "n")
+        by = "" if optional_function(key, "key") is None else f", key={shown_function(key)}"
+        ordered = Sorted(self._node, key, reverse=True, call=f".top({most}{by})", where=call_site())
+        return self._then(Limit(ordered, most, ""))
+
+    def apply(self, fn: Callable[[Self], S]) -> S:
+        """Return `fn(self)`: a fragment of a pipeline under a name of its own.
+
+        Raises:
+            IllegalStateError: the stream that `fn` returns belongs to another context.
+            TypeError: `fn` returns no stream.
+
+        Example:
+            >>> def words(lines):
+            ...     return lines.flat_map(str.split).map(str.lower)
+            >>> Stream.of("The Whale", "the sea").apply(words).distinct().to_list()
+            ['the', 'whale', 'sea']
+        """
+        made = function(fn, "fn")(self)
+        if not isinstance(made, BaseStream):
+            raise TypeError(f"fn must return a stream, not {kind_of(made)}")
+        shared(self._runtime, made._runtime)
+        return made
+
+
+class Shorthands(Shared[T]):
+    """The shorthands for items that have parts."""
+
+    __slots__ = ()
+
+    def flatten(self: StreamOf[Iterable[U] | None]) -> Stream[U]:
+        """Replace each item, any iterable or stream, by its items; None is an empty one.
+
+        Example:
+            >>> Stream.of([1, 2], None, (3,)).flatten().to_list()
+            [1, 2, 3]
+        """
+        flattened: Stream[U] = _flattened(self)
+        return flattened
+
+    def pluck(self, name: str | int) -> Stream[Any]:
+        """Replace each item by one part of it.
+
+        That is `item[name]` of a mapping, `item[name]` of anything else for an int, and the attribute for a str.
+
+        Raises:
+            AttributeError, IndexError, KeyError: an item has no such part; the message names the item.
+
+        Example:
+            >>> Stream.of({"ship": "Pequod"}, {"ship": "Rachel"}).pluck("ship").to_list()
+            ['Pequod', 'Rachel']
+            >>> Stream.of(("Pequod", 30), ("Rachel", 26)).pluck(1).to_list()
+            [30, 26]
+        """
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise TypeError(f"name must be a str or an int, not {kind_of(name)}")
+        node = Map(self._node, _Part(name), None, "pluck", repr(name), where=call_site())
+        plucked: Stream[Any] = self._as("Stream", node)
+        return plucked
+
+    def starmap(self: StreamOf[tuple[*Ts]], fn: Callable[[*Ts], R]) -> Stream[R]:
+        """Replace each item by `fn(*item)`.
+
+        Example:
+            >>> Stream.of((2, 5), (3, 2)).starmap(pow).to_list()
+            [32, 9]
+        """
+        starred: Stream[R] = _starred(self, fn)
+        return starred
+
+
+def _flattened(stream: Any) -> Any:
+    node = FlatMap(stream._node, _all_of, None, "flatten", "", where=call_site())
+    return stream._as("Stream", node)
+
+
+def _all_of(item: Any) -> Any:
+    if item is None or isinstance(item, Iterable | BaseStream) or hasattr(type(item), "__getitem__"):
+        return item
+    raise TypeError(f"flatten() takes iterables and None, not {shown(item)}")
+
+
+def _starred(stream: Any, fn: Any) -> Any:
+    given = shown_function(function(fn, "fn"))
+    return stream._as("Stream", Map(stream._node, _Starred(fn), None, "starmap", given, where=call_site()))
+
+
+class _Part:
+    """Gives one part of an item."""
+
+    def __init__(self, name: str | int) -> None:
+        self.name = name
+        self.__qualname__ = f"pluck({name!r})"
+
+    def __call__(self, item: Any) -> Any:
+        name = self.name
+        try:
+            if isinstance(item, Mapping) or not isinstance(name, str):
+                return item[name]
+            return getattr(item, name)
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
+            raise type(error)(f"pluck({name!r}) found no such part in {shown(item)}") from error
+
+
+class _Starred:
+    """Takes a tuple for several arguments."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.__qualname__ = shown_function(fn)
+
+    def __call__(self, item: Any) -> Any:
+        return self.fn(*item)

@@ -1,0 +1,120 @@
+"""`cache()`: computed once, kept for later, gone when nobody reads it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pytest
+
+from dstream import Stream
+from dstream.engine.keeping import KeptItems
+from dstream.engine.memory import Bound
+from dstream.errors import IllegalStateError
+
+
+def test_cache_computes_once(engine):
+    """What stands before it runs once, however often and in how many ways the items are read."""
+    seen = []
+    cached = engine.stream("bca", 3).peek(seen.append).cache()
+
+    assert (cached.count(), cached.to_list(), cached.sorted().to_list()) == (3, ["b", "c", "a"], ["a", "b", "c"])
+    assert seen == ["b", "c", "a"]
+
+
+def test_cache_is_lazy(engine):
+    """Nothing is computed before a terminal operation; `find_first` then computes all."""
+    seen = []
+    cached = engine.stream(range(4), 2).peek(seen.append).cache()
+    assert seen == []
+
+    assert (cached.map(str).find_first().get(), seen) == ("0", [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 8])
+def test_cache_keeps_the_order(engine, partitions):
+    """Of a source and of a sorted stream, also through a concat and a limit."""
+    cached = engine.stream([3, 1, 2], partitions).sorted(reverse=True).cache()
+
+    assert cached.limit(2).to_list() == [3, 2]
+    assert (cached + cached).skip(2).to_list() == [1, 3, 2, 1]
+
+
+def test_cache_of_nothing(engine):
+    """An empty stream stays empty."""
+    cached = engine.stream([], 2).cache()
+
+    assert (cached.to_list(), cached.count()) == ([], 0)
+
+
+def test_cache_reads_sources_again_only_before_it(engine):
+    """A list that changed later is not seen any more; without the cache it is."""
+    numbers = [1, 2]
+    plain, cached = engine.stream(numbers), engine.stream(numbers).cache()
+    cached.count()
+    numbers.append(3)
+
+    assert (cached.to_list(), plain.to_list()) == ([1, 2], [1, 2, 3])
+
+
+def test_cache_that_failed_is_computed_again(engine):
+    """A failure leaves nothing behind."""
+    texts = ["1", "x"]
+    cached = engine.stream(texts).map(int).cache()
+    with pytest.raises(ValueError, match="'x'"):
+        cached.to_list()
+    texts[1] = "2"
+
+    assert cached.to_list() == [1, 2]
+
+
+def test_cache_needs_an_end():
+    """An endless stream is refused when it is run."""
+    endless = Stream.iterate(0, lambda n: n + 1).cache()
+
+    with pytest.raises(IllegalStateError, match=r"cannot be cached: \.cache\(\)"):
+        endless.find_first()
+
+
+def test_two_threads_compute_it_once(engine):
+    """The second one waits for what the first one computes."""
+    seen = []
+    cached = engine.stream(range(3)).peek(seen.append).cache()
+    threads = [threading.Thread(target=cached.to_list) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert seen == [0, 1, 2]
+
+
+def test_spark_forgets_the_items_with_the_streams(spark_context):
+    """The executors hold nothing any more once no stream reads it."""
+    spark = spark_context.spark.sparkContext._jsc.sc()
+    cached = spark_context.stream(range(9), 3).map(str).cache()
+    cached.count()
+    reader = cached.map(len)
+    before = set(spark_context.spark.sparkContext._jsc.getPersistentRDDs())
+    del cached
+    gc.collect()
+    assert before <= set(spark_context.spark.sparkContext._jsc.getPersistentRDDs())
+
+    del reader
+    gc.collect()
+    assert len(before - set(spark_context.spark.sparkContext._jsc.getPersistentRDDs())) == 1, spark
+
+
+def test_kept_items_spill_and_serve_several_readers():
+    """Past the bound the rest lies in a file; two readers do not disturb each other."""
+    kept = KeptItems(range(5000), _AlwaysExceeded())
+    first, second = iter(kept), iter(kept)
+
+    assert [next(first) for _ in range(3000)] == list(range(3000))
+    assert list(second) == list(range(5000))
+    assert list(first) == list(range(3000, 5000))
+
+
+class _AlwaysExceeded(Bound):
+    def exceeded(self):
+        return True
