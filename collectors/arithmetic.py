@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 from more_itertools import ilen
 
 from collectors.arguments import checked_function
-from collectors.batches import Batched, Prepared
+from collectors.batches import Batched, Prepared, Waiting
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles, ints, numbers
 from collectors.totals import Summary, Total
@@ -234,14 +234,19 @@ def _numeric(
     fn: Callable[[Any], Any] | None,
     finisher: Callable[[Any], Any],
 ) -> Collector[Any, Any, Any]:
+    waiting = Waiting(container)
     return Collector(
-        container,
-        partial(_add, taken, fn),
-        Batched.merge,
-        finisher,
-        accumulate_all=Prepared(partial(taken.every, fn), container.add, container.add_all),
+        list,
+        partial(_add, taken, fn, waiting),
+        waiting.merge,
+        partial(_finished, waiting, finisher),
+        accumulate_all=Prepared(partial(taken.every, fn), waiting.add, waiting.add_all),
     )
 
 
-def _add(taken: Numbers, fn: Callable[[Any], Any] | None, container: Batched[Any], item: Any) -> None:
-    container.add(taken.one(item if fn is None else fn(item), item))
+def _add(taken: Numbers, fn: Callable[[Any], Any] | None, waiting: Waiting[Any], container: Any, item: Any) -> Any:
+    return waiting.add(container, taken.one(item if fn is None else fn(item), item))
+
+
+def _finished(waiting: Waiting[Any], finisher: Callable[[Any], Any], container: Any) -> Any:
+    return finisher(waiting.grown(container))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
-from itertools import compress
+from itertools import compress, islice
 from operator import not_
 from typing import Any, TypeVar, overload
 
@@ -74,9 +75,7 @@ def grouping_by(
     """
     checked_function(classifier, "classifier")
     checked_function(map_factory, "map_factory")
-    return _grouping(
-        partial(_group_key, classifier), partial(_group_keys, classifier), downstream, map_factory, _filled
-    )
+    return _grouping(_Keys(classifier), downstream, map_factory, _filled)
 
 
 @overload
@@ -107,9 +106,7 @@ def grouping_by_concurrent(
     """
     checked_function(classifier, "classifier")
     checked_function(map_factory, "map_factory")
-    key, keys = partial(_group_key, classifier), partial(_group_keys, classifier)
-    unordered = Characteristics.UNORDERED
-    return _grouping(key, keys, downstream, map_factory, _filled_without_none, unordered)
+    return _grouping(_Keys(classifier), downstream, map_factory, _filled_without_none, Characteristics.UNORDERED)
 
 
 @named
@@ -123,31 +120,53 @@ def frequencies() -> Collector[T, Any, Counter[T]]:
         >>> frequencies().collect("abca").most_common(1)
         [('a', 2)]
     """
-    return _grouping(canonical, _item_keys, counting(), Counter, _filled)
+    return _grouping(_ItemsAsKeys(), counting(), Counter, _filled)
 
 
-def _group_key(classifier: Callable[[Any], Any], item: Any) -> Any:
-    return _checked_key(classifier(item), item)
+@dataclass(frozen=True)
+class _Keys:
+    """The keys of items.
+
+    Attributes:
+        classifier: gives the key of an item.
+    """
+
+    classifier: Callable[[Any], Any]
+
+    def one(self, item: Any) -> Any:
+        """Return the canonical key of an item."""
+        return self.checked(self.classifier(item), item)
+
+    def given(self, batch: list[Any]) -> list[Any]:
+        """Return what the classifier gives for each item, unchecked."""
+        return list(map(self.classifier, batch))
+
+    def checked(self, key: Any, item: Any) -> Any:
+        """Return the canonical form of the key that an item has."""
+        if key is None:
+            raise NullElementError(f"element cannot be mapped to a null key: {shown(item)}")
+        return canonical(key)
 
 
-def _checked_key(key: Any, item: Any) -> Any:
-    if key is None:
-        raise NullElementError(f"element cannot be mapped to a null key: {shown(item)}")
-    return canonical(key)
+class _ItemsAsKeys(_Keys):
+    """Items that are their own keys, None among them."""
+
+    def __init__(self) -> None:
+        super().__init__(canonical)
+
+    def given(self, batch: list[Any]) -> list[Any]:
+        return batch
+
+    def checked(self, key: Any, item: Any) -> Any:
+        return canonical(key)
 
 
-def _group_keys(classifier: Callable[[Any], Any], batch: list[Any]) -> list[Any]:
-    keys = [classifier(item) for item in batch]
-    return keys if kinds(keys) <= _CANONICAL else list(map(_checked_key, keys, batch))
-
-
-def _item_keys(batch: list[Any]) -> list[Any]:
-    return batch if kinds(batch) <= _CANONICAL else list(map(canonical, batch))
+def _all_checked(keys: _Keys, given: list[Any], batch: list[Any]) -> list[Any]:
+    return given if kinds(given) <= _CANONICAL else list(map(keys.checked, given, batch))
 
 
 def _grouping(
-    key_of: Callable[[Any], Any],
-    keys_of: Callable[[list[Any]], list[Any]],
+    keys: _Keys,
     downstream: Downstream,
     map_factory: Callable[[], Any],
     fill: Callable[[Callable[[], Any], Iterable[tuple[Any, Any]]], Any],
@@ -159,14 +178,12 @@ def _grouping(
     counted = downstream.accumulate_all is count_all
     return Collector(
         Counter if counted else dict,
-        partial(_group_one, key_of, downstream),
+        partial(_group_one, keys.one, downstream),
         partial(_combine_groups, downstream),
         partial(_finish_groups, downstream, assemble),
         frozenset(characteristics),
-        partial(_count_keys, keys_of)
-        if counted
-        else partial(_group_all, keys_of, downstream.supplier, prepared(downstream)),
-        Keyed(key_of, downstream, assemble),
+        partial(_count_keys, keys) if counted else partial(_group_all, keys, downstream.supplier, prepared(downstream)),
+        Keyed(keys.one, downstream, assemble),
     )
 
 
@@ -178,17 +195,17 @@ def _group_one(key_of: Callable[[Any], Any], downstream: Downstream, groups: Gro
 
 
 def _group_all(
-    keys_of: Callable[[list[Any]], list[Any]],
+    keys: _Keys,
     supplier: Callable[[], Any],
     steps: Prepared,
     groups: Groups,
     items: Iterable[Any],
 ) -> Groups:
     for batch in batches(items):
-        keys = keys_of(batch)
+        found = _all_checked(keys, keys.given(batch), batch)
         # Where most keys occur once, bringing the values of a key together costs more than it saves.
-        gather = _group_each if 2 * len(set(keys)) > len(keys) else _group_together
-        gather(supplier, steps, groups, keys, steps.prepare(batch))
+        gather = _group_each if 2 * len(set(found)) > len(found) else _group_together
+        gather(supplier, steps, groups, found, steps.prepare(batch))
     return groups
 
 
@@ -217,17 +234,46 @@ def _group_together(
         groups[key] = steps.add_all(groups[key] if key in groups else supplier(), together)
 
 
-def _count_keys(keys_of: Callable[[list[Any]], list[Any]], groups: Counter[Any], items: Iterable[Any]) -> Counter[Any]:
+def _count_keys(keys: _Keys, groups: Counter[Any], items: Iterable[Any]) -> Counter[Any]:
     for batch in batches(items):
-        groups.update(keys_of(batch))
+        given = keys.given(batch)
+        if type(given[0]) in _CANONICAL:
+            _count_batch(keys, groups, given, batch)
+        else:
+            groups.update(_all_checked(keys, given, batch))
     return groups
 
 
-def _combine_groups(downstream: Downstream, left: Groups, right: Groups) -> None:
-    # A NaN that went through pickle is another object; its canonical key is the one that `left` knows.
-    keys = right if kinds(right) <= _CANONICAL else map(canonical, right)
-    for key, container in zip(keys, right.values(), strict=True):
+def _count_batch(keys: _Keys, groups: Counter[Any], given: list[Any], batch: list[Any]) -> None:
+    """Count first, and check only the keys that came in: what equals a key that was in before is that key."""
+    known = len(groups)
+    try:
+        groups.update(given)
+    except Exception:  # A key has no hash, or one that fails, which the check says in our words.
+        _all_checked(keys, given, batch)
+        raise
+    added = list(islice(reversed(groups), len(groups) - known))
+    if kinds(added) <= _CANONICAL:
+        return
+    groups.subtract(given)
+    for key in added:
+        del groups[key]
+    groups.update(_all_checked(keys, given, batch))
+
+
+def _combine_groups(downstream: Downstream, left: Groups, right: Groups) -> Groups:
+    if not kinds(right) <= _CANONICAL:
+        left, right = _with_canonical_keys(left), _with_canonical_keys(right)
+    for key, container in right.items():
         left[key] = downstream.combined(left[key], container) if key in left else container
+    return left
+
+
+def _with_canonical_keys(groups: Groups) -> Groups:
+    """Return the groups by keys that a dict finds again: a NaN that went through pickle is another object."""
+    found = type(groups)()
+    dict.update(found, zip(map(canonical, groups), groups.values(), strict=True))
+    return found
 
 
 def _finish_groups(downstream: Downstream, assemble: Callable[[Iterable[tuple[Any, Any]]], Any], groups: Groups) -> Any:

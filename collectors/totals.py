@@ -34,7 +34,10 @@ class Total(Batched[int | float]):
 
     def sum(self) -> int | float:
         """Return the sum: an int unless a float was among the numbers."""
-        if not self._count and kinds(self._pending) == _FLOATS:
+        held = set() if self._count else kinds(self._pending)
+        if held == _INTS:
+            return sum(self._pending)
+        if held == _FLOATS:
             with suppress(OverflowError, ValueError):  # infinities: `ExactSum` knows what becomes of them
                 return math.fsum(self._pending)
         self.settle()

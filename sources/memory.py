@@ -6,6 +6,7 @@ Nothing here imports `dstream`, so that `dstream` can import this module while i
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import reprlib
 import threading
@@ -120,6 +121,17 @@ class Items(Generic[T]):
         if self._tape is not None or not isinstance(self.iterable, Sized):
             return None
         return split_count(len(self.iterable), self.partitions, parallelism)
+
+    def count_items(self) -> float:
+        """Say how many items there are; infinity if only reading the iterable can tell."""
+        if isinstance(self.iterable, range):
+            return _length(self.iterable)
+        if self._tape is not None or not isinstance(self.iterable, Sized):
+            return math.inf
+        try:
+            return len(self.iterable)
+        except Exception:  # Whoever reads it will say what is wrong with it.
+            return math.inf
 
     def __repr__(self) -> str:
         return f"Items({reprlib.repr(self.iterable)}, partitions={self.partitions})"
@@ -259,6 +271,10 @@ class Iterate(Generic[T]):
         """Give the one split that makes all items."""
         return [IterateSplit(self.seed, self.next, self.has_next)]
 
+    def count_items(self) -> float:
+        """Say that nobody knows."""
+        return math.inf
+
     def replay(self, item: T) -> T | None:
         """Run the functions on one item, as the split does; None if it is the last one."""
         return self.next(item) if self.has_next is None or self.has_next(item) else None
@@ -309,6 +325,10 @@ class Generate(Generic[T]):
     def count_splits(self, parallelism: int) -> int:
         """Say that there is a split for each task."""
         return max(1, parallelism)
+
+    def count_items(self) -> float:
+        """Say that there is no end."""
+        return math.inf
 
     def splits(self, parallelism: int) -> list[GenerateSplit[T]]:
         """Give one endless split for each task."""

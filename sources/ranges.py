@@ -46,6 +46,10 @@ class Range:
         """Say how many splits there will be."""
         return split_count(max(0, self.stop - self.start), self.partitions, parallelism)
 
+    def count_items(self) -> int:
+        """Say how many numbers there are."""
+        return max(0, self.stop - self.start)
+
     def splits(self, parallelism: int) -> list[ItemsSplit[int]]:
         """Cut the range into ranges."""
         return cut(range(self.start, self.stop), self.partitions, parallelism)

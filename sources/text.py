@@ -114,9 +114,11 @@ class TextSplit:
 
     def read(self) -> Iterator[str]:
         """Give the lines; the file is closed at its end, or when the iterator is dropped."""
-        # Two chains and no generator of our own: at a hundred million lines, a frame for each one counts.
-        blocks = itertools.chain.from_iterable(line_blocks(part, self.encoding) for part in self.parts)
-        return itertools.chain.from_iterable(blocks)
+        return itertools.chain.from_iterable(self.read_blocks())
+
+    def read_blocks(self) -> Iterator[list[str]]:
+        """Give the lines in lists, one for each block of a file."""
+        return itertools.chain.from_iterable(line_blocks(part, self.encoding) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

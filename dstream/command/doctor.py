@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -39,32 +40,45 @@ def doctor(limit: float) -> None:
 
 
 def _findings(limit: float) -> Iterator[Finding]:
+    try:
+        chosen = configured({})
+    except ConfigurationError as error:
+        yield from _packages()
+        yield Finding("dstream.toml", "not ok", str(error))
+        yield from (Finding(name, "not checked", "the settings are broken") for name in ("Java", "storage", "Spark"))
+        return
+    # What takes time runs meanwhile, all at once.
+    with _probes("storage") as (storage,), _probes(*["spark"] * (chosen["engine"] != "local")) as spark:
+        yield from _packages()
+        yield from checks.settings(chosen)
+        java = checks.java(chosen["engine"])
+        yield java
+        yield from storage.findings(limit)
+        yield from _on_spark(spark, java, limit)
+
+
+def _packages() -> Iterator[Finding]:
     yield checks.python()
     yield checks.neighbours()
     yield from checks.packages()
     yield from checks.extras()
-    try:
-        chosen = configured({})
-    except ConfigurationError as error:
-        yield Finding("dstream.toml", "not ok", str(error))
-        yield from (Finding(name, "not checked", "the settings are broken") for name in ("Java", "storage", "Spark"))
-        return
-    yield from checks.settings(chosen)
-    java = checks.java(chosen["engine"])
-    yield java
-    yield from _slow_ones(java, limit)
 
 
-def _slow_ones(java: Finding, limit: float) -> Iterator[Finding]:
-    """Run what takes time at the same time."""
-    names = ["storage", "spark"] if java.state == "ok" else ["storage"]
+@contextmanager
+def _probes(*names: str) -> Iterator[list[Probe]]:
+    """Run slow checks beside this process; end them, whatever happens."""
     probes = [Probe(name) for name in names]
     try:
-        for probe in probes:
-            yield from probe.findings(limit)
+        yield probes
     finally:
         for probe in probes:
             probe.end()
-    if java.state != "ok":
-        why = "it needs Java" if java.state == "not ok" else java.seen
-        yield from (Finding(name, "not checked", why) for name in ("Spark", "workers"))
+
+
+def _on_spark(probes: list[Probe], java: Finding, limit: float) -> Iterator[Finding]:
+    if java.state == "ok":
+        for probe in probes:
+            yield from probe.findings(limit)
+        return
+    why = "it needs Java" if java.state == "not ok" else java.seen
+    yield from (Finding(name, "not checked", why) for name in ("Spark", "workers"))

@@ -21,7 +21,7 @@ def storage_option(command: F) -> F:
 
 def engine_options(command: F) -> F:
     """Add the options that say what streams run on, and where collections live."""
-    engine = click.option("--engine", type=click.Choice(["spark", "local"]), help="What streams run on.")
+    engine = click.option("--engine", type=click.Choice(["spark", "local", "auto"]), help="What streams run on.")
     master = click.option("--master", metavar="MASTER", help="The Spark master, such as local[4] or spark://host:7077.")
     return engine(master(storage_option(command)))
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -35,7 +37,7 @@ class Probe:
         path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "dstream.command.probe", name],
-            env={**os.environ, "PYTHONPATH": path, "SPARK_SUBMIT_OPTS": _fast_start()},
+            env={**os.environ, "PYTHONPATH": path, **_fast_start()},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -57,19 +59,26 @@ class Probe:
         return [Finding(self._name, "not ok", f"the check ended unexpectedly: {last}")]
 
     def end(self) -> None:
-        """End the process with all that it started, such as a JVM; a second call does nothing."""
+        """End the process with all that it started, such as a JVM; a second call does nothing.
+
+        A JVM that has answered is told to end, and removes its folders after this process has ended.
+        """
         if self._is_ended:
             return
         self._is_ended = True
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self._process.pid, signal.SIGKILL if self._process.returncode is None else signal.SIGTERM)
         with self._process:  # closes its pipes
             self._process.wait()
 
 
-def _fast_start() -> str:
-    """Return options that let Java start in half the time and run slower later; options of the user win."""
-    return f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
+def _fast_start() -> dict[str, str]:
+    """Return options that let Java start in half the time and run slower later; options of the user win.
+
+    Spark is started by another Java, which has options of its own.
+    """
+    fast = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    return {name: f"{fast} {os.environ.get(name, '')}" for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")}
 
 
 def _storage() -> Iterator[Finding]:
@@ -105,13 +114,28 @@ def _place_of_trial(url: str) -> Iterator[tuple[str, str]]:
 
 
 def _spark() -> Iterator[Finding]:
-    """Start Spark and let functions travel to its workers and back."""
+    """Start Spark and let a function travel to its workers and back.
+
+    A Spark of this process is not closed: it ends with the process, and nobody has to wait for it.
+    """
     started = time.perf_counter()
-    with connect(engine="spark") as ctx:
-        spark = ctx.spark
-        seconds = time.perf_counter() - started
-        yield Finding("Spark", "ok", f"{spark.version}, {spark.sparkContext.master}, started in {seconds:.1f} s")
-        yield _workers(ctx.stream(range(2), partitions=2).map(_on_a_worker).to_list())
+    ctx = connect(engine="spark")
+    threading.Thread(target=_load_packages, daemon=True).start()
+    spark = ctx.spark
+    master, seconds = spark.sparkContext.master, time.perf_counter() - started
+    yield Finding("Spark", "ok", f"{spark.version}, {master}, started in {seconds:.1f} s")
+    is_here = master == "local" or master.startswith("local[")
+    tasks = 1 if is_here else 2
+    yield _workers(ctx.stream(range(tasks), partitions=tasks).map(_on_a_worker).to_list())
+    if not is_here:
+        ctx.close()
+
+
+def _load_packages() -> None:
+    """Load what the first job needs while Java starts; if it cannot be loaded, the job says so."""
+    with suppress(ImportError):
+        importlib.import_module("pandas")
+        importlib.import_module("pyarrow")
 
 
 def _workers(seen: list[tuple[str, str, float]]) -> Finding:
@@ -144,4 +168,5 @@ def _found(name: str) -> list[Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_found(sys.argv[1])))
+    print(json.dumps(_found(sys.argv[1])), flush=True)
+    os._exit(0)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.errors import CollectionDestroyedError
 from dstream.spi.source import Split
-from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore
+from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore, Store
 from dstream.values import Entry
 
 __all__ = ["EntryReader", "EntrySource", "ItemSource", "as_entry"]
@@ -43,6 +44,10 @@ class EntrySource:
     def in_caller(self) -> bool:
         """Whether the splits hold the entries themselves."""
         return self.store.in_process
+
+    def count_items(self) -> int | None:
+        """Say how many entries there are if they are in this process."""
+        return _count(self.store)
 
     def splits(self, parallelism: int) -> Sequence[Split[Any]]:
         """Pin the entries as they are now, and divide them."""
@@ -101,6 +106,19 @@ class ItemSource:
         """Whether the splits hold the items themselves."""
         return self.store.in_process
 
+    def count_items(self) -> int | None:
+        """Say how many items there are if they are in this process."""
+        return _count(self.store)
+
     def splits(self, parallelism: int) -> Sequence[ItemSplit]:
         """Pin the items as they are now, and divide them."""
         return self.store.splits(parallelism)
+
+
+def _count(store: Store) -> int | None:
+    if not store.in_process:
+        return None
+    try:
+        return store.size()
+    except CollectionDestroyedError:
+        return 0  # Whoever reads it will say so.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from dstream.errors import SerializationError
@@ -38,16 +38,16 @@ def dumps_items(items: list[Any]) -> bytes:
         raise SerializationError(f"these items cannot be pickled together: {error}") from error
 
 
-def dumps_columns(keys: list[Any], items: list[Any]) -> bytes:
-    """Pickle keys and their items as two lists, which take less than as many pairs.
+def dumps_columns(columns: Sequence[list[Any]]) -> bytes:
+    """Pickle lists of the same length, such as keys and their items, which take less than as many tuples.
 
     Raises:
-        SerializationError: one of them cannot be pickled; the message names it.
+        SerializationError: something in them cannot be pickled; the message names it.
     """
     try:
-        return dumps([keys, _Entries(items) if set(map(type, items)) == {Entry} else items])
+        return dumps([_Entries(column) if set(map(type, column)) == {Entry} else column for column in columns])
     except Exception as error:
-        for item in [*keys, *items]:
+        for item in chain(*columns):
             _check(item)
         raise SerializationError(f"these items cannot be pickled together: {error}") from error
 
@@ -75,7 +75,7 @@ def _check(item: Any) -> None:
         ) from error
 
 
-def loads_items(data: Any) -> list[Any]:
+def loads_items(data: Any) -> Any:
     """Unpickle a list of items, with the collector of cyclic garbage paused.
 
     It would look at all that is there again and again: a million entries take a third of the time (CPython 3.11).

@@ -11,9 +11,8 @@ from typing import Any, cast
 
 from dstream.engine.kernels import Operation, Task, operation
 from dstream.engine.recovering import Handler
-from dstream.engine.spilling import grouped
+from dstream.engine.spilling import in_batches, merged
 from dstream.failures import blame, naming
-from dstream.keys import canonical
 from dstream.plan import Called
 from dstream.spi import Outcome
 
@@ -72,8 +71,8 @@ def _results_once(
 
 def _distinct(pairs: Iterator[tuple[Place, Any]], places: deque[list[Place]], task: Task) -> Iterator[Any]:
     """Give the first of equal items, and let `places` know where they all stand."""
-    entries = ((canonical(each), place, (each, [place])) for place, each in pairs)
-    for _, _, (first, stands) in grouped(entries, _together, task.bound):
+    entries = ((each, (each, [place])) for place, each in pairs)
+    for _, (first, stands) in merged(in_batches(entries, _together), _together, task.bound):
         places.append(stands)
         yield first
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,9 @@ def _batch(items: list[Any]) -> pa.RecordBatch:
     hints = _hints(type(items[0]))
     arrays = [_array(name, list(column), hints.get(name)) for name, column in zip(names, columns, strict=True)]
     schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)], {_KIND: kind.encode()})
+    if not names:  # An array of structs keeps the number of rows that have no column.
+        rows = pa.RecordBatch.from_struct_array(pa.array([{}] * len(items), pa.struct([])))
+        return rows.replace_schema_metadata(schema.metadata)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -122,16 +126,51 @@ def _without_none(hint: Any) -> Any:
 def _array(name: str, values: list[Any], hint: pa.DataType | None) -> pa.Array:
     import pyarrow as pa
 
-    kinds = set(map(type, values))
-    if any(map(field_names, kinds)):
+    if any(map(field_names, set(map(type, values)))):
         values = list(map(_plain, values))
+    _check_kinds(name, values)
     try:
         found = pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError):
         found = _nested(name, values)
-    if str in kinds and bytes in kinds:
-        raise _no_column(name, values, "it holds str and bytes")
-    return _as_hinted(found, hint)
+    return _as_hinted(name, found, hint)
+
+
+def _check_kinds(name: str, values: list[Any]) -> None:
+    """Refuse values that Arrow would put into one column by cutting or converting some of them, also in lists.
+
+    It makes numbers of bools and durations, dates of moments, bytes of texts, and gives a zone to a moment without.
+    """
+    kinds = set(map(type, values))
+    found = {family.__name__ for kind in kinds if (family := _family(kind)) is not None}
+    if "datetime" in found:
+        zones = {value.tzinfo is None for value in values if isinstance(value, datetime)}
+        found |= {"datetime with a zone"} if len(zones) > 1 else set()
+    if "set" in found or (len(found) > 1 and found != {"float", "int"}):
+        raise _no_column(name, values, f"it holds {' and '.join(sorted(found))}")
+    if any(issubclass(kind, list | tuple | dict) for kind in kinds):
+        for parts in _parts(values).values():
+            _check_kinds(name, list(map(_plain, parts)))
+
+
+def _family(kind: type) -> type | None:
+    """Return which of the types whose values stand in columns of their own a class belongs to."""
+    return set if issubclass(kind, frozenset) else next((each for each in _FAMILIES if issubclass(kind, each)), None)
+
+
+_FAMILIES = (bool, int, float, str, bytes, Decimal, datetime, date, time, timedelta, set)
+
+
+def _parts(values: list[Any]) -> dict[Any, list[Any]]:
+    """Return what lists hold, under None, and what dicts hold under each key."""
+    parts: dict[Any, list[Any]] = {}
+    for value in values:
+        if isinstance(value, list | tuple):
+            parts.setdefault(None, []).extend(value)
+        elif isinstance(value, dict):
+            for key, held in value.items():
+                parts.setdefault(key, []).append(held)
+    return parts
 
 
 def _nested(name: str, values: list[Any]) -> pa.Array:
@@ -140,7 +179,7 @@ def _nested(name: str, values: list[Any]) -> pa.Array:
 
     try:
         return pa.array(list(map(_plain, values)))
-    except (pa.ArrowException, OverflowError) as error:
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
         raise _no_column(name, values, str(error)) from None
 
 
@@ -155,15 +194,15 @@ def _plain(value: Any) -> Any:
         return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {key: _plain(held) for key, held in value.items()}
-    return list(map(_plain, value)) if isinstance(value, list | tuple | set | frozenset) else value
+    return list(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
-def _as_hinted(array: pa.Array, hint: pa.DataType | None) -> pa.Array:
+def _as_hinted(name: str, array: pa.Array, hint: pa.DataType | None) -> pa.Array:
     """Return the column in the type of its annotation where that changes no value: no values, or ints as floats."""
     import pyarrow as pa
 
     if hint is not None and (pa.types.is_null(array.type) or (array.type, hint) == (pa.int64(), pa.float64())):
-        return array.cast(hint)
+        return _cast(name, array, hint)
     return array
 
 
@@ -204,7 +243,7 @@ def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
     kinds = list(dict.fromkeys((schema.metadata or {}).get(_KIND, b"").decode() for schema in schemas))
     if len(kinds) > 1:
         raise _mixed(*kinds[:2])
-    distinct = list({schema.to_string(): schema for schema in schemas}.values())
+    distinct = _in_one_zone(list({schema.to_string(): schema for schema in schemas}.values()))
     for left in distinct:
         for name in left.names:
             for right in distinct:
@@ -213,15 +252,42 @@ def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
     return pa.unify_schemas(distinct, promote_options="permissive") if distinct else pa.schema([])
 
 
-def _check_alike(name: str, left: pa.DataType, right: pa.DataType) -> None:
-    """Refuse what permissive unification would make bytes or texts of."""
+def _in_one_zone(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
+    """Let moments have the zone that comes first, as Arrow does it inside of a batch: the moment stays the same."""
     import pyarrow as pa
 
-    is_number = pa.types.is_integer(left) or pa.types.is_floating(left)
-    other_is_number = pa.types.is_integer(right) or pa.types.is_floating(right)
-    if left.id == right.id or pa.types.is_null(left) or pa.types.is_null(right) or (is_number and other_is_number):
-        return
-    raise TypeError(f"column {name!r} holds {left} and {right}; map() the items to one of them before")
+    zoned = [field for schema in schemas for field in schema if getattr(field.type, "tz", None) is not None]
+    first = {field.name: field.type for field in reversed(zoned)}
+    return [
+        pa.schema(
+            [field.with_type(first[field.name]) if field in zoned else field for field in schema], schema.metadata
+        )
+        for schema in schemas
+    ]
+
+
+def _check_alike(name: str, left: pa.DataType, right: pa.DataType) -> None:
+    """Refuse what permissive unification cannot do, or does by making bytes, texts or other numbers of values."""
+    import pyarrow as pa
+
+    if pa.types.is_list(left) and pa.types.is_list(right):
+        _check_alike(name, left.value_type, right.value_type)
+    elif pa.types.is_struct(left) and pa.types.is_struct(right):
+        for field in left:
+            if right.get_field_index(field.name) >= 0:
+                _check_alike(name, field.type, right.field(field.name).type)
+    elif not (left == right or pa.types.is_null(left) or pa.types.is_null(right) or _are_numbers(left, right)):
+        raise TypeError(f"column {name!r} holds {left} and {right}; map() the items to one of them before")
+
+
+def _are_numbers(left: pa.DataType, right: pa.DataType) -> bool:
+    """Say whether both are types of Python's ints and floats, or both are types of decimals."""
+    import pyarrow as pa
+
+    both = left, right
+    return all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in both) or all(
+        map(pa.types.is_decimal, both)
+    )
 
 
 def _mixed(first: str, second: str) -> TypeError:
@@ -234,6 +300,8 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch with all columns of `schema`: None where it has no such column."""
     import pyarrow as pa
 
+    if not schema.names:
+        return batch
     arrays = [
         _cast(field.name, batch.column(field.name), field.type)
         if field.name in batch.schema.names

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from types import TracebackType
 from typing import Any, cast
 
@@ -35,6 +36,8 @@ def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
     for segment in segments:
         loop = _loop(tuple((op.action, op.kind) for op in segment))
         items = loop(items, segment, [op.fn for op in segment])
+        if segment[-1].action == "flat_map":
+            items = chain.from_iterable(items)
     return iter(items)
 
 
@@ -110,6 +113,8 @@ def _loop(shape: tuple[tuple[str, type | None], ...]) -> Loop:
         "exact_int": exact_int,
         "exact_float": exact_float,
         "many": many,
+        "harmless": _HARMLESS,
+        "named": _named,
         "blame": _blame,
     }
     exec(compile(_source(shape), "<dstream fused steps>", "exec"), namespace)
@@ -118,7 +123,10 @@ def _loop(shape: tuple[tuple[str, type | None], ...]) -> Loop:
 
 
 def _source(shape: tuple[tuple[str, type | None], ...]) -> str:
-    """Write the loop: step k stands alone on the line `_FIRST_STEP_LINE + k`."""
+    """Write the loop: step k stands alone on the line `_FIRST_STEP_LINE + k`.
+
+    A `flat_map` at the end gives one iterable for each item, which C code chains.
+    """
     functions = ", ".join(f"f{index}" for index in range(len(shape)))
     lines = ["def loop(items, ops, functions):", f" {functions}, = functions", " try:", "  for v0 in items:"]
     depth, level = 3, 0
@@ -130,6 +138,8 @@ def _source(shape: tuple[tuple[str, type | None], ...]) -> str:
             lines.append(f"{indent}if not {call}: continue")
         elif action == "peek":
             lines.append(f"{indent}{call}")
+        elif index == len(shape) - 1:
+            lines.append(f"{indent}{item} = {_opened(call, index, item, kind)}")
         else:
             level, depth = level + 1, depth + 1
             lines.append(f"{indent}for v{level} in {_all_converted(f'many({call})', kind)}:")
@@ -139,7 +149,16 @@ def _source(shape: tuple[tuple[str, type | None], ...]) -> str:
 
 
 def _converted(call: str, kind: type | None) -> str:
-    return call if kind is None else f"exact_{kind.__name__}({call})"
+    if kind is None:
+        return call
+    return f"r if type(r := {call}) is {kind.__name__} else exact_{kind.__name__}(r)"
+
+
+def _opened(call: str, index: int, item: str, kind: type | None) -> str:
+    """Write what C code may iterate over without us: iterating over anything else may fail, and names the step."""
+    if kind is None:
+        return f"r if type(r := {call}) in harmless else named(r, ops[{index}], {item})"
+    return f"named({call}, ops[{index}], {item})"
 
 
 def _all_converted(call: str, kind: type | None) -> str:
@@ -154,6 +173,15 @@ def _blame(error: Exception, ops: Sequence[Op], variables: Mapping[str, Any]) ->
     if 0 <= index < len(ops):
         level = sum(op.action == "flat_map" for op in ops[:index])
         blame(error, ops[index].step, variables[f"v{level}"])
+
+
+def _named(result: Any, op: Op, item: Any) -> Iterator[Any]:
+    """Give what the function of a `flat_map` made of `item`; what fails meanwhile names both."""
+    try:
+        yield from _all_of(result, op.kind)
+    except Exception as error:
+        blame(error, op.step, item)
+        raise
 
 
 def many(result: Any) -> Iterable[Any]:
@@ -171,3 +199,5 @@ def many(result: Any) -> Iterable[Any]:
 
 
 _COMMON = frozenset({list, tuple, str, dict, set, range})
+_HARMLESS = frozenset({list, tuple, str, range})
+"""Types that can be iterated over whatever happens meanwhile; a dict or a set may change."""

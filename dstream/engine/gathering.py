@@ -11,7 +11,7 @@ from dstream.engine.kernels import Operation, Task, operation
 from dstream.failures import naming
 from dstream.plan.nodes import Gather
 from dstream.plan.steps import Step
-from dstream.spi import AtEnd, Gatherer
+from dstream.spi import AtEnd, ByPlace, Gatherer
 
 __all__ = ["finish", "gathered", "state_of_part"]
 
@@ -24,8 +24,14 @@ def _(node: Gather) -> Operation:
 
 def gathered(gatherer: Gatherer[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
     """Give what `gatherer` makes of the items."""
+    gathered_items = gatherer.gather(items)
+    # Those that go by places run nothing of the user's: what fails in them has failed before.
+    return gathered_items if isinstance(gatherer.parallel, ByPlace) else _named(step, gathered_items)
+
+
+def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
     with naming(step):
-        yield from gatherer.gather(items)
+        yield from items
 
 
 def state_of_part(kind: AtEnd[Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:

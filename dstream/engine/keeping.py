@@ -1,4 +1,8 @@
-"""What `cache()` keeps in one process: in memory up to the bound, beyond it in a temporary file."""
+"""What `cache()` keeps in one process: in memory up to the bound, beyond it in a temporary file.
+
+`KeptSource` gives it to workers: `connect(engine="auto")` may run a plan on Spark that reads what an
+earlier one kept here.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,17 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import IO, Any
 
 from dstream.engine.batches import Batcher, loads
 from dstream.engine.memory import Bound
 
-__all__ = ["KeptItems"]
+__all__ = ["KeptItems", "KeptSource"]
 
 _CHUNK = 512
+_LARGEST_SPLIT = 16_384
 
 
 class KeptItems:
@@ -24,6 +30,7 @@ class KeptItems:
         self._held: list[Any] = []
         self._places: list[tuple[int, int]] = []
         self._file: IO[bytes] | None = None
+        self._written = 0
         items = iter(items)
         while chunk := list(islice(items, _CHUNK)):
             self._held += chunk
@@ -36,14 +43,53 @@ class KeptItems:
         self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the items
         weakref.finalize(self, self._file.close)
         place = 0
-        for _, data in Batcher().batches(items):
+        for count, data in Batcher().batches(items):
+            self._written += count
             self._file.write(data)
             self._places.append((place, len(data)))
             place += len(data)
         self._file.flush()
+
+    def __len__(self) -> int:
+        return len(self._held) + self._written
 
     def __iter__(self) -> Iterator[Any]:
         yield from self._held
         if self._file is not None:
             for place, size in self._places:
                 yield from loads(os.pread(self._file.fileno(), size, place))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptSource:
+    """The kept items as a source, in splits of nearly equal size that are made one by one."""
+
+    kept: KeptItems
+    ordered: bool
+
+    bounded = True
+    in_caller = True
+
+    def splits(self, parallelism: int) -> Iterator[KeptSplit]:
+        """Read the items and divide them."""
+        items, size = iter(self.kept), self._size(parallelism)
+        for _ in range(self.count_splits(parallelism)):
+            yield KeptSplit(list(islice(items, size)))
+
+    def count_splits(self, parallelism: int) -> int:
+        """Say how many splits there will be, at least one."""
+        return max(1, -(-len(self.kept) // self._size(parallelism)))
+
+    def _size(self, parallelism: int) -> int:
+        return max(1, min(-(-len(self.kept) // max(1, parallelism)), _LARGEST_SPLIT))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSplit:
+    """A stretch of kept items."""
+
+    items: list[Any]
+
+    def read(self) -> Iterator[Any]:
+        """Give the items."""
+        return iter(self.items)

@@ -25,7 +25,7 @@ from dstream.plan.rewrite import Chain, Op, Top
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector, identity
 from dstream.spi.store import MapWriter, Writer
-from dstream.values.order import sort
+from dstream.values.order import before, sort
 
 __all__ = ["Operation", "Task", "by_bucket", "operation", "partial_groups", "top_items", "written", "written_entries"]
 
@@ -157,20 +157,25 @@ def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None
     held: list[Any] = []
     items = iter(items) if count else iter(())
     while chunk := list(islice(items, max(_CHUNK, count))):
-        held += chunk
+        # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
+        held += chunk if len(held) < count else before(chunk, held[-1], key, reverse)
         sort(held, key, reverse)
         del held[count:]
     return iter(held)
 
 
 def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bound: Bound) -> Iterator[dict[Any, Any]]:
-    """Give the groups of `items` as {key: container}; past the bound in several rounds."""
+    """Give the groups of `items` as {key: container}; past the bound in several rounds.
+
+    A round is emptied when the next one is asked for, so that the memory of one is in use at a time.
+    """
     items = iter(items)
     groups = collector.supplier()
     while chunk := list(islice(items, _CHUNK)):
         groups = collector.accumulated(groups, chunk)
         if bound.exceeded():
             yield groups
+            groups.clear()
             groups = collector.supplier()
             bound.spilled()
     yield groups

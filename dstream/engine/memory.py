@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 
 __all__ = ["DEFAULT_BOUND", "Bound", "resident_bytes"]
 
-DEFAULT_BOUND = 256 * 2**20
-"""How many bytes a worker process may have resident before operations spill, unless told otherwise."""
+DEFAULT_BOUND = 512 * 2**20
+"""How many bytes a worker process may have resident before operations spill, unless told otherwise.
+
+PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory`).
+"""
 
 _LEAST_GROWTH = 32 * 2**20
 

@@ -10,7 +10,7 @@ import heapq
 import pickle
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import IO, Any, Protocol
 
@@ -30,7 +30,7 @@ __all__ = [
     "distinct_of_batches",
     "distribute",
     "first_ones",
-    "grouped",
+    "in_batches",
     "merged",
     "mixed",
     "sorted_items",
@@ -118,18 +118,19 @@ def distinct_items(
             yield item
 
 
-def distinct_of_batches(batches: Iterable[tuple[list[Any], list[Any]]], bound: Bound) -> Iterator[Any]:
-    """Give one item of each key of (keys, items), in any order; without items the keys are meant.
+def distinct_of_batches(batches: Iterable[Sequence[list[Any]]], bound: Bound) -> Iterator[Any]:
+    """Give one item of each key of (keys, items), in any order, or of (items,) that are their own keys.
 
     Past the bound the rest goes to files, as that of `distinct_items`.
     """
     seen: set[Any] = set()
     batches = iter(batches)
-    for keys, items in batches:
-        yield from first_ones(canonical_all(keys), items or keys, seen).values()
+    for keys, *others in batches:
+        (items,) = others or [keys]
+        yield from first_ones(canonical_all(keys), items, seen).values()
         if bound.exceeded():
             break
-    rest = chain.from_iterable(zip(canonical_all(keys), items or keys, strict=True) for keys, items in batches)
+    rest = chain.from_iterable(zip(canonical_all(keys), *others or [keys], strict=True) for keys, *others in batches)
     unknown = (pair for pair in rest if pair[0] not in seen)
     for pair in islice(unknown, 1):
         for _, item in distinct_items(chain((pair,), unknown), _position, bound):
@@ -191,54 +192,13 @@ class Combining(Protocol):
     def __call__(self, left: Any, right: Any) -> Any: ...
 
 
-def grouped(
-    entries: Iterable[tuple[Any, Any, Any]], combine: Combining, bound: Bound, level: int = 0
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Combine (key, rank, container) entries by key, in order; the first rank of a key stays.
-
-    Past the bound everything held goes to files by the hash of its key, and each file is combined
-    on its own. Keys are canonical.
-    """
-
-    def hash_of(entry: tuple[Any, Any, Any]) -> int:
-        return mixed(hash(entry[0]), level)
-
-    held: dict[Any, tuple[Any, Any]] = {}
-    buckets: list[Run] = []
-    entries = iter(entries)
-    while chunk := list(islice(entries, _CHUNK)):
-        for key, rank, container in chunk:
-            key = canonical(key)
-            known = held.get(key)
-            if known is None:
-                held[key] = (rank, container)
-            else:
-                held[key] = (known[0], combine(known[1], container))
-        if level < DEEPEST and bound.exceeded():
-            buckets = buckets or [Run() for _ in range(FAN_OUT)]
-            distribute(_drained(held), hash_of, buckets)
-            bound.spilled()
-    if not buckets:
-        yield from _drained(held)
-        return
-    distribute(_drained(held), hash_of, buckets)
-    for bucket in buckets:
-        yield from grouped(bucket, combine, bound, level + 1)
-
-
-def _drained(held: dict[Any, tuple[Any, Any]]) -> Iterator[tuple[Any, Any, Any]]:
-    """Give the entries that `held` holds, then empty it."""
-    for key, (rank, container) in held.items():
-        yield key, rank, container
-    held.clear()
-
-
 def merged(
     batches: Iterable[tuple[list[Any], list[Any]]], combine: Combining, bound: Bound, level: int = 0
 ) -> Iterator[tuple[Any, Any]]:
-    """Combine batches of (keys, containers) by key, in order; past the bound as `grouped` does.
+    """Combine batches of (keys, containers) by key, in order.
 
-    Keys are canonical, and each stands in a batch once.
+    Past the bound everything held goes to files by the hash of its key, and each file is combined
+    on its own. Keys are canonical, and each stands in a batch once.
     """
     held: dict[Any, Any] = {}
     buckets: list[Run] = []
@@ -259,7 +219,7 @@ def merged(
         return
     distribute(_drained_pairs(held), lambda pair: mixed(hash(pair[0]), level), buckets)
     for bucket in buckets:
-        yield from merged(_combined(bucket, combine), combine, bound, level + 1)
+        yield from merged(in_batches(bucket, combine), combine, bound, level + 1)
 
 
 _SAME_ANYWHERE = frozenset({str, int, bytes})
@@ -271,8 +231,8 @@ def _drained_pairs(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
     held.clear()
 
 
-def _combined(pairs: Iterable[tuple[Any, Any]], combine: Combining) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Give batches of pairs, with each key of a batch combined."""
+def in_batches(pairs: Iterable[tuple[Any, Any]], combine: Combining) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Give (keys, containers) of some (key, container) pairs at a time, with each key of them combined."""
     for chunk in chunked(pairs, _CHUNK):
         held: dict[Any, Any] = {}
         for key, container in chunk:

@@ -128,8 +128,10 @@ def attach(error: BaseException, known: Failure) -> None:
 
 
 def known_of(error: BaseException) -> Failure | None:
-    """Return what is attached to `error` itself."""
+    """Return what is attached to `error` itself, or to the StopIteration that Python made a RuntimeError of."""
     found: Failure | None = getattr(error, _ATTRIBUTE, None)
+    if found is None and isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        return known_of(error.__cause__)
     return found
 
 

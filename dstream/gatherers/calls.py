@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from dstream.gatherers.pace import Clock, Pace
 from dstream.gatherers.retry import Retry
@@ -25,6 +25,9 @@ from dstream.keys import canonical
 from dstream.spi import Outcome
 
 __all__ = ["Calls", "LoopCalls", "Remembered", "ThreadCalls", "in_order", "is_async"]
+
+
+E = TypeVar("E", bound=BaseException)
 
 
 class Calls(Protocol):
@@ -58,9 +61,9 @@ def in_order(items: Iterable[Any], calls: Calls, n: int) -> Iterator[Outcome]:
             except Exception as error:
                 problem = error
             while waiting and (len(waiting) >= n or waiting[0].done()):
-                yield waiting.popleft().result()
+                yield _ended(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield _ended(waiting.popleft())
         if problem is not None:
             raise problem
     finally:
@@ -68,6 +71,14 @@ def in_order(items: Iterable[Any], calls: Calls, n: int) -> Iterator[Outcome]:
 
 
 _END = object()
+
+
+def _ended(call: Future[Outcome]) -> Outcome:
+    """Wait for the outcome of a call; raise here what is no `Exception`, such as KeyboardInterrupt."""
+    outcome = call.result()
+    if isinstance(outcome.error, BaseException) and not isinstance(outcome.error, Exception):
+        raise outcome.error
+    return outcome
 
 
 class ThreadCalls:
@@ -139,17 +150,19 @@ class LoopCalls:
             self._loop.close()
 
     async def _outcome(self, item: Any) -> Outcome:
+        try:
+            return await self._tried(item)
+        except BaseException as error:
+            # Some would end the loop, and with it the calls that somebody waits for.
+            return Outcome(item, None, cast(Exception, _raisable(error)))
+
+    async def _tried(self, item: Any) -> Outcome:
         for delay in self._retry.delays():
             try:
                 return Outcome(item, await self._call(item), None)
             except self._retry.on:
                 await self._clock.pause(delay)
-            except Exception as error:
-                return Outcome(item, None, _raisable(error))
-        try:
-            return Outcome(item, await self._call(item), None)
-        except Exception as error:
-            return Outcome(item, None, _raisable(error))
+        return Outcome(item, await self._call(item), None)
 
     async def _call(self, item: Any) -> Any:
         if self._pace is not None:
@@ -176,9 +189,12 @@ def is_async(fn: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)
 
 
-def _raisable(error: Exception) -> Exception:
-    """Return `error` as what iterates can raise: it would take StopIteration for the end of the items."""
-    if not isinstance(error, StopIteration | StopAsyncIteration):
+def _raisable(error: E) -> E | RuntimeError:
+    """Return `error` as what iterates can raise, which would take StopIteration for the end of the items.
+
+    A coroutine that was cancelled, not by us, has failed: nobody should take that for an end of his own.
+    """
+    if not isinstance(error, StopIteration | StopAsyncIteration | asyncio.CancelledError):
         return error
     raisable = RuntimeError(f"the function raised {type(error).__name__}")
     raisable.__cause__ = error

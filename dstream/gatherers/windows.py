@@ -114,12 +114,16 @@ def _push_short(state: _Sliding, downstream: Downstream[tuple[T, ...]]) -> None:
 
 
 def _sliding(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
-    items = iter(items)
+    # No generator of our own stands between C code and the windows; it only opens them.
+    return chain.from_iterable(_opened(size, iter(items)))
+
+
+def _opened(size: int, items: Iterator[T]) -> Iterator[Iterable[tuple[T, ...]]]:
     first = tuple(islice(items, size))
     if len(first) == size:
-        yield from sliding_window(chain(first, items), size)
+        yield sliding_window(chain(first, items), size)
     elif first:
-        yield first
+        yield (first,)
 
 
 def _sliding_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
@@ -132,14 +136,19 @@ def _sliding_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple
 def _sliding_ahead(
     size: int, own: Iterable[T], behind: Iterable[T], is_first: Callable[[], bool]
 ) -> Iterator[tuple[T, ...]]:
-    own = iter(own)
+    return chain.from_iterable(_opened_ahead(size, iter(own), behind, is_first))
+
+
+def _opened_ahead(
+    size: int, own: Iterator[T], behind: Iterable[T], is_first: Callable[[], bool]
+) -> Iterator[Iterable[tuple[T, ...]]]:
     for item in own:
         items = chain((item,), own, islice(behind, size - 1))
         first = tuple(islice(items, size))
         if len(first) == size:
-            yield from sliding_window(chain(first, items), size)
+            yield sliding_window(chain(first, items), size)
         elif is_first():
-            yield first
+            yield (first,)
 
 
 def pairs() -> Gatherer[T, Any, tuple[T, T]]:

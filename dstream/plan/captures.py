@@ -30,11 +30,12 @@ _LARGE = 10 * 2**20
 _OURS = ("dstream.", "reducers.", "sources.")
 
 
-def check_captures(root: Node) -> None:
+def check_captures(root: Node, *, travel: bool = True) -> None:
     """Refuse a plan whose functions capture what cannot travel to the workers; warn about what is large.
 
     Args:
         root: the last node of the plan.
+        travel: whether the functions will travel now; if not, what is large does not matter.
 
     Raises:
         SerializationError: a function captures something that cannot be pickled, or that can only be
@@ -47,7 +48,8 @@ def check_captures(root: Node) -> None:
             for found in look(function, seen, _LARGE):
                 if isinstance(found, Obstacle):
                     raise _refusal(found, step)
-                _warn(found, step)
+                if travel:
+                    _warn(found, step)
 
 
 def _shipped(node: Node) -> Iterator[Any]:

@@ -19,17 +19,19 @@ class Kept:
     Attributes:
         lock: held while the items are computed, so that two threads do not compute them both.
         is_ordered: whether what is kept has an encounter order.
+        count: how many items are kept in the caller's process; None if they are elsewhere.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.is_ordered = False
+        self.count: int | None = None
         self._items: Any = None
         self._is_there: Callable[[], bool] = bool
 
-    def keep(self, items: Any, is_ordered: bool, is_there: Callable[[], bool]) -> None:
+    def keep(self, items: Any, is_ordered: bool, is_there: Callable[[], bool], count: int | None = None) -> None:
         """Keep the items of an engine, in its own terms, as long as `is_there()` says that it runs."""
-        self.is_ordered, self._items, self._is_there = is_ordered, items, is_there
+        self.is_ordered, self.count, self._items, self._is_there = is_ordered, count, items, is_there
 
     def found(self) -> Any:
         """Return what is kept, or None."""

@@ -38,6 +38,13 @@ def last_step(root: Node) -> Step:
 
 def inputs_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
     """Return everything that `root` reaches through `inputs` once, each after its inputs."""
+    line = [root]
+    while len(above := inputs(line[-1])) == 1:
+        line += above
+    return _branches_first(root, inputs) if above else line[::-1]
+
+
+def _branches_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
     ordered: list[T] = []
     seen: set[int] = set()
     stack: list[tuple[T, bool]] = [(root, False)]

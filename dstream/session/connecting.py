@@ -12,7 +12,7 @@ from dstream.failures import shown
 from dstream.session.configuration import Configuration, configured
 from dstream.session.context import Context
 from dstream.session.contexts import contexts
-from dstream.session.explaining import Explain, local_stages, spark_stages
+from dstream.session.explaining import Explain, auto_stages, local_stages, spark_stages
 from dstream.session.workers import inside_a_worker, refuse_on_a_worker
 from dstream.spi import Engine, Storage
 from dstream.storage import Settings, open_storage
@@ -44,7 +44,9 @@ def connect(
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`. Without one: a Spark session
             that runs in this process already, or all cores of this machine.
-        engine: `"spark"`, the default, or `"local"` for plain Python in this process.
+        engine: `"spark"`, the default, `"local"` for plain Python in this process, or `"auto"`: streams of at
+            most 4,096 items that this process holds run here, all others on Spark, which starts when the
+            first of them does. docs/concepts/engines.md says what decides.
         config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They stand over those of
             the table `[config]` of the file, one by one.
         storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"redis://..."`, or
@@ -57,7 +59,7 @@ def connect(
         durability: what a change that returned survives: the death of any process (`"process"`, the default), or
             also that of the machine (`"power"`), which costs about ten times as much.
         worker_memory: how much memory a worker process may occupy before sorting, grouping and
-            `distinct` move to disk, in bytes or as `"512m"`; 256 MB without a word.
+            `distinct` move to disk, in bytes or as `"512m"`; 512 MB without a word.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
@@ -87,8 +89,7 @@ def connect(
         }
     )
     opening = _storage_opener(chosen, allowed)
-    start = _spark_starter(chosen) if chosen["engine"] == "spark" else _local_starter(chosen)
-    context = Context(start, chosen["engine"], opening, _stages(chosen))
+    context = Context(_STARTERS[chosen["engine"]](chosen), chosen["engine"], opening, _stages(chosen))
     contexts.add(context)
     return context
 
@@ -126,6 +127,20 @@ def _spark_starter(chosen: Configuration) -> Callable[[], Engine]:
     return lambda: launch.start(settings)
 
 
+def _auto_starter(chosen: Configuration) -> Callable[[], Engine]:
+    here, there = _local_starter(chosen), _spark_starter(chosen)
+
+    def start() -> Engine:
+        from dstream.engine.auto import AutoEngine
+
+        return AutoEngine(here(), there)
+
+    return start
+
+
+_STARTERS = {"spark": _spark_starter, "local": _local_starter, "auto": _auto_starter}
+
+
 def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[[], Storage]:
     classes = tuple(allowed)
     for each in classes:
@@ -139,7 +154,8 @@ def _stages(chosen: Configuration) -> Explain:
     """Return what says which stages a plan runs in on the chosen engine, which need not run for that."""
     if chosen["engine"] == "local":
         return local_stages
-    return functools.partial(spark_stages, chosen["master"], chosen["config"])
+    explain = auto_stages if chosen["engine"] == "auto" else spark_stages
+    return functools.partial(explain, chosen["master"], chosen["config"])
 
 
 def _default_stages(node: Any, into: Any) -> Any:

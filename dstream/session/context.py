@@ -11,20 +11,17 @@ from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_op
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import naming, shown
 from dstream.plan import Node, Table, Write, call_site, explained, last_step
+from dstream.session.arguments import check_options, checked_source, columns_of, fitting
 from dstream.session.contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
 from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
-from dstream.values.fields import field_names
 
 if TYPE_CHECKING:
     from dstream.plan.stages import Stages
 
 __all__ = ["CollectionName", "Context"]
-
-_MOST_BUCKETS = 2**16
-"""A task that writes keeps a place for each bucket, and makes a file for each that it has entries of."""
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -62,7 +59,7 @@ class Context:
 
     @property
     def engine(self) -> str:
-        """The name of the engine: `"spark"` or `"local"`."""
+        """The name of the engine: `"spark"`, `"local"` or `"auto"`."""
         return self._engine_name
 
     @property
@@ -98,9 +95,7 @@ class Context:
             TypeError: `source` is no source.
         """
         self._check_open()
-        if not isinstance(source, Source):
-            raise TypeError(f"read() takes a source, such as text_files(...), not {type(source).__name__}")
-        return read(source, f"read({shown(source)})", self)
+        return read(checked_source(source), f"read({shown(source)})", self)
 
     @overload
     def from_df(self, df: Any) -> Stream[Any]: ...
@@ -121,12 +116,10 @@ class Context:
             UnsupportedError: the engine has no DataFrames.
         """
         self._check_open()
-        if self._engine_name != "spark":
+        if self._engine_name == "local":
             raise UnsupportedError(f"the {self._engine_name} engine has no DataFrames: connect() with the Spark engine")
-        columns = getattr(df, "columns", None)
-        if not hasattr(df, "mapInArrow") or not isinstance(columns, list):
-            raise TypeError(f"df must be a Spark DataFrame, not {type(df).__name__}")
-        return Stream(Table(df, None if kind is None else _fitting(kind, columns), where=call_site()), self)
+        columns = columns_of(df)
+        return Stream(Table(df, None if kind is None else fitting(kind, columns), where=call_site()), self)
 
     @overload
     def get_map(
@@ -362,11 +355,11 @@ class Context:
         return self.get_map(output.name) if output.kind == "map" else self.get_cache(output.name)
 
     def _created(self, kind: Kind, name: str, options: Options) -> Any:
-        _check_options(name, options)
+        check_options(name, options)
         return self.running_storage().create(kind, name, options)
 
     def _configured_cache(self, name: str, options: Options) -> MapStore:
-        _check_options(name, options)
+        check_options(name, options)
         storage = self.running_storage()
         if options.ttl is not None or options.max_idle is not None:
             return cast("MapStore", storage.create("cache", name, stored_options(options)))
@@ -379,7 +372,7 @@ class Context:
 
     def _check_place(self) -> None:
         """Refuse the use of a context of Spark, and of what belongs to it, on a worker."""
-        if self._engine_name == "spark":
+        if self._engine_name != "local":
             refuse_on_a_worker("a context, or a stream or collection of it,")
 
     def _check_open(self) -> None:
@@ -420,33 +413,3 @@ def _collector(output: Output) -> Collector[Any, Any, Any] | None:
     if output.classifier is None:
         return output.collector
     return collectors.grouping_by(output.classifier, output.downstream or collectors.to_list())
-
-
-def _fitting(kind: Any, columns: list[str]) -> Any:
-    """Return `kind` if it is a class whose fields all have a column."""
-    names = field_names(kind) if isinstance(kind, type) else ()
-    if not names:
-        raise TypeError(f"kind must be a dataclass or a named tuple, not {shown(kind)}")
-    missing = [name for name in names if name not in columns]
-    if missing:
-        raise TypeError(f"the DataFrame has no column for {', '.join(missing)} of {kind.__qualname__}")
-    return kind
-
-
-def _check_options(name: str, options: Options) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"the name of a collection must be a str, not {type(name).__name__}")
-    if not name:
-        raise ValueError("the name of a collection must not be empty")
-    buckets = options.buckets
-    if buckets is not None and (type(buckets) is not int or not 1 <= buckets <= _MOST_BUCKETS):
-        raise ValueError(f"buckets must be a number from 1 to {_MOST_BUCKETS}, not {shown(buckets)}")
-    for argument in ("journal", "strict"):
-        choice = getattr(options, argument)
-        if choice is not None and not isinstance(choice, bool):
-            raise TypeError(f"{argument} must be True or False, not {shown(choice)}")
-    for argument in ("ttl", "max_idle"):
-        seconds = getattr(options, argument)
-        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if seconds is not None and (not is_number or not seconds > 0):
-            raise ValueError(f"{argument} must be a number of seconds above 0, not {shown(seconds)}")

@@ -10,7 +10,7 @@ from dstream.spi.gatherer import Downstream, Gatherer
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, Running
 from dstream.spi.integration import Integration
 from dstream.spi.reducer import Output, Reducer, Writing
-from dstream.spi.source import Counted, Source, Split
+from dstream.spi.source import Counted, Held, InBlocks, Source, Split
 from dstream.spi.store import (
     UNCHANGED,
     EntrySplit,
@@ -40,6 +40,8 @@ __all__ = [
     "Engine",
     "EntrySplit",
     "Gatherer",
+    "Held",
+    "InBlocks",
     "InParallel",
     "Integration",
     "ItemSplit",

@@ -15,7 +15,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What users call it: `"local"` or `"spark"`."""
+        """What users call it: `"local"`, `"spark"` or `"auto"`."""
         ...
 
     def iterate(self, node: Any) -> Iterator[Any]:

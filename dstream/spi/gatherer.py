@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-from dstream.spi.in_parallel import InParallel, ItemWise
+from dstream.spi.in_parallel import Calling, InParallel, ItemWise
 from dstream.spi.integration import Composition, Integration, finished
 
 __all__ = ["Downstream", "Gatherer"]
@@ -141,8 +141,8 @@ class Gatherer(Generic[T, A, R]):
             both.integrate,
             None if self.combiner is None or other.combiner is None else both.combine,
             both.finish,
-            None if self.gather_all is None else both.gather,
-            ItemWise() if isinstance(self.parallel, ItemWise) and isinstance(other.parallel, ItemWise) else None,
+            both.gather if self.gather_all is not None or isinstance(other.parallel, Calling) else None,
+            ItemWise() if _runs_anywhere(self) and _runs_anywhere(other) else None,
             f"{self.name}.and_then({other.name})",
         )
 
@@ -172,6 +172,12 @@ class Gatherer(Generic[T, A, R]):
 
 
 _NONE: Any = object()
+
+
+def _runs_anywhere(gatherer: Gatherer[Any, Any, Any]) -> bool:
+    """Say whether each partition may run a gatherer as if there were no others."""
+    kind = gatherer.parallel
+    return isinstance(kind, ItemWise) and not (isinstance(kind, Calling) and kind.is_shared)
 
 
 def _nothing() -> None:

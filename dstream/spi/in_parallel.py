@@ -56,6 +56,11 @@ class Calling(ItemWise, ABC):
     instead: tuple[Any, ...] = ()
     into: Reducer[Any, Any] | None = None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether all tasks together keep to something: a rate, or one call for equal items."""
+        return self.rate is not None or self.cache
+
     @abstractmethod
     def outcomes(self, items: Iterable[Any], slot: int = 0, slots: int = 1) -> Iterator[Outcome]:
         """Make the calls and give their outcomes in the order of the items; closing it ends what is in flight.

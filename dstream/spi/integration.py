@@ -109,7 +109,10 @@ class Composition:
             self.right.finisher(states.right, downstream)
 
     def gather(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Give what both make of `items`; nobody can tell it from a loop of `integrate` if `left` is one of ours."""
+        """Give what both make of `items`; nobody can tell it from a loop of `integrate`.
+
+        That holds if `left` is one of ours, or if `right` takes every item.
+        """
         return self.right.gather(self.left.gather(items))
 
 

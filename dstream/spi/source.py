@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-__all__ = ["Counted", "Source", "Split"]
+__all__ = ["Counted", "Held", "InBlocks", "Source", "Split"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -27,6 +27,19 @@ class Split(Protocol[T_co]):
         Raises:
             SourceError: the data is missing, torn, or not what it was said to be.
         """
+        ...
+
+
+@runtime_checkable
+class InBlocks(Split[T_co], Protocol[T_co]):
+    """A split whose items come several at a time anyway; others leave it out.
+
+    An engine then takes a whole list where it would ask for one item after another. That must change
+    nothing else: who asks for one item causes no more reading than `read` would do.
+    """
+
+    def read_blocks(self) -> Iterator[Sequence[T_co]]:
+        """Open the split and give its items in lists, which the engine may keep."""
         ...
 
 
@@ -69,4 +82,19 @@ class Counted(Protocol):
 
     def count_splits(self, parallelism: int) -> int | None:
         """Return how many splits `splits(parallelism)` would give, reading nothing; None if that takes reading."""
+        ...
+
+
+@runtime_checkable
+class Held(Protocol):
+    """A source whose items this process holds, or makes from nothing; others leave it out.
+
+    `connect(engine="auto")` asks it: few such items need no workers.
+    """
+
+    def count_items(self) -> float | None:
+        """Return how many items there are at most, reading nothing: `math.inf` if nobody knows or there is no end.
+
+        None if the items are not here after all, so that only workers should read them.
+        """
         ...

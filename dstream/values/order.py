@@ -7,10 +7,11 @@ were divided. Looking for a NaN runs at the speed of C, and only where there are
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["NanLast", "choose", "holds_nan", "sort"]
+__all__ = ["NanLast", "before", "choose", "holds_nan", "sort"]
 
 Key = Callable[[Any], Any]
 
@@ -42,6 +43,14 @@ def sort(items: list[Any], key: Key | None, reverse: bool) -> None:
         items.sort(key=functools.partial(next, iter(_ranks(items, key))), reverse=reverse)
 
 
+def before(items: list[Any], bound: Any, key: Key | None, reverse: bool) -> list[Any]:
+    """Return those of `items` that a sort would put before `bound`, not beside it, calling `key` for each."""
+    ranks, (limit,) = _ranks(items, key), _ranks([bound], key)
+    if reverse:
+        return [item for item, rank in zip(items, ranks, strict=True) if limit < rank]
+    return [item for item, rank in zip(items, ranks, strict=True) if rank < limit]
+
+
 def choose(extreme: Callable[..., Any], items: Sequence[Any], key: Key | None) -> Any:
     """Return the first of the extreme ones of `items`, by `min` or `max`."""
     if key is None and not holds_nan(items):
@@ -51,7 +60,10 @@ def choose(extreme: Callable[..., Any], items: Sequence[Any], key: Key | None) -
 
 def holds_nan(keys: Sequence[Any]) -> bool:
     """Say whether a float among `keys` is NaN."""
-    has_floats = any(issubclass(kind, float) for kind in set(map(type, keys)))
+    kinds = set(map(type, keys))
+    if kinds == {float}:
+        return any(map(operator.ne, keys, keys))
+    has_floats = any(issubclass(kind, float) for kind in kinds)
     return has_floats and any(isinstance(key, float) and key != key for key in keys)
 
 

@@ -17,22 +17,49 @@ from typing import Any
 import psutil
 
 import dstream as ds
-from tests.benchmarks import joining, narrow, short_circuit, small_jobs, sorting, start, storage, windows, word_count
-from tests.benchmarks.harness import Bench, Case, measure, table
+from tests.benchmarks import (
+    grouping,
+    growth,
+    iterating,
+    joining,
+    memory,
+    narrow,
+    short_circuit,
+    small_jobs,
+    sorting,
+    start,
+    storage,
+    windows,
+    word_count,
+)
+from tests.benchmarks.harness import Bench, Case, Row, measure, table
 from tests.benchmarks.process_tree import check_accounts, check_worker_accounts
 
 __all__ = ["main"]
 
-_CASES: dict[str, tuple[str, Callable[[Bench], list[Case]]]] = {
-    "B1": ("narrow", narrow.cases),
-    "B2": ("wordcount", word_count.cases),
-    "B4": ("sort", sorting.cases),
-    "B5": ("join", joining.cases),
-    "B6": ("shortcircuit", short_circuit.cases),
-    "B7": ("smalljobs", small_jobs.cases),
-    "B8": ("windows", windows.cases),
-    "B10": ("storage", storage.cases),
-    "B12": ("start", start.cases),
+Rows = Callable[[Bench, int], list[Row]]
+"""Measures so many runs and returns what the table says of them."""
+
+
+def _compared(cases: Callable[[Bench], list[Case]]) -> Rows:
+    """Return what measures contestants beside each other."""
+    return lambda bench, runs: [row for case in cases(bench) for row in measure(case, bench, runs)]
+
+
+_CASES: dict[str, tuple[str, Rows]] = {
+    "B1": ("narrow", _compared(narrow.cases)),
+    "B2": ("wordcount", _compared(word_count.cases)),
+    "B3": ("grouping", _compared(grouping.cases)),
+    "B4": ("sort", _compared(sorting.cases)),
+    "B5": ("join", _compared(joining.cases)),
+    "B6": ("shortcircuit", _compared(short_circuit.cases)),
+    "B7": ("smalljobs", _compared(small_jobs.cases)),
+    "B8": ("windows", _compared(windows.cases)),
+    "B9": ("iterate", _compared(iterating.cases)),
+    "B10": ("storage", _compared(storage.cases)),
+    "B11": ("growth", growth.rows),
+    "B12": ("start", _compared(start.cases)),
+    "memory": ("memory", memory.rows),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}
 
@@ -45,12 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(f"the CPU accounts are off: {measured:.2f} s measured, {true:.2f} s burnt")
     folder = Path(tempfile.gettempdir()) / "dstream-benchmarks"
     folder.mkdir(exist_ok=True)
-    rows: list[tuple[str, ...]] = []
+    rows: list[Row] = []
     with ds.connect(options.master, config=_CONFIG) as ctx, ds.connect(engine="local") as local:
         bench = Bench(ctx, local, _session_of_rivals(ctx), folder, options.quick)
         for code in options.cases:
-            for case in _CASES[code][1](bench):
-                rows += measure(case, bench, options.runs)
+            rows += _CASES[code][1](bench, options.runs)
         least, worker = check_worker_accounts(ctx)
         if worker < least:
             raise SystemExit(f"the CPU accounts lose workers: {worker:.2f} s measured, {least:.2f} s burnt in one")

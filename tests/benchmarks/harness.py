@@ -4,6 +4,9 @@ A case first checks that all contestants give the same result; that round warms 
 but for the memory. Then every round runs each contestant once, in an order that turns by one from
 round to round. A ratio is the median over the rounds of *our CPU / their CPU of the same round*: on
 a machine with other users that is steadier than the ratio of two medians.
+
+There may be several ways to do the work with dstream. They have letters in the table, and each is
+compared with each rival, which runs but once in a round.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ from typing import Any
 import dstream as ds
 from tests.benchmarks.process_tree import cpu_seconds, sampled_memory, settle
 
-__all__ = ["Bench", "Case", "Contestant", "Detail", "measure", "table"]
+__all__ = ["Bench", "Case", "Contestant", "Detail", "Row", "measure", "seconds", "table", "yes_or_no"]
+
+Row = tuple[str, ...]
+"""A row of the table: a cell for each of the headings."""
 
 _HEADINGS = ("case", "contestant", "CPU s", "wall s", "peak MB", "ours / theirs", "goal", "met", "note")
 _TICK = 1e-5
@@ -82,17 +88,27 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Case:
-    """Our way to do some work, and its rivals."""
+    """Our way to do some work, and its rivals.
+
+    Attributes:
+        also: other ways of ours to do the same.
+    """
 
     code: str
     title: str
     ours: Contestant
     rivals: Sequence[Contestant]
+    also: Sequence[Contestant] = ()
 
     @property
     def contestants(self) -> list[Contestant]:
         """Ours first."""
-        return [self.ours, *self.rivals]
+        return [self.ours, *self.also, *self.rivals]
+
+    @property
+    def letters(self) -> list[str]:
+        """What our ways are called in the table; nothing if there is one."""
+        return [""] if not self.also else [chr(ord("A") + number) for number in range(1 + len(self.also))]
 
 
 @dataclass
@@ -105,7 +121,7 @@ class _Figures:
     detail: Detail | None = None
 
 
-def measure(case: Case, bench: Bench, runs: int) -> list[tuple[str, ...]]:
+def measure(case: Case, bench: Bench, runs: int) -> list[Row]:
     """Run a case and return its rows of the table.
 
     Raises:
@@ -152,33 +168,50 @@ def _measure_once(contestant: Contestant, bench: Bench, figures: _Figures) -> No
     figures.cpu.append((cpu_seconds(with_jvm=contestant.uses_spark) - cpu) / contestant.jobs)
 
 
-def _row(case: Case, index: int, figures: Sequence[_Figures]) -> tuple[str, ...]:
-    own, contestant = figures[index], case.contestants[index]
-    ratio = statistics.median(ours / max(theirs, _TICK) for ours, theirs in zip(figures[0].cpu, own.cpu, strict=True))
-    met = None if contestant.goal is None else ratio <= contestant.goal
+def _row(case: Case, index: int, figures: Sequence[_Figures]) -> Row:
+    own, contestant, ways = figures[index], case.contestants[index], len(case.letters)
+    is_ours = index < ways
+    ratios = [] if is_ours else [_ratio(figures[way], own) for way in range(ways)]
+    met = [] if contestant.goal is None else [ratio <= contestant.goal for ratio in ratios]
     if own.detail is not None and own.detail.met is not None:
-        met = own.detail.met
+        met = [own.detail.met]
     return (
         f"{case.code} {case.title}" if index == 0 else "",
-        contestant.name,
-        _seconds(own.cpu),
-        _seconds(own.wall),
+        f"{case.letters[index]} {contestant.name}".strip() if is_ours else contestant.name,
+        seconds(own.cpu),
+        seconds(own.wall),
         f"{own.peak / 2**20:,.0f}",
-        "" if index == 0 else f"{ratio:.2f}",
+        _by_letter(case, [f"{ratio:.2f}" for ratio in ratios]),
         "" if contestant.goal is None else f"{contestant.goal:g}",
-        {None: "", True: "yes", False: "NO"}[met],
+        _by_letter(case, list(map(yes_or_no, met))),
         "" if own.detail is None else own.detail.text,
     )
 
 
-def _seconds(figures: Sequence[float]) -> str:
+def _ratio(ours: _Figures, theirs: _Figures) -> float:
+    return statistics.median(our / max(their, _TICK) for our, their in zip(ours.cpu, theirs.cpu, strict=True))
+
+
+def _by_letter(case: Case, cells: Sequence[str]) -> str:
+    """Write what belongs to each of our ways behind its letter."""
+    if len(cells) != len(case.letters):
+        return ", ".join(cells)
+    return ", ".join(f"{letter} {cell}".strip() for letter, cell in zip(case.letters, cells, strict=True))
+
+
+def yes_or_no(met: bool) -> str:
+    """Write whether a goal is met."""
+    return "yes" if met else "NO"
+
+
+def seconds(figures: Sequence[float]) -> str:
     """Write the median, with how far the runs lay apart."""
     middle, spread = statistics.median(figures), (max(figures) - min(figures)) / 2
     digits = 2 if middle >= 1 else 3 if middle >= 0.01 else 5
     return f"{middle:.{digits}f} ± {spread:.{digits}f}"
 
 
-def table(rows: Iterable[tuple[str, ...]]) -> str:
+def table(rows: Iterable[Row]) -> str:
     """Write the rows as one Markdown table whose columns line up."""
     lines = [_HEADINGS, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

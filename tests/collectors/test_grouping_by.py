@@ -1,3 +1,5 @@
+import copy
+import math
 import pickle
 from collections import OrderedDict
 from operator import itemgetter
@@ -183,3 +185,31 @@ def test_partitioning_goes_by_truth():
     assert partitioning_by(itself).collect(["a", "", None, "b"]) == {False: ["", None], True: ["a", "b"]}
     assert alone(partitioning_by(itself), ["a", ""]) == {False: [""], True: ["a"]}
     assert partitioning_by(itself, to_list()).keyed is None
+
+
+def test_groups_of_nan_that_were_pickled_are_one_group():
+    """On both sides of a combiner: an unpickled NaN is an object of its own."""
+    collector = frequencies()
+    left, right = (pickle.loads(pickle.dumps(collector.accumulated(collector.supplier(), [math.nan]))) for _ in "ab")
+
+    assert list(collector.finisher(collector.combined(left, right)).values()) == [2]
+
+
+@pytest.mark.parametrize("odd", [math.nan, 2.5, ("a", math.nan)])
+def test_keys_that_begin_as_text_and_go_on_otherwise_are_counted(odd):
+    """The quick way of counting texts and ints takes back what it counted."""
+    counted = frequencies().collect(["a", "b", odd, "a", copy.deepcopy(odd), "b", "a"])
+
+    assert list(counted.values()) == [3, 2, 2]
+
+
+def test_a_none_key_among_texts_names_its_item():
+    """The quick way of counting texts looks at the keys, and finds the item."""
+    with pytest.raises(NullElementError, match="null key: 'c'"):
+        grouping_by({"a": "x", "b": "y"}.get, counting()).collect("abc")
+
+
+def test_a_key_without_hash_among_texts_is_named():
+    """As where it comes first."""
+    with pytest.raises(UnstableKeyError, match=r"\[1\] cannot be a key: list has no hash"):
+        frequencies().collect(["a", [1]])

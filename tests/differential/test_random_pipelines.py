@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import dstream as ds
 from collectors import averaging_int, counting, grouping_by, joining, partitioning_by, to_list, to_map
+from dstream.plan import placing
 from dstream.testing import assert_items_in_any_order
+from dstream.testing.engines import MASTER, SETTINGS
 from tests.differential.pipelines import (
     Pipeline,
     failing_pipelines,
@@ -217,3 +219,25 @@ def test_spark_equals_plain_python_without_order(spark_context: ds.Context, pipe
 def test_spark_fails_as_plain_python(spark_context: ds.Context, pipeline: Pipeline) -> None:
     """A function that fails for some items fails with its own type, or not at all if no such item comes."""
     _check_failure(pipeline, spark_context)
+
+
+def _ways(pipelines: st.SearchStrategy[Pipeline], context: ds.Context, examples: int) -> set[bool]:
+    """Check pipelines around the bound of the automatic engine; return which ways they went."""
+    ways = set()
+
+    @settings(ON_SPARK, max_examples=examples)
+    @given(pipelines, st.sampled_from(list(TERMINALS)))
+    def drawn(pipeline: Pipeline, terminal: str) -> None:
+        ways.add(placing.place(pipeline.on(context)[0]._node).is_here)
+        _check(pipeline, terminal, context)
+
+    drawn()
+    return ways
+
+
+def test_auto_equals_plain_python(spark_context: ds.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever way a pipeline goes, it gives the same, in the same order, and fails in the same way."""
+    monkeypatch.setattr(placing, "MOST_ITEMS", 5)
+    with ds.connect(MASTER, engine="auto", config=SETTINGS) as context:
+        assert _ways(ordered_pipelines(most=3), context, examples=10) == {True, False}
+        assert _ways(failing_pipelines(most=2), context, examples=6) == {True, False}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from itertools import count, islice
 
@@ -12,6 +13,7 @@ from dstream.engine.kernels import operation, partial_groups, top_items
 from dstream.errors import UnsupportedError
 from dstream.failures import failure
 from dstream.plan import Distinct, DropWhile, Limit, Map, Read, Skip, Sorted, TakeWhile, Top, Unordered, rewrite
+from dstream.values.order import sort
 from sources.memory import Items
 
 SOURCE = Read(Items(()))
@@ -78,6 +80,16 @@ def test_top_items_are_those_of_a_stable_sort(n, reverse):
     assert list(top_items(items, n, lambda item: item[0], reverse)) == expected
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_top_items_know_where_nan_stands(reverse):
+    """Also where it comes after the first chunk."""
+    items = [math.nan if number % 1700 == 0 else float(number * 37 % 10_007) for number in range(10_000, 0, -1)]
+    expected = list(items)
+    sort(expected, None, reverse)
+
+    assert repr(list(top_items(items, 8, None, reverse))) == repr(expected[:8])
+
+
 def test_top_of_no_items_asks_for_none():
     """`limit(0)` reads nothing."""
     assert list(top_items(iter(lambda: 1 // 0, None), 0, None, False)) == []
@@ -100,7 +112,17 @@ def test_partial_groups_come_in_one_round_while_there_is_room(roomy):
 
 def test_partial_groups_past_the_bound_come_in_several_rounds(full):
     """Each round gives what was grouped so far; together they hold every item."""
-    rounds = list(partial_groups(range(10_000), grouping_by(lambda n: n % 3, counting()), full))
+    rounds = list(map(dict, partial_groups(range(10_000), grouping_by(lambda n: n % 3, counting()), full)))
 
     assert len(rounds) > 2
     assert [sum(groups.get(key, 0) for groups in rounds) for key in range(3)] == [3334, 3333, 3333]
+
+
+def test_partial_groups_let_go_of_a_round_before_the_next(full):
+    """Whoever asks for the next round is done with the one before: two would be twice the memory."""
+    rounds = partial_groups(range(10_000), grouping_by(lambda n: n % 3, counting()), full)
+    first = next(rounds)
+
+    assert first
+    assert next(rounds)
+    assert not first

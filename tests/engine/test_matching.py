@@ -139,7 +139,7 @@ def test_distinct_batches_give_one_item_of_each_key(batches, after):
     """In memory or from files, with items of their own or without."""
     keys = {key for batch in batches for key in batch}
     with_items = distinct_of_batches(((batch, [[key] for key in batch]) for batch in batches), Full(after))
-    alone = list(distinct_of_batches(((batch, []) for batch in batches), Full(after)))
+    alone = list(distinct_of_batches(((batch,) for batch in batches), Full(after)))
 
     assert Counter(key for (key,) in with_items) == Counter(keys) == Counter(alone)
 

@@ -12,7 +12,6 @@ from dstream.engine.spark.readers import (
     first_of_keys,
     in_place_order,
     read_batches,
-    read_groups,
     read_items,
     read_places,
 )
@@ -41,10 +40,9 @@ def test_items_and_batches_come_in_the_order_of_the_rows():
     )
 
 
-def test_places_and_groups_carry_where_they_came_from():
-    """The source partition stands beside the position and the rank."""
+def test_places_carry_where_they_came_from():
+    """The source partition stands beside the position."""
     assert list(read_places(iter(rows([(4, "x")], source=2)))) == [((2, 4), "x")]
-    assert list(read_groups(iter(rows([("k", 1, [9])], source=2)))) == [("k", (2, 1), [9])]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +84,9 @@ def test_in_place_order_restores_the_order(task):
 def test_combine_groups_finishes_each_group_once(step, task):
     """Containers are joined in the order of their sources; the finisher sees the whole group."""
     downstream = Collector(list, list.append, operator.add, tuple)
-    entries = [("k", (0, 0), [1]), ("m", (0, 1), [2]), ("k", (1, 0), [3])]
+    batches = [(["k", "m"], [0, 1], [[1], [2]]), (["k"], [9], [[3]])]
 
-    assert list(combine_groups(downstream, step, iter(entries), task)) == [((0, 0), "k", (1, 3)), ((0, 1), "m", (2,))]
+    assert list(combine_groups(downstream, step, iter(batches), task)) == [(0, "k", (1, 3)), (1, "m", (2,))]
 
 
 def test_a_combiner_that_fails_names_its_step(step, task):
@@ -96,5 +94,5 @@ def test_a_combiner_that_fails_names_its_step(step, task):
     downstream = Collector(int, operator.add, lambda left, right: left // right)
 
     with pytest.raises(ZeroDivisionError) as caught:
-        list(combine_groups(downstream, step, iter([("k", (0, 0), 1), ("k", (1, 0), 0)]), task))
+        list(combine_groups(downstream, step, iter([(["k"], [0], [1]), (["k"], [1], [0])]), task))
     assert failure(caught.value).step == step

@@ -9,6 +9,7 @@ import pytest
 
 from collectors import counting, grouping_by
 from dstream.engine.batches import loads
+from dstream.engine.spark.routing import RouteGroups
 from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED
 from dstream.engine.spark.sinks import (
     Accumulate,
@@ -16,7 +17,6 @@ from dstream.engine.spark.sinks import (
     RouteByKey,
     RouteByPlace,
     RouteByRange,
-    RouteGroups,
     SortRuns,
     WriteItems,
     WritePrefix,
@@ -117,9 +117,11 @@ def test_route_by_place_sends_items_back_in_order(task):
 
 def test_route_groups_combines_before_it_sends(task, step):
     """One container for each key of the partition, ranked in first-seen order."""
-    sent = by_target(RouteGroups(grouping_by(str, counting()), 2, step)(iter("abca"), task))
+    rows = list(RouteGroups(grouping_by(str, counting()), 2, step)(iter("abca"), task))
 
-    assert sorted(entry for entries in sent.values() for entry in entries) == [("a", 0, 2), ("b", 1, 1), ("c", 2, 1)]
+    sent = [group for row in rows for group in zip(*loads(row.payload), strict=True)]
+    assert sorted((key, count) for key, _, count in sent) == [("a", 2), ("b", 1), ("c", 1)]
+    assert [key for key, _, _ in sorted(sent, key=lambda group: group[1])] == ["a", "b", "c"]
 
 
 def test_routing_refuses_keys_and_workers_that_cannot_route(task, step, monkeypatch):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dstream.engine import spilling
 from dstream.engine.memory import Bound
-from dstream.engine.spilling import distinct_items, grouped, merged, sorted_items
+from dstream.engine.spilling import distinct_items, in_batches, merged, sorted_items
 
 
 class Tight(Bound):
@@ -99,31 +99,22 @@ def test_distinct_items_give_the_first_ones_before_the_end():
 
 
 @pytest.mark.parametrize("room", [0, 1, 3, 1000])
-def test_grouped_combines_containers_of_a_key_in_order(room):
-    """Whenever the bound is reached: each key once, the first rank, containers joined from left to right."""
-    entries = [(n % 700, rank, [n]) for rank, n in enumerate(NUMBERS)]
+def test_pairs_in_batches_are_combined_by_key_in_order(room):
+    """Whenever the bound is reached: each key once, containers joined from left to right."""
     expected = {}
-    for key, rank, container in entries:
-        expected.setdefault(key, (rank, []))[1].extend(container)
+    for n in NUMBERS:
+        expected.setdefault(n % 700, []).append(n)
 
-    found = list(grouped(((k, r, list(c)) for k, r, c in entries), operator.add, Tight(room)))
-    assert {key: (rank, container) for key, rank, container in found} == expected
-    assert len(found) == 700
-
-
-def test_grouped_takes_all_nan_as_one_key(full):
-    """Keys that went through pickle are brought together again."""
-    entries = [(float("nan"), rank, [rank]) for rank in range(1500)]
-
-    ((key, rank, container),) = grouped(entries, operator.add, full)
-    assert (key != key, rank, container) == (True, 0, list(range(1500)))
+    batches = in_batches(((n % 700, [n]) for n in NUMBERS), operator.add)
+    found = list(merged(batches, operator.add, Tight(room)))
+    assert (dict(found), len(found)) == (expected, 700)
 
 
-def test_grouped_finds_a_none_inside_a_key_again(full):
+def test_merged_finds_a_none_inside_a_key_again(full):
     """A key that holds a None meets its equals on disk."""
-    entries = [((None, n % 2), n, [n]) for n in range(2000)]
+    batches = in_batches((((None, n % 2), [n]) for n in range(2000)), operator.add)
 
-    assert sorted(len(container) for _, _, container in grouped(entries, operator.add, full)) == [1000, 1000]
+    assert sorted(len(container) for _, container in merged(batches, operator.add, full)) == [1000, 1000]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +122,9 @@ def test_grouped_finds_a_none_inside_a_key_again(full):
     [
         lambda bound: sorted_items(NUMBERS, None, False, bound),
         lambda bound: distinct_items(NUMBERS, None, bound),
-        lambda bound: grouped(((n, n, [n]) for n in NUMBERS), operator.add, bound),
+        lambda bound: merged(in_batches(((n, [n]) for n in NUMBERS), operator.add), operator.add, bound),
     ],
-    ids=["sorted", "distinct", "grouped"],
+    ids=["sorted", "distinct", "merged"],
 )
 @pytest.mark.parametrize("read", [3, 10_000])
 # A result that is dropped midway leaves its files to the garbage collector, which closes and reports them.

@@ -249,6 +249,31 @@ def test_stop_iteration_of_a_function_is_no_end_of_the_items():
         list(map_concurrent(2, lambda n: next(iter(()))).gather([1]))
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("given", [{}, {"on_error": None, "retry": 1}])
+def test_what_ends_a_program_comes_out_of_a_coroutine_as_it_is(kind, given):
+    """The loop lives on until it is closed, so that nobody waits for ever; nothing takes its place."""
+
+    async def end(n):
+        if n == 1:
+            raise kind
+        await asyncio.sleep(60)
+
+    with pytest.raises(kind):
+        list(map_concurrent(3, end, **given).gather([1, 2, 3]))
+
+
+def test_a_coroutine_that_was_cancelled_has_failed():
+    """Whoever cancelled it was not the step: the failure is one of this item."""
+
+    async def cancel(n):
+        raise asyncio.CancelledError
+
+    assert list(map_concurrent(2, cancel, on_error="late").gather([1, 2])) == ["late", "late"]
+    with pytest.raises(RuntimeError, match="raised CancelledError"):
+        list(map_concurrent(2, cancel).gather([1]))
+
+
 def test_equal_items_are_called_once_with_a_cache():
     """Also while the first call is in flight, also if it failed."""
     calls = []

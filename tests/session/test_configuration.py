@@ -106,7 +106,7 @@ def test_settings_of_spark_are_merged_one_by_one(folder):
             "allowed = []",
             "allowed in {path}, line 1, is no setting: classes are named by a program, connect(allowed=[...])",
         ),
-        ('engine = "flink"', "engine in {path}, line 1, must be one of spark, local, not 'flink'"),
+        ('engine = "flink"', "engine in {path}, line 1, must be one of spark, local, auto, not 'flink'"),
         ("master = 4", "master in {path}, line 1, must be a text, not 4"),
         (
             'worker_memory = "much"',
@@ -137,14 +137,14 @@ def test_a_mistake_in_a_variable_names_it(folder, monkeypatch):
     """The message says what it may be."""
     monkeypatch.setenv("DSTREAM_ENGINE", "flink")
 
-    with pytest.raises(ConfigurationError, match=r"^DSTREAM_ENGINE must be one of spark, local, not 'flink'$"):
+    with pytest.raises(ConfigurationError, match=r"^DSTREAM_ENGINE must be one of spark, local, auto, not 'flink'$"):
         ds.connect()
 
 
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"engine": "flink"}, "^engine must be one of spark, local, not 'flink'$"),
+        ({"engine": "flink"}, "^engine must be one of spark, local, auto, not 'flink'$"),
         (
             {"log_level": "LOUD"},
             "^log_level must be one of OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE, ALL, not 'LOUD'$",

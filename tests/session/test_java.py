@@ -10,6 +10,7 @@ import pytest
 
 import dstream as ds
 from dstream.engine.spark import java
+from dstream.engine.spark.java import has_java_options
 from dstream.errors import SetupError
 
 NEW = "#!/bin/sh\necho 'openjdk version \"21.0.2\" 2024-01-16' >&2\n"
@@ -123,13 +124,30 @@ def test_a_wrong_java_home_is_named(system, monkeypatch):
     assert refused() == "JAVA_HOME is /nowhere, which has no bin/java. Set it to a Java 17 or unset it"
 
 
-def test_connect_refuses_before_anything_starts(system, monkeypatch):
-    """The error arises in the call, alone: nothing else is shown before or behind it."""
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_connect_refuses_before_anything_starts(system, monkeypatch, engine):
+    """The error arises in the call, alone: nothing else is shown before or behind it; not only when Spark is needed."""
     if shutil.which("java", path=os.defpath) is None:
         pytest.skip("the real PATH decides whether a session runs already")
     monkeypatch.setattr("dstream.engine.spark.launch._session_of_the_user", lambda: None)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     with pytest.raises(SetupError) as caught:
-        ds.connect(engine="spark")
+        ds.connect(engine=engine)
 
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "variable", ["SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_CONF_DIR"]
+)
+def test_java_options_of_the_user_are_seen_wherever_they_stand(tmp_path, monkeypatch, variable):
+    """Ours beside theirs could be a second garbage collector, with which no JVM starts."""
+    for name in ("SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert not has_java_options({"spark.driver.memory": "2g"})
+    assert has_java_options({"spark.driver.extraJavaOptions": "-XX:+UseZGC"})
+
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:+UseZGC\n")
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert has_java_options({})

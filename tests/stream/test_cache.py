@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from dstream import Stream
 from dstream.engine.keeping import KeptItems
 from dstream.engine.memory import Bound
 from dstream.errors import IllegalStateError
+from dstream.plan import Kept, is_ordered, rewrite
 
 
 def test_cache_computes_once(engine):
@@ -79,7 +81,7 @@ def test_cache_needs_an_end():
 def test_two_threads_compute_it_once(engine):
     """The second one waits for what the first one computes."""
     seen = []
-    cached = engine.stream(range(3)).peek(seen.append).cache()
+    cached = engine.stream(range(3)).peek(lambda n: (seen.append(n), time.sleep(0.02))).cache()
     threads = [threading.Thread(target=cached.to_list) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -103,6 +105,32 @@ def test_spark_forgets_the_items_with_the_streams(spark_context):
     del reader
     gc.collect()
     assert len(before - set(spark_context.spark.sparkContext._jsc.getPersistentRDDs())) == 1, spark
+
+
+@pytest.mark.parametrize("make", [lambda stream: stream, lambda stream: stream.unordered()])
+def test_what_is_kept_is_as_ordered_as_the_stream(engine, make):
+    """Also for the plans that read it later."""
+    cached = make(engine.stream([1])).cache()
+    before = is_ordered(rewrite(cached._node))
+    cached.count()
+
+    assert is_ordered(rewrite(cached._node)) == before == is_ordered(make(engine.stream([1]))._node)
+
+
+def test_what_went_with_its_engine_is_not_found():
+    """It must be computed again."""
+    kept, is_running = Kept(), [True]
+    kept.keep([1], True, lambda: all(is_running))
+    assert kept.found() == [1]
+
+    is_running.append(False)
+    assert kept.found() is None
+
+
+@pytest.mark.parametrize(("count", "bound"), [(2000, Bound(2**60)), (520, None), (700, None), (5000, None)])
+def test_kept_items_are_all_there(count, bound):
+    """In memory, or most of them in a file, which may hold less than its buffer does."""
+    assert list(KeptItems(range(count), bound or _AlwaysExceeded())) == list(range(count))
 
 
 def test_kept_items_spill_and_serve_several_readers():

@@ -30,6 +30,15 @@ def test_cogroup_lists_the_items_of_each_key_in_order(engine, lefts, rights, lef
     assert sorted(repr(tuple(group)) for group in groups) == by_hand(lefts, rights)
 
 
+def test_cogroup_keeps_the_order_behind_a_skip_on_the_other_side(engine):
+    """Pages that are empty have no tasks, which matters to the numbers of those behind them."""
+    many = range(2000)
+    rights = engine.stream(many[:1000], 2) + engine.stream(many[:999:-1], 2).sorted()
+    (group,) = engine.stream([0, 0], 2).skip(2).cogroup(rights, on=lambda n: 0).to_list()
+
+    assert group.value == ([], list(many))
+
+
 def test_cogroup_takes_every_nan_as_one_key(engine):
     """NaN from both sides and several partitions meet."""
     (group,) = engine.stream([float("nan")] * 3, 3).cogroup(engine.stream([float("nan")], 1), on=float).to_list()

@@ -10,7 +10,7 @@ import pytest
 import dstream as ds
 from collectors import grouping_by, mapping, to_list
 from dstream.errors import DStreamError
-from dstream.failures import near
+from dstream.failures import failure, near
 
 
 class NeedsTwo(Exception):
@@ -221,6 +221,18 @@ def test_a_stop_iteration_is_never_taken_for_the_end(engine, make):
     """A `StopIteration` that escapes from a function is an error, not the end of the stream."""
     with pytest.raises((StopIteration, RuntimeError)):
         make(engine.stream([1, 2], 1)).to_list()
+
+
+@pytest.mark.parametrize(
+    "make", [lambda s: s.map(lambda _: next(iter(()))), lambda s: s.join(s, on=lambda _: next(iter(())))]
+)
+def test_a_stop_iteration_names_its_step_and_item(engine, make):
+    """Also if Python made a RuntimeError of it, as it does in what iterates."""
+    with pytest.raises(RuntimeError) as caught:
+        make(engine.stream([1], 2)).to_list()
+
+    known = failure(caught.value)
+    assert (known.step.position > 1, known.item) == (True, 1)
 
 
 def test_a_supplier_that_raises_stop_iteration_fails(default_engine):

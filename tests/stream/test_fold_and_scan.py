@@ -77,7 +77,18 @@ def test_scan_with_large_values_runs_in_one_task(spark_context, monkeypatch):
     monkeypatch.setattr(neighbours, "_LARGEST_TOGETHER", 100)
     scanned = spark_context.stream(["x" * 90, "y", "z"], 3).gather(scan(str, joined, operator.add))
 
-    assert [len(text) for text in scanned.to_list()] == [90, 91, 92]
+    assert [[len(text) for text in part] for part in scanned.partitions()] == [[90, 91, 92]]
+
+
+def test_a_combiner_of_scan_that_raises_stop_iteration_fails(spark_context):
+    """It does not cut the values between the partitions short."""
+
+    def stop(left, right):
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="StopIteration") as caught:
+        spark_context.stream([1, 2, 3], 3).gather(scan(int, operator.add, stop)).to_list()
+    assert ".gather(scan(...))" in caught.value.__notes__[1]
 
 
 def test_scan_of_an_endless_stream(default_engine):

@@ -41,6 +41,23 @@ def test_a_local_pipeline_loads_no_spark():
     assert python("import dstream as ds\n" + run + _HEAVY) == ["2", "[]", "[]"]
 
 
+_SMALL = """
+from reducers import to_ilist, to_imap
+with ds.connect(engine="auto", storage="memory:") as ctx:
+    stream = ctx.stream(range(1000), 4).map(lambda n: n + 1).cache()
+    assert stream.count() == len(stream.collect(to_imap("m", str, abs))) == 1000
+    assert ctx.get_map("m").stream().sorted().limit(3).to_list()[0].key == "1"
+    assert ctx.stream(["x"]).map(int).on_error(ValueError, into=to_ilist("bad")).find_first().is_empty()
+    assert ds.IntStream.range(0, 3096).boxed().join(stream, on=abs).distinct().count() == 1000
+    stream.explain("html"), [n for n in stream], repr(ctx)
+"""
+
+
+def test_small_streams_start_no_spark_on_the_automatic_engine():
+    """Not while they run, are kept, written, read again or explained, and not when the context closes."""
+    assert python("import dstream as ds\n" + _SMALL + _HEAVY.replace('"pyarrow", ', "")) == ["[]", "[]"]
+
+
 def test_import_is_fast():
     """`import dstream` costs less than half a second of processor time, Python's own start not counted."""
     lines = python("import time; start = time.process_time(); import dstream; print(time.process_time() - start)")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dstream as ds
 from dstream import Stream
 from dstream.errors import SerializationError, UnstableKeyError
-from dstream.gatherers import map_concurrent
+from dstream.gatherers import Gatherer, map_concurrent
 from dstream.testing import Parts, same_everywhere
 from dstream.testing.notes import folder_for, note, notes, task_name
 
@@ -82,6 +82,42 @@ def test_equal_items_of_all_partitions_are_called_once(engine):
 
     assert found == [[item] for item in items]
     assert sorted(item for item, _ in calls.made) == ["a", "b", "c"]
+
+
+def itself(item):
+    """Return the item."""
+    return item
+
+
+@pytest.mark.parametrize(
+    "first", [map_concurrent(1, itself), Gatherer.of(integrator=lambda _, item, out: out.push(item))]
+)
+def test_equal_items_are_called_once_inside_of_another_gatherer(engine, first):
+    """A part of a gatherer promises what it promises alone."""
+    calls = Calls()
+    once = map_concurrent(2, calls.function(), cache=True)
+
+    assert engine.stream("abab", 4).gather(first.and_then(once)).to_list() == [["a"], ["b"], ["a"], ["b"]]
+    assert sorted(item for item, _ in calls.made) == ["a", "b"]
+
+
+def test_a_rate_inside_of_another_gatherer_is_that_of_the_job(engine):
+    """One task makes the calls."""
+    calls = Calls()
+    paced = map_concurrent(4, calls.function(), rate=50).and_then(map_concurrent(1, itself))
+    engine.stream(range(10), 2).gather(paced).to_list()
+
+    made = sorted(at for _, at in calls.made)
+    assert made[-1] - made[0] >= 9 / 50
+
+
+def test_calls_inside_of_another_gatherer_are_several_at_a_time(local_context):
+    """The second call begins before the first one ends."""
+    meeting = threading.Barrier(2, timeout=10)
+    first = Gatherer.of(integrator=lambda _, item, out: out.push(item))
+    stream = local_context.stream([1, 2]).gather(first.and_then(map_concurrent(2, lambda item: meeting.wait() >= 0)))
+
+    assert stream.to_list() == [True, True]
 
 
 def test_equal_items_past_the_memory_bound_are_called_once(monkeypatch):

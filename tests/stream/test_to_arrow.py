@@ -6,12 +6,16 @@ import datetime as dt
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
 
 from dstream import Entry
+from dstream.engine.columns import batches_of, table_of
+
+MORNING = dt.datetime(2024, 1, 1, 5)
 
 
 @dataclass
@@ -77,6 +81,79 @@ def test_what_fits_no_columns_is_refused(engine, items, message, partitions):
     """Nothing is turned into texts or rounded."""
     with pytest.raises(TypeError, match=message):
         engine.stream(items, partitions).to_arrow()
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [1.5, True],
+        [1, Decimal("1.5")],
+        [dt.date(2024, 1, 1), MORNING],
+        [MORNING, MORNING.replace(tzinfo=dt.UTC)],
+        [MORNING.replace(tzinfo=dt.UTC), MORNING],
+        [dt.timedelta(1), 1],
+        [["a"], [b"b"]],
+        [{"a": {"x": [1.5]}}, {"a": {"x": [False]}}],
+        [Entry([MORNING], 1), Entry([MORNING.replace(tzinfo=dt.UTC)], 1)],
+    ],
+)
+@pytest.mark.parametrize("cut", [1, 2])
+def test_values_that_arrow_would_change_are_refused(items, cut):
+    """Not cut, not converted and not moved to a zone, in one batch or in two, also inside of lists and dicts."""
+    with pytest.raises(TypeError, match=r"column '(value|a|key)' .*; map\(\)"):
+        table_of(chain(batches_of(items[:cut]), batches_of(items[cut:])))
+
+
+@pytest.mark.parametrize("items", [[{1, 2}], [[frozenset()]], ["\ud800"], [Order("Ada", 2**60 + 1)]])
+def test_values_without_a_column_are_named(items):
+    """Sets have no order to keep, half a character is no text, and a large int is no float."""
+    with pytest.raises(TypeError, match=r"column '(value|price)' .*; map\(\)"):
+        table_of(batches_of(items))
+
+
+def test_moments_of_several_zones_have_that_of_the_first(engine):
+    """They stay the same moments, in one partition and in two."""
+    zone = dt.timezone(dt.timedelta(hours=2))
+    table = engine.stream([MORNING.replace(tzinfo=zone), MORNING.replace(tzinfo=dt.UTC)], 2).to_arrow()
+
+    assert table.schema.types == [pa.timestamp("us", "+02:00")]
+    assert table.column("value").to_pylist() == [MORNING.replace(tzinfo=zone), MORNING.replace(tzinfo=dt.UTC)]
+
+
+def test_batches_with_other_columns_are_one_table():
+    """What is missing in one of them is None; a moment has the zone of the first; other shapes are refused."""
+
+    def table(*parts):
+        return table_of(chain.from_iterable(map(batches_of, parts)))
+
+    zones = [[MORNING.replace(tzinfo=dt.timezone(dt.timedelta(hours=hours)))] for hours in (2, 1)]
+    assert table([{"a": 1}] * 2, [{"b": "x"}]).to_pylist() == [{"a": 1, "b": None}] * 2 + [{"a": None, "b": "x"}]
+    assert table(*zones).schema.types == [pa.timestamp("us", "+02:00")]
+    with pytest.raises(TypeError, match="there are tuples of 1 and tuples of 2"):
+        table([(1,)], [(1, 2)])
+
+
+def test_an_annotation_that_says_nothing_is_passed_by():
+    """Its column comes from the values."""
+
+    @dataclass
+    class Found:
+        what: Nowhere  # noqa: F821 - this is what is tested
+
+    assert table_of(batches_of([Found(1)])).to_pylist() == [{"what": 1}]
+
+
+def test_decimals_of_any_length_are_one_column():
+    """Those beyond 38 digits need a wider type, wherever they stand."""
+    items = [Decimal(1), Decimal(10) ** 40]
+
+    assert table_of(chain(batches_of(items[:1]), batches_of(items[1:])))["value"].to_pylist() == items
+
+
+def test_items_without_fields_are_rows(engine):
+    """An empty dict is a row of None, or of no columns at all; none is lost."""
+    assert engine.stream([{}, {"a": 1}], 2).to_arrow().to_pylist() == [{"a": None}, {"a": 1}]
+    assert engine.stream([{}, {}], 2).to_arrow().num_rows == 2
 
 
 def test_the_step_is_named(engine):

@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from dstream.values.order import NanLast, choose, sort
+from dstream.values.order import NanLast, before, choose, sort
 
 NAN = math.nan
 
@@ -60,3 +60,19 @@ def test_single_comparisons_agree_with_sorting():
         False,
         False,
     )
+
+
+@pytest.mark.parametrize(
+    ("bound", "reverse", "expected"),
+    [
+        (2, False, [1]),
+        (2, True, [3, 2.5, NAN, 2.5]),
+        (2.5, False, [2, 1]),
+        (2.5, True, [3, NAN]),
+        (NAN, False, [3, 2.5, 2, 1, 2.5]),
+        (NAN, True, []),
+    ],
+)
+def test_before_gives_what_a_sort_puts_in_front(bound, reverse, expected):
+    """What stands beside the bound is left out; NaN stands behind all other keys."""
+    assert before([3, 2.5, NAN, 2, 1, 2.5], bound, None, reverse) == expected

@@ -18,6 +18,7 @@ from dstream.engine.kernels import by_bucket, operation, partial_groups, written
 from dstream.engine.matching import Matching, cogrouped, matched
 from dstream.engine.memory import Bound
 from dstream.engine.progress import Call, Facts, Progress
+from dstream.engine.reading import items_of
 from dstream.engine.recovering import Recovered
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
@@ -242,9 +243,13 @@ def _start(node: Node, task: _LocalTask) -> Iterator[Any]:
 
 @_start.register
 def _(node: Read, task: _LocalTask) -> Iterator[Any]:
+    return chain.from_iterable(map(task.counted, _splits(node)))
+
+
+def _splits(node: Read) -> Iterator[Iterator[Any]]:
     with naming(node.step):
         for split in node.source.splits(1):
-            yield from task.counted(split.read())
+            yield items_of(split, node.step)
 
 
 @_start.register
@@ -274,7 +279,7 @@ def _(node: Cache, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
         kept = node.kept.found()
         if kept is None:
             kept = KeptItems(items, task.bound)
-            node.kept.keep(kept, is_ordered(node), _always)
+            node.kept.keep(kept, is_ordered(node), _always, len(kept))
     yield from kept
 
 

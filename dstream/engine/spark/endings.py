@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dstream.engine.spark.engine import FEW
+from dstream.engine.spark.looping import FEW
 from dstream.engine.spark.reach import Drawn, Reach, waves
 from dstream.plan import Limit
 from dstream.plan.stages import ONE, Amount, Call, Job, exactly

@@ -108,10 +108,6 @@ class Flow:
         """Return the number of partitions; every source is divided for that."""
         return sum(_partitions(segment) for segment in self.segments)
 
-    def count_tasks(self) -> int:
-        """Return how many tasks run it: Spark runs one also for a segment without partitions."""
-        return sum(max(1, _partitions(segment)) for segment in self.segments) or 1
-
 
 def _partitions(segment: Segment) -> int:
     return segment.partitions if isinstance(segment, Frame) else sum(1 for _ in segment.pieces)

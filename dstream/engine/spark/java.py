@@ -9,11 +9,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from dstream.errors import SetupError
 
-__all__ = ["Java", "find_java"]
+__all__ = ["Java", "find_java", "has_java_options"]
 
 _OLDEST = 17
 _NEEDED = f"Spark needs Java {_OLDEST} or newer"
@@ -25,6 +27,20 @@ class Java:
 
     path: str
     version: int | None
+
+
+def has_java_options(config: Mapping[str, str]) -> bool:
+    """Say whether somebody may have chosen options for the JVM: a second choice of a garbage collector would end it."""
+    import pyspark
+
+    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf")
+    names = ("SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+    return (
+        any("JavaOptions" in name for name in config)
+        or any(name in os.environ for name in names)
+        or (folder / "spark-defaults.conf").exists()
+    )
 
 
 def find_java() -> Java:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.batches import dumps_items, loads
@@ -107,9 +107,11 @@ def running(kind: Running[Any, Any], whole: Operation, step: Step, flow: Flow, c
 
 def _values_before(kind: Running[Any, Any], told: list[Row]) -> Iterator[tuple[int, bytes]]:
     """Give each partition but the first with the value of all items before it, pickled before it is changed."""
-    totals = (loads(row.payload)[0] for row in told[:-1])
-    for row, value in zip(told[1:], accumulate(totals, kind.combiner), strict=True):
-        yield row.source, dumps_items([value])
+    value: list[Any] = []
+    for row, following in pairwise(told):
+        (total,) = loads(row.payload)
+        value = [kind.combiner(value[0], total) if value else total]
+        yield following.source, dumps_items(value)
 
 
 def at_end(gatherer: Gatherer[Any, Any, Any], kind: AtEnd[Any, Any], step: Step, flow: Flow, cluster: Cluster) -> Flow:

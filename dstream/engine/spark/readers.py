@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.engine.batches import loads
+from dstream.engine.batches import loads_items
 from dstream.engine.kernels import Task
 from dstream.engine.spark.rows import Row
-from dstream.engine.spilling import distinct_items, distinct_of_batches, grouped, sorted_items
+from dstream.engine.spilling import distinct_items, distinct_of_batches, merged, sorted_items
 from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
@@ -23,7 +23,6 @@ __all__ = [
     "read_batches",
     "read_buckets",
     "read_columns",
-    "read_groups",
     "read_items",
     "read_places",
 ]
@@ -32,32 +31,25 @@ __all__ = [
 def read_items(rows: Iterator[Row]) -> Iterator[Any]:
     """Give the items of each row."""
     for row in rows:
-        yield from loads(row.payload)
+        yield from loads_items(row.payload)
 
 
 def read_batches(rows: Iterator[Row]) -> Iterator[list[Any]]:
     """Give the list of items of each row."""
     for row in rows:
-        yield loads(row.payload)
+        yield loads_items(row.payload)
 
 
 def read_buckets(rows: Iterator[Row]) -> Iterator[tuple[int, tuple[list[Any], list[Any]]]]:
     """Give (bucket, (keys, containers)) of each row."""
     for row in rows:
-        yield row.target, loads(row.payload)
-
-
-def read_groups(rows: Iterator[Row]) -> Iterator[tuple[Any, Any, Any]]:
-    """Give (key, (source, rank), container) of each group."""
-    for row in rows:
-        for key, rank, container in loads(row.payload):
-            yield key, (row.source, rank), container
+        yield row.target, loads_items(row.payload)
 
 
 def read_places(rows: Iterator[Row]) -> Iterator[tuple[tuple[int, int], Any]]:
     """Give ((source, position), item)."""
     for row in rows:
-        for position, item in loads(row.payload):
+        for position, item in loads_items(row.payload):
             yield (row.source, position), item
 
 
@@ -73,17 +65,17 @@ class KeepRange:
             first = max(start - row.sequence, 0)
             last = row.size if stop is None else min(stop - row.sequence, row.size)
             if first < last:
-                yield from loads(row.payload)[first:last]
+                yield from loads_items(row.payload)[first:last]
 
 
 def read_columns(rows: Iterator[Row]) -> Iterator[Any]:
-    """Give (keys, items) of each row."""
+    """Give the columns of each row."""
     for row in rows:
-        yield loads(row.payload)
+        yield loads_items(row.payload)
 
 
 def one_of_each_key(step: Step, batches: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give one item of each key of (keys, items)."""
+    """Give one item of each key of (keys, items), or of (items,)."""
     with naming(step):
         yield from distinct_of_batches(batches, task.bound)
 
@@ -113,9 +105,20 @@ def _place(pair: tuple[Any, Any]) -> Any:
 
 
 def combine_groups(
-    downstream: Collector[Any, Any, Any], step: Step, entries: Iterator[tuple[Any, Any, Any]], task: Task
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Give (rank, key, finished value) of each group."""
+    downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
+) -> Iterator[tuple[int, Any, Any]]:
+    """Combine (keys, ranks, containers); give (first rank, key, finished value) of each group."""
     with naming(step):
-        for key, rank, container in grouped(entries, downstream.combined, task.bound):
+        ranked = ((keys, list(zip(ranks, containers, strict=True))) for keys, ranks, containers in batches)
+        for key, (rank, container) in merged(ranked, _Ranked(downstream.combined), task.bound):
             yield rank, key, downstream.finisher(container)
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Combines (rank, container) pairs; the rank of the left one stays."""
+
+    combine: Callable[[Any, Any], Any]
+
+    def __call__(self, left: tuple[int, Any], right: tuple[int, Any]) -> tuple[int, Any]:
+        return left[0], self.combine(left[1], right[1])

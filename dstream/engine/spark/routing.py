@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 from dstream.engine.batches import Batcher, dumps_columns
 from dstream.engine.joining import Side, item_key, results
+from dstream.engine.kernels import partial_groups
 from dstream.engine.spark.rows import ITEMS, Row
 from dstream.engine.spark.sinks import Router
 from dstream.engine.spark.stage import StageTask
@@ -16,8 +17,9 @@ from dstream.engine.spilling import first_ones
 from dstream.failures import naming
 from dstream.keys import canonical_all, check_hash_seed, stable_hash, stable_hashes
 from dstream.plan.steps import Step
+from dstream.spi import Collector
 
-__all__ = ["RouteFirstOnes", "RouteItems", "RouteSide"]
+__all__ = ["RouteFirstOnes", "RouteGroups", "RouteItems", "RouteSide"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,14 @@ class RouteSide:
         with naming(self.side.step):
             router = _ColumnRouter(self.targets, task)
             while chunk := list(islice(items, router.count)):
-                yield from router.rows(*self.side.columns(chunk))
+                keys, values = self.side.columns(chunk)
+                yield from router.rows(keys, [keys, values])
             yield from router.rest()
 
 
 @dataclass(frozen=True)
 class RouteFirstOnes:
-    """Send one item of each key to the target of the key, as (keys, items); no items if they are their own keys."""
+    """Send one item of each key to the target of the key, as (keys, items), or as (items,) that are their own keys."""
 
     key: Callable[[Any], Any] | None
     targets: int
@@ -65,24 +68,51 @@ class RouteFirstOnes:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
         with naming(self.step):
-            router, seen = _ColumnRouter(self.targets, task, keys_only=self.key is None), set[Any]()
+            router, seen = _ColumnRouter(self.targets, task), set[Any]()
             while chunk := list(islice(items, router.count)):
                 keys = canonical_all(chunk if self.key is None else results(self.key, chunk))
                 found = first_ones(keys, chunk, seen)
-                yield from router.rows(list(found), list(found.values()))
+                keys, firsts = list(found), list(found.values())
+                yield from router.rows(keys, [firsts] if self.key is None else [keys, firsts])
                 if task.bound.exceeded():
                     seen.clear()
                     task.bound.spilled()
             yield from router.rest()
 
 
-class _ColumnRouter:
-    """Holds the keys and items for each target until they make a batch."""
+@dataclass(frozen=True)
+class RouteGroups:
+    """Combine the items of this partition by key; send the groups to the targets of their keys.
 
-    def __init__(self, targets: int, task: StageTask, *, keys_only: bool = False) -> None:
+    They go as (keys, ranks, containers): the ranks say in which order all keys of all partitions were first seen.
+    """
+
+    collector: Collector[Any, Any, Any]
+    targets: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        with naming(self.step):
+            router, ranks = _ColumnRouter(self.targets, task), count(task.partition << _RANK_BITS)
+            for groups in partial_groups(items, self.collector, task.bound):
+                keys, containers = iter(groups), iter(groups.values())
+                while some := list(islice(keys, router.count)):
+                    columns = [some, list(islice(ranks, len(some))), list(islice(containers, len(some)))]
+                    yield from router.rows(some, columns)
+            yield from router.rest()
+
+
+_RANK_BITS = 40
+"""So many keys fit into one partition before its ranks would reach those of the next one."""
+
+
+class _ColumnRouter:
+    """Holds columns for each target until they make a batch."""
+
+    def __init__(self, targets: int, task: StageTask) -> None:
         self._task = task
-        self._keys_only = keys_only
-        self._held: list[tuple[list[Any], list[Any]]] = [([], []) for _ in range(targets)]
+        self._held: list[list[list[Any]]] = [[] for _ in range(targets)]
         self._batcher = Batcher()
         self._sequence = 0
 
@@ -91,25 +121,25 @@ class _ColumnRouter:
         """How many items make a batch."""
         return self._batcher.count
 
-    def rows(self, keys: list[Any], items: list[Any]) -> Iterator[Row]:
-        """Take keys and their items; give the batches that are full."""
-        held, targets = self._held, len(self._held)
-        for number, key, item in zip(stable_hashes(keys), keys, items, strict=True):
-            target_keys, target_items = held[number % targets]
-            target_keys.append(key)
-            target_items.append(item)
-        for target, (target_keys, _) in enumerate(held):
-            if len(target_keys) >= self.count:
-                yield self._row(target)
+    def rows(self, keys: list[Any], columns: Sequence[list[Any]]) -> Iterator[Row]:
+        """Take columns, of which each line goes to the target of its key; give the batches that are full."""
+        targets = len(self._held)
+        places = [number % targets for number in stable_hashes(keys)]
+        for held in self._held:
+            held += ([] for _ in columns[len(held) :])
+        for number, column in enumerate(columns):
+            takers = [held[number].append for held in self._held]
+            for place, value in zip(places, column, strict=True):
+                takers[place](value)
+        yield from (self._row(target) for target, held in enumerate(self._held) if len(held[0]) >= self.count)
 
     def rest(self) -> Iterator[Row]:
         """Give the batches that are not full."""
-        yield from (self._row(target) for target, (keys, _) in enumerate(self._held) if keys)
+        yield from (self._row(target) for target, held in enumerate(self._held) if any(held))
 
     def _row(self, target: int) -> Row:
-        keys, items = self._held[target]
-        self._held[target] = [], []
-        data = dumps_columns(items, []) if self._keys_only else dumps_columns(keys, items)
-        self._batcher.learn(len(keys), len(data))
+        columns, self._held[target] = self._held[target], []
+        data = dumps_columns(columns)
+        self._batcher.learn(len(columns[0]), len(data))
         self._sequence += 1
-        return Row(target, self._task.partition, self._sequence, ITEMS, len(keys), data)
+        return Row(target, self._task.partition, self._sequence, ITEMS, len(columns[0]), data)

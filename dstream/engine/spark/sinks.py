@@ -27,7 +27,6 @@ __all__ = [
     "RouteByKey",
     "RouteByPlace",
     "RouteByRange",
-    "RouteGroups",
     "RouteToBuckets",
     "Router",
     "SortRuns",
@@ -151,26 +150,6 @@ class Router:
         self._batchers[target].learn(len(held), len(data))
         self._sequence += 1
         return Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
-
-
-@dataclass(frozen=True)
-class RouteGroups:
-    """Combine the items of this partition by key and send (key, rank, container) to the key's target."""
-
-    collector: Collector[Any, Any, Any]
-    targets: int
-    step: Step
-
-    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        check_hash_seed()
-        with naming(self.step):
-            yield from Router(self.targets, task).rows(self._placed(items, task))
-
-    def _placed(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any]]:
-        targets, ranks = self.targets, count()
-        for groups in partial_groups(items, self.collector, task.bound):
-            for key, container in groups.items():
-                yield stable_hash(key) % targets, (key, next(ranks), container)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ Everything here is pickled in the driver and loaded by each task; nothing here k
 
 from __future__ import annotations
 
+import functools
+import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -16,12 +18,14 @@ from dstream.engine.batches import dumps_items, loads
 from dstream.engine.columns import fitted, unpacked_batches
 from dstream.engine.kernels import Operation
 from dstream.engine.memory import Bound
+from dstream.engine.reading import items_of
 from dstream.engine.spark.rows import ITEMS, Row, from_record_batches, to_record_batch
 from dstream.engine.spark.transport import raise_to_driver
 from dstream.failures import naming
 from dstream.plan import Guard
 from dstream.plan.rewrite import Op
 from dstream.plan.steps import Step
+from dstream.spi import Split
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,7 +140,10 @@ class Piece:
 
     def open(self, task: StageTask) -> Iterator[Any]:
         """Give the items."""
-        items = self._read() if self.split is not None else chain.from_iterable(part.open(task) for part in self.parts)
+        if self.split is None:
+            items: Iterator[Any] = chain.from_iterable(part.open(task) for part in self.parts)
+        else:
+            items = items_of(self._split(self.split), self.step)
         for operation in self.operations:
             items = operation(items, task)
         return items
@@ -145,10 +152,10 @@ class Piece:
         """Return the bytes of its splits."""
         return len(self.split or b"") + sum(part.size() for part in self.parts)
 
-    def _read(self) -> Iterator[Any]:
-        assert self.split is not None
+    def _split(self, pickled: bytes) -> Split[Any]:
         with naming(self.step):
-            yield from loads(self.split).read()
+            split: Split[Any] = loads(pickled)
+            return split
 
 
 @dataclass(frozen=True)
@@ -250,6 +257,7 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
     _extend_search_path(path)
     try:
         stage: Stage = loads(pickled)
+        _keep_from_garbage_collection()
         for task, items in stage.input.open(batches, stage.worker_memory):
             with task.ending():
                 for row in stage.sink(items, task):
@@ -280,6 +288,18 @@ def read_columns(
     _extend_search_path(path)
     for row in from_record_batches(batches):
         yield from (fitted(batch, schema) for batch in unpacked_batches(row.payload))
+
+
+@functools.cache
+def _keep_from_garbage_collection() -> None:
+    """Take all modules that are loaded by now out of the sight of the garbage collector, once for each worker.
+
+    PySpark (4.3) runs a full collection after each task of a worker, which would look at all of them again: 35 ms.
+    """
+    from pyspark import TaskContext
+
+    if TaskContext.get() is not None:  # A test may run a stage in its own process.
+        gc.freeze()
 
 
 def _extend_search_path(path: Iterable[str]) -> None:

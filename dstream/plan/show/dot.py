@@ -16,7 +16,11 @@ _STYLES = {"pipe": "solid", "kept": "dashed", "shuffle": "bold"}
 def as_dot(stages: Stages) -> str:
     """Write a digraph: a box for each stage, an edge for each exchange."""
     shown = folded(stages.stages, _MOST_STAGES)
-    lines = [f"label={_quoted(summary(stages))};", "rankdir=TB;", 'node [shape=box, fontname="monospace"];']
+    lines = [
+        f"label={_quoted(summary(stages), *stages.notes)};",
+        "rankdir=TB;",
+        'node [shape=box, fontname="monospace"];',
+    ]
     for number, one in enumerate(shown):
         calls = shortened(one.stage.calls, _MOST_CALLS)
         label = [f"{one.name}: {stage_words(one, stages)}", *map(_call, calls), *one.stage.notes]

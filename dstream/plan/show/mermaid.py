@@ -18,7 +18,8 @@ _ARROWS = {"pipe": "-->", "kept": "-.->", "shuffle": "==>"}
 def as_mermaid(stages: Stages) -> str:
     """Write a flowchart: a box for each stage, an arrow for each exchange."""
     shown = folded(stages.stages, _MOST_STAGES)
-    lines = [f"%% {re.sub(r'[^ -~]', '?', summary(stages))}", "flowchart TD"]
+    about = (re.sub(r"[^ -~]", "?", line) for line in (summary(stages), *stages.notes))
+    lines = [*(f"%% {line}" for line in about), "flowchart TD"]
     for number, one in enumerate(shown):
         calls = (f"{call.label}  {short_place(call.where)}" for call in shortened(one.stage.calls, _MOST_CALLS))
         lines.append(f"  s{number}[{_quoted(f'{one.name}: {stage_words(one, stages)}', *calls)}]")

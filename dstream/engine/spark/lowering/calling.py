@@ -34,7 +34,7 @@ __all__ = ["calls_run_first"]
 
 @lower_node.register
 def _(node: Called, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    if node.calling.rate is None and not node.calling.cache:
+    if not node.calling.is_shared:
         return inputs[0].pipe(operation(node))
     flow = in_one_place_or_across(node, inputs[0], lowering)
     return _kept(flow, node, lowering) if calls_run_first(node, lowering.root) else flow

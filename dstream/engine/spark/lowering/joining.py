@@ -149,7 +149,10 @@ class _Meeting:
 
     def shuffled(self, left_first: bool, meet: Callable[..., Iterator[Any]]) -> Flow:
         """Let both sides meet by key, one side before the other one in each partition."""
-        first, second = self._rows(left_first, 0), self._rows(not left_first, self._flows[left_first].count_tasks())
+        first, second = (
+            self._rows(left_first, 0),
+            self._rows(not left_first, self._flows[left_first].count_partitions()),
+        )
         rows = first.union(self._cluster.beside(second, self._targets))
         frame = Frame(self._cluster.shuffled(rows, self._targets), self._targets, read_buckets)
         return Flow((frame.pipe(functools.partial(meet, self._targets)),))

@@ -27,13 +27,22 @@ class Lowering:
         root: its last core node.
         cluster: where it will run.
         actions: what to call in the driver for what each `peek` step saw and each guard noted, by its channel.
+        in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
     """
 
-    def __init__(self, root: Node, cluster: Cluster, actions: Mapping[int, Action] | None = None) -> None:
+    def __init__(
+        self,
+        root: Node,
+        cluster: Cluster,
+        actions: Mapping[int, Action] | None = None,
+        in_small_pieces: bool = False,
+    ) -> None:
         self.root = root
         self.cluster = cluster
         self.actions = dict(actions or {})
-        self.parallelism = parallelism(root) or cluster.cores
+        wanted = parallelism(root)
+        self.parallelism = wanted or cluster.cores
+        self.in_small_pieces = in_small_pieces and wanted is None
         self.is_sequential = self.parallelism == 1
 
     def lower(self, root: Node) -> Flow:

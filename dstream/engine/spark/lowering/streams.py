@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -53,22 +54,33 @@ from dstream.plan import (
     Unordered,
     is_bounded,
     is_ordered,
+    topological,
 )
-from dstream.spi import Split
+from dstream.spi import Held, Split
 
-__all__ = ["in_one_place_or_across", "is_generated"]
+__all__ = ["in_one_place_or_across", "is_generated", "reads_only"]
 
 _ITEMS_WORTH_A_TARGET = 10_000
+_RUNS_LOOKED_AT = 4096
+_ITEMS_OF_A_SMALL_PIECE = 16_384
 _LARGE_SPLIT = 2**20
 
 
 @lower_node.register
 def _(node: Read, inputs: Sequence[Flow], lowering: Lowering) -> Flow:
-    flow = Flow((Splits(Pieces(_pieces(node, lowering.parallelism))),))
+    flow = Flow((Splits(Pieces(_pieces(node, _divisor(node, lowering)))),))
     counting = lowering.cluster.counting()
     if counting is not None:
         flow = flow.pipe(counting)
     return flow.in_one_task() if lowering.is_sequential else flow
+
+
+def _divisor(node: Read, lowering: Lowering) -> int:
+    """Return into how many splits a source is to be divided."""
+    held = node.source.count_items() if lowering.in_small_pieces and isinstance(node.source, Held) else None
+    if held is None or held == math.inf:
+        return lowering.parallelism
+    return max(lowering.parallelism, int(held) // _ITEMS_OF_A_SMALL_PIECE)
 
 
 def _pieces(node: Read, parallelism: int) -> Iterator[Piece]:
@@ -152,6 +164,14 @@ def _endless_in_one_task(node: Node, flow: Flow) -> Flow:
     )
 
 
+def reads_only(root: Node) -> bool:
+    """Say whether one stage gives the items of a plan, so that dividing its sources further changes nothing else."""
+    return all(isinstance(node, _READING) for node in topological(root))
+
+
+_READING = (Read, Chain, Concat, Union, Unordered, Parallel, Configure)
+
+
 def is_generated(node: Node) -> bool:
     """Say whether each partition of `node` is endless by itself: what `generate` makes, step by step."""
     while isinstance(node, Chain | Unordered | Parallel | Configure):
@@ -216,7 +236,8 @@ def _(node: Sorted, flow: Flow, lowering: Lowering) -> Flow:
     total = sum(row.size for row in samples)
     targets = min(lowering.targets(sources), 1 + total // _ITEMS_WORTH_A_TARGET)
     if targets > 1:
-        sample = [item for row in samples for item in loads(row.payload)]
+        chosen = samples[:: 1 + len(samples) // _RUNS_LOOKED_AT]
+        sample = [item for row in chosen for item in loads(row.payload)]
         by_range = RouteByRange(key, node.reverse, sample, targets, step)
         kept = segment_rows(Frame(kept, sources, read_batches), by_range, 0, cluster)
     return Flow((Frame(cluster.shuffled(kept, targets), targets).pipe(operation(node)),))

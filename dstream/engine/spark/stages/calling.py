@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 @draw_node.register
 def _(node: Called, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
-    if node.calling.rate is None and not node.calling.cache:
+    if not node.calling.is_shared:
         return drawn.runs_in_place(inputs[0], *_calls(node, "several calls at a time in each task"))
     reach = draw_in_one_place_or_across(node, inputs[0], drawn)
     return _kept(node, reach, drawn) if calls_run_first(node, drawn.root) else reach

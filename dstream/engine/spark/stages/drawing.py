@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dstream.engine.spark.endings import draw_end
-from dstream.engine.spark.engine import page
+from dstream.engine.spark.looping import page
 from dstream.engine.spark.reach import Drawn, Reach
 from dstream.errors import UnsupportedError
 from dstream.plan import Node, configuration, rewrite, topological

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dstream.engine.spark.lowering.keeping import read_here
 from dstream.engine.spark.reach import Drawn, Reach
 from dstream.engine.spark.stages.drawing import draw_node
 from dstream.plan import Cache, Recall, Table
@@ -22,6 +23,9 @@ def _(node: Cache, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
 
 @draw_node.register
 def _(node: Recall, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
+    read = read_here(node)
+    if read is not None:
+        return draw_node(read, (), drawn)
     note = "the items that an earlier plan left where it computed them"
     return drawn.begins(exactly(node.items.partitions), [Call(node.label(), node.where, note)])
 

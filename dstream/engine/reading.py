@@ -1,0 +1,33 @@
+"""Reading: the items of a split, with nothing between them and who asks for them where nothing can fail.
+
+A generator that names the source in an exception costs a tenth of what an item-wise step costs, so it
+stands only around sources that run code for each item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from dstream.failures import naming
+from dstream.spi import Split
+
+__all__ = ["items_of"]
+
+_NEVER_FAIL = frozenset(map(type, map(iter, ([], (), range(0), range(2**70), ""))))
+
+
+def items_of(split: Split[Any], step: Any) -> Iterator[Any]:
+    """Open a split and give its items; an exception meanwhile names `step`."""
+    with naming(step):
+        read_blocks = getattr(split, "read_blocks", None)  # Asking for `InBlocks` takes as long as a small job.
+        if read_blocks is not None:
+            return chain.from_iterable(_named(read_blocks(), step))
+        items = split.read()
+    return items if type(items) in _NEVER_FAIL else _named(items, step)
+
+
+def _named(items: Iterator[Any], step: Any) -> Iterator[Any]:
+    with naming(step):
+        yield from items

@@ -1,0 +1,100 @@
+"""Loops: how the items of a stream come to a caller who asks for one after another.
+
+The caller holds the pickled items of one wave of partitions at a time. How many partitions a wave has
+depends on how large those before them were.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from itertools import islice
+from typing import Any
+
+from dstream.engine.batches import loads
+from dstream.engine.kernels import operation
+from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
+from dstream.engine.spark.run import Run
+from dstream.engine.spark.sinks import WriteItems
+from dstream.plan import Limit, Node, Skip
+
+__all__ = ["FEW", "endless", "page", "part", "waves"]
+
+FEW = 10_000
+_FIRST_CHUNK = 1024
+_FIRST_WAVE = 4
+_GROWTH = 4
+_WAVE_BYTES = 32 * 2**20
+
+
+def page(core: Node) -> tuple[int, Limit | None]:
+    """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
+    if isinstance(core, Skip) and core.count <= FEW and isinstance(core.upstream, Limit):
+        return core.count, core.upstream
+    return 0, core if isinstance(core, Limit) else None
+
+
+def part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterator[Any]:
+    """Give some of the items, and end the run that gives them before the end is told."""
+    with closing(items):
+        yield from islice(items, skipped, count)
+
+
+def waves(run: Run, core: Node, last: Limit | None) -> Generator[Any, None, None]:
+    """Run some partitions, give their items, and go on with more only when asked; a `last` limit looks at one first."""
+    with run:
+        flow = run.lower(core)
+        if last is not None:
+            flow = flow.pipe(operation(last))
+        for segment in flow.segments:
+            if isinstance(segment, Splits):
+                yield from _wave_by_wave(run, segment, 1 if last is not None else min(run.cluster.cores, _FIRST_WAVE))
+                continue
+            rows = segment_rows(segment, WriteItems(), 0, run.cluster)
+            # Few items come at once, so that what `peek` saw of them comes before the first is given.
+            is_short = last is not None and last.count <= FEW
+            yield from run.items(rows) if is_short else run.lazily(rows)
+
+
+def _wave_by_wave(run: Run, segment: Splits, size: int) -> Iterator[Any]:
+    pieces = iter(segment.pieces)
+    while wave := list(islice(pieces, size)):
+        rows = run.rows(piece_rows(wave, WriteItems(), 0, run.cluster))
+        fitting = _WAVE_BYTES * len(wave) // max(sum(len(row.payload) for row in rows), 1)
+        size = max(1, min(size * _GROWTH, fitting))
+        for row in rows:
+            yield from loads(row.payload)
+        rows.clear()  # Two waves would be in memory while the next one runs.
+
+
+def endless(run: Run, core: Node) -> Iterator[Any]:
+    """Give an infinite stream chunk by chunk; each chunk of an endless part is computed again from its start."""
+    with run:
+        for segment in run.lower(core).segments:
+            if isinstance(segment, Frame):
+                yield from run.lazily(segment_rows(segment, WriteItems(), 0, run.cluster))
+            else:
+                yield from _chunks(Flow((segment,)).in_one_task(), run)
+
+
+def _chunks(flow: Flow, run: Run) -> Iterator[Any]:
+    start, size, growth = 0, _FIRST_CHUNK, _GROWTH
+    while True:
+        flow_part = flow.pipe(functools.partial(_range, start, start + size))
+        try:
+            chunk = run.items_again(rows_of(flow_part, WriteItems(), run.cluster))
+        except Exception:
+            if size == 1:
+                raise
+            # The failing item may lie behind what the caller wants: come to it in smaller steps.
+            size, growth = max(size // _GROWTH, 1), 1
+            continue
+        yield from chunk
+        if len(chunk) < size:
+            return
+        start, size = start + size, size * growth
+
+
+def _range(start: int, stop: int, items: Iterator[Any], task: Any) -> Iterator[Any]:
+    return islice(items, start, stop)

@@ -1,0 +1,125 @@
+"""`Run`: one run of a plan on Spark, and how the rows of its jobs become items in the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.batches import loads, loads_items
+from dstream.engine.recovering import Recovered
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.flow import Flow
+from dstream.engine.spark.lowering import Lowering
+from dstream.engine.spark.rows import ITEMS, Row
+from dstream.engine.spark.side_rows import FEW_BYTES, SideRows
+from dstream.plan import Node, configuration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Run"]
+
+
+@dataclass
+class Run:
+    """One run of a plan: its settings, what its `peek` steps saw, and what its guards noted."""
+
+    root: Node
+    lowering: Lowering
+    cluster: Cluster
+    recovered: Recovered
+    _peeked_before: dict[int, int] = field(default_factory=dict)
+
+    def __enter__(self) -> Run:
+        self._settings = self.cluster.configured(configuration(self.root))
+        self._settings.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self._settings.__exit__(*exc_info)
+        self.recovered.__exit__(*exc_info)
+
+    def lower(self, node: Node) -> Flow:
+        """Return the flow of a node of this plan."""
+        with self.cluster.waiting():
+            return self.lowering.lower(node)
+
+    def items(self, frame: DataFrame) -> list[Any]:
+        """Run a job and return its items; then run the actions of the `peek` steps."""
+        items: list[Any] = []
+        for row in self._without_peeked(self._rows(frame)):
+            items += loads_items(row.payload)
+        return items
+
+    def rows(self, frame: DataFrame) -> list[Row]:
+        """Run a job and return the rows that carry its items; the actions of the `peek` steps have run by then."""
+        return list(self._without_peeked(self._rows(frame)))
+
+    def payloads(self, frame: DataFrame, channel: int = ITEMS) -> list[Any]:
+        """Run a job and return what its rows on one channel carry; then run the actions of the `peek` steps."""
+        rows = list(self.cluster.rows(frame))
+        list(self._without_peeked(rows))
+        return [row.payload for row in rows if row.channel == channel]
+
+    def items_again(self, frame: DataFrame) -> list[Any]:
+        """Run a job that starts over; the actions see only what they have not seen before."""
+        counted: dict[int, int] = {}
+        items: list[Any] = []
+        for row in self._without_peeked(self._rows(frame), self._peeked_before, counted):
+            items += loads_items(row.payload)
+        self._peeked_before.update(counted)
+        return items
+
+    def lazily(self, frame: DataFrame) -> Iterator[Any]:
+        """Run a job partition by partition and give its items."""
+        for row in self._without_peeked(self.cluster.rows_one_partition_at_a_time(frame)):
+            yield from loads(row.payload)
+
+    def containers(self, frame: DataFrame) -> Iterator[list[Any]]:
+        """Run a job and give the container of each partition, in order, each in a list of its own."""
+        held = bytearray()
+        for row in self._without_peeked(self._rows(frame)):
+            if row.sequence == 0 and held:
+                yield loads(held)
+                held = bytearray()
+            held += row.payload
+        if held:
+            yield loads(held)
+
+    def _rows(self, frame: DataFrame) -> Iterator[Row]:
+        """Run a job and give its rows; if there may be dead letters, they come behind the others, a part at a time."""
+        if not self.recovered.has_letters:
+            return self.cluster.rows(frame)
+        pinned = self.cluster.pinned(frame)
+        items = self.cluster.rows(pinned.where(f"channel <= {ITEMS}"))
+        return chain(items, self._letters(pinned.where(f"channel > {ITEMS}")))
+
+    def _letters(self, frame: DataFrame) -> Iterator[Row]:
+        size = sum(payload for _, payload in self.cluster.sizes(frame))
+        if size == 0:
+            return iter(())
+        return self.cluster.rows(frame) if size <= FEW_BYTES else self.cluster.rows_one_partition_at_a_time(frame)
+
+    def _without_peeked(
+        self,
+        rows: Iterable[Row],
+        before: Mapping[int, int] = MappingProxyType({}),
+        counted: dict[int, int] | None = None,
+    ) -> Iterator[Row]:
+        """Give the rows that carry items; at the end run the actions on what `peek` steps saw.
+
+        Args:
+            rows: all rows of a job.
+            before: how many items the action of each channel has seen in an earlier run of the same job.
+            counted: takes how many it has seen now.
+        """
+        beside = SideRows()
+        for row in rows:
+            if row.channel == ITEMS:
+                yield row
+            elif row.channel > ITEMS:
+                beside.add(row)
+        self.lowering.act(beside.in_order(), before, {} if counted is None else counted)

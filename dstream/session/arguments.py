@@ -1,0 +1,60 @@
+"""Checks of what a context is given, before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dstream.failures import shown
+from dstream.spi import Options, Source
+from dstream.values.fields import field_names
+
+__all__ = ["check_options", "checked_source", "columns_of", "fitting"]
+
+_MOST_BUCKETS = 2**16
+"""A task that writes keeps a place for each bucket, and makes a file for each that it has entries of."""
+
+
+def checked_source(source: Any) -> Source[Any]:
+    """Return `source` if it is one."""
+    if not isinstance(source, Source):
+        raise TypeError(f"read() takes a source, such as text_files(...), not {type(source).__name__}")
+    return source
+
+
+def columns_of(df: Any) -> list[str]:
+    """Return the names of the columns of `df` if it is a Spark DataFrame; Spark is not loaded for that."""
+    columns = getattr(df, "columns", None)
+    if not hasattr(df, "mapInArrow") or not isinstance(columns, list):
+        raise TypeError(f"df must be a Spark DataFrame, not {type(df).__name__}")
+    return columns
+
+
+def fitting(kind: Any, columns: list[str]) -> Any:
+    """Return `kind` if it is a class whose fields all have a column."""
+    names = field_names(kind) if isinstance(kind, type) else ()
+    if not names:
+        raise TypeError(f"kind must be a dataclass or a named tuple, not {shown(kind)}")
+    missing = [name for name in names if name not in columns]
+    if missing:
+        raise TypeError(f"the DataFrame has no column for {', '.join(missing)} of {kind.__qualname__}")
+    return kind
+
+
+def check_options(name: str, options: Options) -> None:
+    """Refuse a name or options that no collection can have."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a collection must be a str, not {type(name).__name__}")
+    if not name:
+        raise ValueError("the name of a collection must not be empty")
+    buckets = options.buckets
+    if buckets is not None and (type(buckets) is not int or not 1 <= buckets <= _MOST_BUCKETS):
+        raise ValueError(f"buckets must be a number from 1 to {_MOST_BUCKETS}, not {shown(buckets)}")
+    for argument in ("journal", "strict"):
+        choice = getattr(options, argument)
+        if choice is not None and not isinstance(choice, bool):
+            raise TypeError(f"{argument} must be True or False, not {shown(choice)}")
+    for argument in ("ttl", "max_idle"):
+        seconds = getattr(options, argument)
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and (not is_number or not seconds > 0):
+            raise ValueError(f"{argument} must be a number of seconds above 0, not {shown(seconds)}")

@@ -1,0 +1,190 @@
+"""`connect(engine="auto")`: small streams of the caller's items run here, others on Spark; both mean the same."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from itertools import chain
+
+import pytest
+
+import dstream as ds
+from collectors import counting, grouping_by
+from dstream.engine.auto import AutoEngine
+from dstream.engine.keeping import KeptItems, KeptSource
+from dstream.engine.local import LocalEngine
+from dstream.engine.memory import Bound
+from dstream.plan import placing
+from dstream.testing.engines import MASTER, SETTINGS
+from reducers import to_ilist, to_imap
+
+SMALL, LARGE = range(4), range(6)
+
+
+@pytest.fixture(scope="module")
+def context(spark_context):
+    """A context that may use the Spark session of the test run."""
+    with ds.connect(MASTER, engine="auto", config=SETTINGS, storage="memory:") as context:
+        yield context
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Draw the line between small and large at four items."""
+    monkeypatch.setattr(placing, "MOST_ITEMS", len(SMALL))
+
+
+def test_auto_runs_small_streams_here_and_others_on_spark(context):
+    """What a function leaves in the caller's process tells where it ran."""
+    ran_here = []
+
+    for items in (SMALL, LARGE):
+        stream = context.stream(items, 2).map(lambda n: ran_here.append(n) or n)
+        assert (stream.to_list(), stream.count()) == (list(items), len(items))
+    assert ran_here == [*SMALL, *SMALL]
+
+
+def test_auto_ends_streams_alike_on_both_sides(context):
+    """Each way to end a stream goes through the same choice."""
+    for items in (SMALL, LARGE):
+        stream, size = context.stream(items, 2), len(items)
+        assert list(stream) == list(items)
+        assert stream.collect(grouping_by(lambda n: n % 2, counting())) == {0: size // 2, 1: size // 2}
+        assert stream.to_arrow().num_rows == size
+        assert stream.collect(to_imap(f"squares {size}", abs, lambda n: n * n))[3] == 9
+        assert context.get_map(f"squares {size}").stream().count() == size
+
+
+def test_auto_leaves_partitions_and_tables_to_spark(context):
+    """What is about partitions runs where these are, however few the items; a DataFrame is one of Spark."""
+    ran_here = []
+
+    context.stream(SMALL, 2).for_each_partition(lambda items: ran_here.extend(items))
+    assert [list(part) for part in context.stream(SMALL, 2).partitions()] == [[0, 1], [2, 3]]
+    frame = context.stream(SMALL).map(lambda n: {"n": n}).to_df()
+    assert sorted(row.n for row in frame.collect()) == [0, 1, 2, 3]
+    assert (context.from_df(frame).count(), context.spark is frame.sparkSession, ran_here) == (4, True, [])
+
+
+def test_auto_refuses_what_spark_refuses(context):
+    """A plan that takes along what cannot travel fails while it is small, not when its data grow."""
+    lock = threading.Lock()
+
+    for items in (SMALL, LARGE):
+        with pytest.raises(ds.errors.SerializationError, match="captures the variable 'lock'"):
+            context.stream(items).map(lambda n: lock).to_list()
+    with pytest.raises(ds.errors.UnstableKeyError):
+        context.stream(SMALL).map(lambda n: object()).distinct().to_list()
+
+
+def test_auto_warns_of_what_travels_only_if_it_travels(context):
+    """A large variable is no trouble in this process."""
+    large = bytes(11 * 2**20)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert context.stream(SMALL).map(lambda n: len(large)).find_first().get() == 11 * 2**20
+    with pytest.warns(ds.errors.LargeCaptureWarning, match="'large'"):
+        context.stream(LARGE).map(lambda n: len(large)).skip(5).to_list()
+
+
+def test_auto_tells_failures_and_dead_letters_alike(context):
+    """Type, step and item of a failure; the letters of items that were sent away."""
+    for items in (SMALL, LARGE):
+        stream = context.stream(items, 2).map(lambda n: 1 // (n - 3))
+        with pytest.raises(ZeroDivisionError) as caught:
+            stream.to_list()
+        failure = ds.failure(caught.value)
+        assert (failure.item, failure.step.label) == (3, ".map(lambda)")
+        letters = f"letters {len(items)}"
+        assert stream.on_error(ZeroDivisionError, into=to_ilist(letters)).count() == len(items) - 1
+        assert [letter.item for letter in context.get_list(letters)] == [3]
+
+
+def test_auto_keeps_here_what_it_computed_here(context):
+    """Later streams read it on either side, in order, and the steps before it run once."""
+    seen = []
+    kept = context.stream(SMALL).peek(seen.append).map(str).cache()
+
+    assert kept.to_list() == ["0", "1", "2", "3"]
+    both = kept + context.stream(LARGE).map(str)
+    assert "2 tasks" in both.explain("dot")
+    assert both.to_list() == [*map(str, SMALL), *map(str, LARGE)]
+    assert (kept.count(), seen) == (4, [*SMALL])
+
+
+def test_auto_reads_on_spark_what_was_kept_there(context):
+    """Also if the stream that was kept is small: it was computed with a larger one."""
+    seen = []
+    kept = context.stream(SMALL).peek(seen.append).cache()
+
+    assert (kept + context.stream(LARGE)).count() == 10
+    assert (kept.to_list(), seen) == ([*SMALL], [*SMALL])
+    assert LocalEngine(2**28).gather_all(kept._node) == [*SMALL]  # as a thread may find it that came too late
+
+
+@pytest.mark.parametrize(("count", "parallelism", "sizes"), [(0, 4, [0]), (3, 8, [1, 1, 1]), (7, 2, [4, 3])])
+def test_kept_items_are_divided_for_workers(count, parallelism, sizes):
+    """Into parts of nearly equal size, at least one, as many as it said; large ones stay bounded."""
+    source = KeptSource(KeptItems(range(count), Bound(2**60)), ordered=True)
+
+    parts = [list(split.read()) for split in source.splits(parallelism)]
+    assert ([len(part) for part in parts], [*chain(*parts)]) == (sizes, [*range(count)])
+    assert source.count_splits(parallelism) == len(sizes)
+
+
+class Full(Bound):
+    """A bound that is always exceeded."""
+
+    def exceeded(self):
+        return True
+
+
+def test_kept_items_know_how_many_they_are_on_disk():
+    """Those that were written are counted too, and no split is larger than it should be."""
+    kept = KeptItems(range(40_000), Full())
+
+    assert len(kept) == 40_000
+    assert KeptSource(kept, ordered=True).count_splits(1) == 3
+
+
+@pytest.mark.parametrize("form", ["dot", "mermaid", "svg", "html"])
+def test_auto_explains_which_way_a_plan_goes(context, form):
+    """Each form says where and why; contexts with one engine have nothing to choose."""
+    assert "runs in this process: 4 items from the caller" in context.stream(SMALL).explain(form)
+    assert "runs on Spark: more than 4 items from the caller" in context.stream(LARGE).explain(form)
+    with ds.connect(engine="local") as local:
+        assert "runs in this process: 4" not in local.stream(SMALL).explain(form)
+
+
+def test_auto_is_not_for_workers(context):
+    """A function that runs on Spark cannot connect: it would start another Spark there."""
+
+    def connected(n):
+        return ds.connect(engine="auto").engine
+
+    with pytest.raises(ds.errors.IllegalStateError, match="on a Spark worker"):
+        context.stream(LARGE, 1).map(connected).to_list()
+
+
+class Noted:
+    """An engine that notes what happens to it."""
+
+    def __init__(self):
+        self.closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+def test_auto_closes_what_it_started():
+    """Spark only if it was started, and once."""
+    here, there = Noted(), Noted()
+    engine = AutoEngine(here, lambda: there)
+    engine.close()
+    assert (here.closed, there.closed) == (1, 0)
+
+    assert engine.spark is None
+    engine.close()
+    engine.close()
+    assert there.closed == 1
