@@ -74,7 +74,7 @@ def test_to_collection_prefers_add():
             self.insert(0, item)
 
         def append(self, item):
-            raise NotImplementedError
+            raise AssertionError("a collection with add() is not appended to")
 
     assert to_collection(Sorted).collect([1, 2]) == [2, 1]
 

@@ -10,7 +10,7 @@ import collectors as c
 
 class Sink:
     def reduce_into(self, context, node):
-        raise NotImplementedError
+        raise AssertionError("a factory refuses a reducer without running it")
 
 
 def wrapping(downstream):
