@@ -52,7 +52,7 @@ def _map_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], con
 
 def _mapped(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any]) -> Prepared:
     inner = prepared(downstream)
-    return Prepared(partial(_map_and_prepare, fn, inner.prepare), inner.add, inner.add_all)
+    return replace(inner, prepare=partial(_map_and_prepare, fn, inner.prepare))
 
 
 def _map_and_prepare(

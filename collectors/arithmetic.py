@@ -14,10 +14,10 @@ from typing import Any, TypeVar, overload
 from more_itertools import ilen
 
 from collectors.arguments import checked_function
-from collectors.batches import Batched, Prepared, Waiting
+from collectors.batches import Waiting
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles, ints, numbers
-from collectors.totals import Summary, Total
+from collectors.totals import Summary, Totals
 from dstream.spi import Collector
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
 
@@ -40,6 +40,9 @@ __all__ = [
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
+
+_TOTALS = Totals()
+_SUMMARIES = Waiting(Summary)
 
 
 @named
@@ -86,7 +89,7 @@ def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
         >>> summing().collect([0.1] * 10)
         1.0
     """
-    return _numeric(Total, numbers("summing"), _optional(fn), Total.sum)
+    return _numeric(_TOTALS, numbers("summing"), _optional(fn), _TOTALS.sum)
 
 
 @named
@@ -97,7 +100,7 @@ def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, Any, float
         >>> averaging(len).collect(["a", "bc"])
         1.5
     """
-    return _numeric(Total, numbers("averaging"), _optional(fn), Total.average)
+    return _numeric(_TOTALS, numbers("averaging"), _optional(fn), _TOTALS.average)
 
 
 @overload
@@ -112,7 +115,7 @@ def summarizing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, A
         >>> summarizing(len).collect(["a", "bcd"])
         IntSummaryStatistics(count=2, sum=4, min=1, max=3, average=2.0)
     """
-    return _numeric(Summary, numbers("summarizing"), _optional(fn), Summary.of_all)
+    return _numeric(_SUMMARIES, numbers("summarizing"), _optional(fn), partial(_SUMMARIES.finished, Summary.of_all))
 
 
 @named
@@ -126,7 +129,7 @@ def summing_int(fn: Callable[[T], int]) -> Collector[T, Any, int]:
         >>> summing_int(len).collect(["a", "bc"])
         3
     """
-    return _numeric(Total, ints("summing_int"), checked_function(fn, "fn"), Total.sum)
+    return _numeric(_TOTALS, ints("summing_int"), checked_function(fn, "fn"), _TOTALS.sum)
 
 
 @named
@@ -137,7 +140,7 @@ def summing_long(fn: Callable[[T], int]) -> Collector[T, Any, int]:
         >>> summing_long(len).collect([])
         0
     """
-    return _numeric(Total, ints("summing_long"), checked_function(fn, "fn"), Total.sum)
+    return _numeric(_TOTALS, ints("summing_long"), checked_function(fn, "fn"), _TOTALS.sum)
 
 
 @named
@@ -151,7 +154,7 @@ def summing_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
         >>> summing_double(float).collect(["0.5", "2"])
         2.5
     """
-    return _numeric(Total, doubles("summing_double"), checked_function(fn, "fn"), _float_sum)
+    return _numeric(_TOTALS, doubles("summing_double"), checked_function(fn, "fn"), _float_sum)
 
 
 @named
@@ -162,7 +165,7 @@ def averaging_int(fn: Callable[[T], int]) -> Collector[T, Any, float]:
         >>> averaging_int(len).collect(["a", "bc"])
         1.5
     """
-    return _numeric(Total, ints("averaging_int"), checked_function(fn, "fn"), Total.average)
+    return _numeric(_TOTALS, ints("averaging_int"), checked_function(fn, "fn"), _TOTALS.average)
 
 
 @named
@@ -173,7 +176,7 @@ def averaging_long(fn: Callable[[T], int]) -> Collector[T, Any, float]:
         >>> averaging_long(len).collect([])
         0.0
     """
-    return _numeric(Total, ints("averaging_long"), checked_function(fn, "fn"), Total.average)
+    return _numeric(_TOTALS, ints("averaging_long"), checked_function(fn, "fn"), _TOTALS.average)
 
 
 @named
@@ -184,7 +187,7 @@ def averaging_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
         >>> averaging_double(float).collect(["0.5", "2"])
         1.25
     """
-    return _numeric(Total, doubles("averaging_double"), checked_function(fn, "fn"), Total.average)
+    return _numeric(_TOTALS, doubles("averaging_double"), checked_function(fn, "fn"), _TOTALS.average)
 
 
 @named
@@ -195,7 +198,9 @@ def summarizing_int(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStati
         >>> summarizing_int(len).collect(["a", "bcd"]).max
         3
     """
-    return _numeric(Summary, ints("summarizing_int"), checked_function(fn, "fn"), Summary.of_ints)
+    return _numeric(
+        _SUMMARIES, ints("summarizing_int"), checked_function(fn, "fn"), partial(_SUMMARIES.finished, Summary.of_ints)
+    )
 
 
 @named
@@ -206,7 +211,9 @@ def summarizing_long(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStat
         >>> summarizing_long(len).collect(["a", "bcd"]).min
         1
     """
-    return _numeric(Summary, ints("summarizing_long"), checked_function(fn, "fn"), Summary.of_ints)
+    return _numeric(
+        _SUMMARIES, ints("summarizing_long"), checked_function(fn, "fn"), partial(_SUMMARIES.finished, Summary.of_ints)
+    )
 
 
 @named
@@ -217,36 +224,36 @@ def summarizing_double(fn: Callable[[T], float]) -> Collector[T, Any, DoubleSumm
         >>> summarizing_double(len).collect(["a", "bcd"]).sum
         4.0
     """
-    return _numeric(Summary, doubles("summarizing_double"), checked_function(fn, "fn"), Summary.of_doubles)
+    return _numeric(
+        _SUMMARIES,
+        doubles("summarizing_double"),
+        checked_function(fn, "fn"),
+        partial(_SUMMARIES.finished, Summary.of_doubles),
+    )
 
 
 def _optional(fn: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
     return None if fn is None else checked_function(fn, "fn")
 
 
-def _float_sum(total: Total) -> float:
-    return float(total.sum())
+def _float_sum(container: Any) -> float:
+    return float(_TOTALS.sum(container))
 
 
 def _numeric(
-    container: type[Batched[Any]],
+    containers: Waiting[Any],
     taken: Numbers,
     fn: Callable[[Any], Any] | None,
     finisher: Callable[[Any], Any],
 ) -> Collector[Any, Any, Any]:
-    waiting = Waiting(container)
     return Collector(
-        list,
-        partial(_add, taken, fn, waiting),
-        waiting.merge,
-        partial(_finished, waiting, finisher),
-        accumulate_all=Prepared(partial(taken.every, fn), waiting.add, waiting.add_all),
+        containers.supplier,
+        partial(_add, taken, fn, containers),
+        containers.merge,
+        finisher,
+        accumulate_all=containers.steps(partial(taken.every, fn)),
     )
 
 
-def _add(taken: Numbers, fn: Callable[[Any], Any] | None, waiting: Waiting[Any], container: Any, item: Any) -> Any:
-    return waiting.add(container, taken.one(item if fn is None else fn(item), item))
-
-
-def _finished(waiting: Waiting[Any], finisher: Callable[[Any], Any], container: Any) -> Any:
-    return finisher(waiting.grown(container))
+def _add(taken: Numbers, fn: Callable[[Any], Any] | None, containers: Waiting[Any], container: Any, item: Any) -> Any:
+    return containers.add(container, taken.one(item if fn is None else fn(item), item))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from more_itertools import chunked
 
@@ -50,11 +50,14 @@ class Prepared:
         prepare: makes one value of each item of a batch.
         add: takes a value into a container; returns as a collector's `accumulator` does.
         add_all: takes values into a container and returns the container.
+        add_each: takes each value into the container of its key, which it makes for new keys, if one loop can do so
+            for these values faster than `add`; says whether it did.
     """
 
     prepare: Callable[[list[Any]], list[Any]]
     add: Callable[[Any, Any], Any]
     add_all: Callable[[Any, list[Any]], Any]
+    add_each: Callable[[dict[Any, Any], list[Any], list[Any]], bool] | None = None
 
     def __call__(self, container: Any, items: Iterable[Any]) -> Any:
         """Take both steps."""
@@ -135,6 +138,12 @@ class Waiting(Generic[T]):
 
     kind: type[Batched[T]]
 
+    supplier: ClassVar[type] = list
+
+    def steps(self, prepare: Callable[[list[Any]], list[Any]]) -> Prepared:
+        """Return how batches get into containers, given what makes a value of each item of a batch."""
+        return Prepared(prepare, self.add, self.add_all)
+
     def add(self, container: Any, value: T) -> Any:
         """Take one value in; return the container."""
         if type(container) is not list:
@@ -159,6 +168,6 @@ class Waiting(Generic[T]):
         left.merge(right)
         return left
 
-    def grown(self, container: Any) -> Batched[T]:
-        """Return the `Batched` that a container is, or becomes."""
-        return self.kind.of(container) if type(container) is list else container
+    def finished(self, finisher: Callable[[Any], Any], container: Any) -> Any:
+        """Return what `finisher` makes of the `Batched` that a container is, or becomes."""
+        return finisher(self.kind.of(container) if type(container) is list else container)

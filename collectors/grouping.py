@@ -203,9 +203,12 @@ def _group_all(
 ) -> Groups:
     for batch in batches(items):
         found = _all_checked(keys, keys.given(batch), batch)
+        values = steps.prepare(batch)
+        if steps.add_each is not None and steps.add_each(groups, found, values):
+            continue
         # Where most keys occur once, bringing the values of a key together costs more than it saves.
         gather = _group_each if 2 * len(set(found)) > len(found) else _group_together
-        gather(supplier, steps, groups, found, steps.prepare(batch))
+        gather(supplier, steps, groups, found, values)
     return groups
 
 

@@ -16,7 +16,7 @@ from collectors.arguments import checked_function, shown
 from collectors.batches import batches, kinds
 from collectors.naming import named
 from dstream.errors import IllegalStateError, NullElementError
-from dstream.keys import canonical
+from dstream.keys import canonical, canonical_all
 from dstream.spi import Characteristics, Collector, Keyed
 
 __all__ = ["to_concurrent_map", "to_map", "to_unmodifiable_map"]
@@ -194,7 +194,10 @@ class _Rules:
 
     def accumulate_all(self, entries: dict[Any, Entry], items: Iterable[Any]) -> dict[Any, Entry]:
         for batch in batches(items):
-            keys = [self.checked_key(self.key(item), item) for item in batch]
+            given = [self.key(item) for item in batch]
+            if not self.null_keys and type(None) in kinds(given):
+                given = list(map(self.checked_key, given, batch))
+            keys = canonical_all(given)
             values = [self.value(item) for item in batch]
             if type(None) in kinds(values):
                 values = list(map(self.checked_value, keys, values))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from collectors.batches import Batched, kinds
+from collectors.batches import Batched, Prepared, Waiting, kinds
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics
 
-__all__ = ["Summary", "Total"]
+__all__ = ["Summary", "Total", "Totals"]
 
 _INTS = frozenset({int})
 _FLOATS = frozenset({float})
+_COUNT_BITS = 48
+_COUNT = (1 << _COUNT_BITS) - 1
 
 
 class Total(Batched[int | float]):
@@ -87,6 +91,75 @@ def _exact_floats(whole: int) -> Iterator[float]:
         part = float(whole)
         yield part
         whole -= int(part)
+
+
+@dataclass(frozen=True)
+class Totals(Waiting[int | float]):
+    """Containers of the count and the sum of numbers, of which a grouping holds many.
+
+    While all numbers are ints, a container is one int: their sum, shifted to leave the low 48 bits to their count.
+    Two such ints add up to that of both. An int takes less memory than a list, is sent and read faster, and the
+    collector of cyclic garbage does not look at it. With the first float the container becomes a list, then a `Total`.
+    """
+
+    kind: type[Batched[int | float]] = Total
+
+    supplier: ClassVar[type] = int
+
+    def steps(self, prepare: Callable[[list[Any]], list[Any]]) -> Prepared:
+        """Return how batches get into containers, also into those of many keys at once."""
+        return Prepared(prepare, self.add, self.add_all, self.add_each)
+
+    def add(self, container: Any, value: int | float) -> Any:
+        """Take one number in; return the container."""
+        if type(container) is not int:
+            return super().add(container, value)
+        if type(value) is int:
+            return container + (value << _COUNT_BITS) + 1
+        return super().add(_opened(container), value)
+
+    def add_all(self, container: Any, values: Iterable[int | float]) -> Any:
+        """Take numbers in; return the container."""
+        if type(container) is not int:
+            return super().add_all(container, values)
+        values = list(values)
+        if kinds(values) <= _INTS:
+            return container + (sum(values) << _COUNT_BITS) + len(values)  # type: ignore[operator]
+        return super().add_all(_opened(container), values)
+
+    def add_each(self, groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
+        """Take each number into the container of its key if all are ints; say whether they are."""
+        if not kinds(values) <= _INTS:
+            return False
+        container_of = groups.get
+        for key, value in zip(keys, values, strict=True):
+            try:
+                groups[key] = container_of(key, 0) + (value << _COUNT_BITS) + 1
+            except TypeError:  # A list or a `Total`, since a float was among its numbers.
+                groups[key] = self.add(groups[key], value)
+        return True
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """Return what holds the numbers of both."""
+        if type(left) is int and type(right) is int:
+            return left + right
+        return super().merge(*(_opened(each) if type(each) is int else each for each in (left, right)))
+
+    def sum(self, container: Any) -> Any:
+        """Return the sum: an int unless a float was among the numbers."""
+        return container >> _COUNT_BITS if type(container) is int else self.finished(Total.sum, container)
+
+    def average(self, container: Any) -> Any:
+        """Return the mean, 0.0 of nothing."""
+        if type(container) is not int:
+            return self.finished(Total.average, container)
+        count = container & _COUNT
+        return (container >> _COUNT_BITS) / count if count else 0.0
+
+
+def _opened(container: int) -> list[int | float] | Total:
+    """Return a container of ints as one that takes floats too."""
+    return Total(None, container & _COUNT, container >> _COUNT_BITS) if container else []
 
 
 class Summary(Batched[int | float]):

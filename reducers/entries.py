@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from more_itertools import chunked
+
 from dstream.errors import NullElementError
-from dstream.keys import canonical
+from dstream.keys import canonical_all
 from dstream.spi import Collector, Keyed
 
 __all__ = ["entries", "merged"]
 
-Split = Callable[[Any], tuple[Any, Any]]
-"""Makes (key, value) of an item."""
+Split = Callable[[list[Any]], tuple[list[Any], list[Any]]]
+"""Makes the keys and the values of some items."""
 
+_BATCH = 4096
 _SHOWN = 200
 
 
@@ -28,47 +31,72 @@ def entries(
         value: gives the value of an item.
         merge: makes one value of two, in encounter order; None: the last one stays.
     """
-    split: Split = _entry if key is None or value is None else partial(_mapped, key, value)
+    split: Split = _parts if key is None or value is None else partial(_mapped, key, value)
     one: Collector[Any, Any, Any] = Collector(_nothing, _never, _last if merge is None else partial(merged, merge))
     return Collector(
         dict,
         partial(_accumulate_one, split, merge),
         partial(_combine, merge),
         accumulate_all=partial(_accumulate, split, merge),
-        keyed=Keyed(lambda item: split(item)[0], one, dict),
+        keyed=Keyed(lambda item: split([item])[0][0], one, dict),
     )
 
 
-def _entry(item: Any) -> tuple[Any, Any]:
-    """Return an entry or a pair as it is.
+def _parts(items: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the parts of entries or pairs.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: an item is neither.
     """
-    if isinstance(item, tuple | list) and len(item) == 2:
-        return item[0], item[1]
-    raise TypeError(
-        f"an item that goes into a map must be an entry or a pair, not {type(item).__name__} {_shown(item)}; "
-        "give key= and value= to make entries of other items"
-    )
+    for item in items:
+        if not (isinstance(item, tuple | list) and len(item) == 2):
+            raise TypeError(
+                f"an item that goes into a map must be an entry or a pair, not {type(item).__name__} {_shown(item)}; "
+                "give key= and value= to make entries of other items"
+            )
+    return [item[0] for item in items], [item[1] for item in items]
 
 
-def _mapped(key: Callable[[Any], Any], value: Callable[[Any], Any], item: Any) -> tuple[Any, Any]:
-    return key(item), value(item)
+def _mapped(key: Callable[[Any], Any], value: Callable[[Any], Any], items: list[Any]) -> tuple[list[Any], list[Any]]:
+    keys, values = [], []
+    for item in items:  # A failure finds the item by this name.
+        keys.append(key(item))
+        values.append(value(item))
+    return keys, values
 
 
 def _accumulate(
     split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], items: Iterable[Any]
 ) -> dict[Any, Any]:
-    for item in items:
-        key, value = split(item)
-        if key is None or value is None:
-            _refuse(item, key)
-        key = canonical(key)
-        if merge is not None and key in found:
-            value = merged(merge, found[key], value)
-        found[key] = value
+    for batch in chunked(items, _BATCH):
+        keys, values = split(batch)
+        if type(None) in set(map(type, keys + values)):
+            _refuse_none(batch, keys, values)
+        keys = canonical_all(keys)
+        if merge is None:
+            found.update(zip(keys, values, strict=True))
+        else:
+            _merge_each(merge, found, batch, keys, values)
     return found
+
+
+def _merge_each(
+    merge: Callable[[Any, Any], Any], found: dict[Any, Any], items: list[Any], keys: list[Any], values: list[Any]
+) -> None:
+    held = found.get
+    for item, key, value in zip(items, keys, values, strict=True):  # noqa: B007 - a failure finds the item by this name
+        left = held(key)
+        if left is None:
+            found[key] = value
+            continue
+        try:
+            result = merge(left, value)
+        except Exception as error:
+            _tell(error, left, value)
+            raise
+        if result is None:
+            raise _no_value(left, value)
+        found[key] = result
 
 
 def _accumulate_one(split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], item: Any) -> None:
@@ -89,12 +117,20 @@ def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     try:
         value = merge(left, right)
     except Exception as error:
-        # It is told with the step where this happened (`dstream.failures.known`).
-        error.__dstream_given__ = f"when merge was given {_shown(left)} and {_shown(right)}"  # type: ignore[attr-defined]
+        _tell(error, left, right)
         raise
     if value is None:
-        raise NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")
+        raise _no_value(left, right)
     return value
+
+
+def _tell(error: Exception, left: Any, right: Any) -> None:
+    """Note what merge was given; it is told with the step where this happened (`dstream.failures.known`)."""
+    error.__dstream_given__ = f"when merge was given {_shown(left)} and {_shown(right)}"  # type: ignore[attr-defined]
+
+
+def _no_value(left: Any, right: Any) -> NullElementError:
+    return NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")
 
 
 def _last(left: Any, right: Any) -> Any:
@@ -111,9 +147,11 @@ def _never(container: Any, item: Any) -> Any:
     raise AssertionError("the items of a map are accumulated for all keys at once")
 
 
-def _refuse(item: Any, key: Any) -> None:
-    what = "key" if key is None else "value"
-    raise NullElementError(f"a map holds no None {what}s, and the item {_shown(item)} gives one")
+def _refuse_none(items: list[Any], keys: list[Any], values: list[Any]) -> None:
+    for item, key, value in zip(items, keys, values, strict=True):
+        if key is None or value is None:
+            what = "key" if key is None else "value"
+            raise NullElementError(f"a map holds no None {what}s, and the item {_shown(item)} gives one")
 
 
 def _shown(item: Any) -> str:

@@ -143,7 +143,9 @@ def _pairs(read: Iterable[Pair]) -> Iterator[Pair]:
 
 
 def _drained(index: Index) -> Iterator[Pair]:
-    yield from chain.from_iterable(index.values())
+    """Give the pairs, letting go of each key behind it: what takes them needs memory, too."""
+    for key in list(index):
+        yield from index.pop(key)
     index.clear()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import sys
@@ -32,8 +33,8 @@ def resident_bytes() -> int:
 class Bound:
     """Says when an operation holds too much; asked once for every few hundred items.
 
-    The allocator seldom gives memory back after a spill, so each spill raises the mark a little:
-    without that, every later question would be answered with yes and each spill would be tiny.
+    Where the allocator does not give memory back after a spill, the mark is raised a little: without that, every
+    later question would be answered with yes and each spill would be tiny.
     """
 
     bytes: int = DEFAULT_BOUND
@@ -46,5 +47,8 @@ class Bound:
         return resident_bytes() > self._mark
 
     def spilled(self) -> None:
-        """Take note that the operation moved its data to disk."""
+        """Take note that the operation moved its data to disk and let go of it."""
+        # A few thousand tuples and floats that Python keeps for later use can hold back all the memory around them
+        # (CPython 3.11); a full collection lets go of them.
+        gc.collect()
         self._mark = max(self._mark, resident_bytes() + _LEAST_GROWTH // 2)

@@ -11,7 +11,7 @@ import pickle
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, compress, count, islice
 from typing import IO, Any, Protocol
 
 from more_itertools import chunked
@@ -186,56 +186,85 @@ def mixed(value: int, level: int) -> int:
     return hash((value, level))
 
 
+Columns = Sequence[list[Any]]
+"""Keys, their containers, and what else there is of each."""
+
+
 class Combining(Protocol):
     """How two containers of one key become one."""
 
     def __call__(self, left: Any, right: Any) -> Any: ...
 
 
-def merged(
-    batches: Iterable[tuple[list[Any], list[Any]]], combine: Combining, bound: Bound, level: int = 0
-) -> Iterator[tuple[Any, Any]]:
-    """Combine batches of (keys, containers) by key, in order.
+def merged(batches: Iterable[Columns], combine: Combining, bound: Bound, level: int = 0) -> Iterator[tuple[Any, ...]]:
+    """Combine batches of (keys, containers) by key, in order; give (key, container).
 
-    Past the bound everything held goes to files by the hash of its key, and each file is combined
-    on its own. Keys are canonical, and each stands in a batch once.
+    What stands in further columns beside a container stays as it came first. Past the bound everything held goes to
+    files by the hash of its key, and each file is combined on its own. Keys are canonical, and each stands in a batch
+    once.
     """
-    held: dict[Any, Any] = {}
+    held = _Groups()
     buckets: list[Run] = []
-    for keys, containers in batches:
-        if not _SAME_ANYWHERE.issuperset(map(type, keys)):
-            keys = list(map(canonical, keys))
-        if held.keys().isdisjoint(keys):
-            held.update(zip(keys, containers, strict=True))
-        else:
-            for key, container in zip(keys, containers, strict=True):
-                held[key] = combine(held[key], container) if key in held else container
+    for keys, *columns in batches:
+        held.take(keys, columns, combine)
         if level < DEEPEST and bound.exceeded():
             buckets = buckets or [Run() for _ in range(FAN_OUT)]
-            distribute(_drained_pairs(held), lambda pair: mixed(hash(pair[0]), level), buckets)
+            distribute(held.drained(), lambda group: mixed(hash(group[0]), level), buckets)
             bound.spilled()
     if not buckets:
-        yield from _drained_pairs(held)
+        yield from held.drained()
         return
-    distribute(_drained_pairs(held), lambda pair: mixed(hash(pair[0]), level), buckets)
+    distribute(held.drained(), lambda group: mixed(hash(group[0]), level), buckets)
     for bucket in buckets:
         yield from merged(in_batches(bucket, combine), combine, bound, level + 1)
+
+
+class _Groups:
+    """Groups as columns, which need no object for each group: where a key stands, containers, and what is beside."""
+
+    def __init__(self) -> None:
+        self._places: dict[Any, int] = {}
+        self._columns: list[list[Any]] = []
+
+    def take(self, keys: list[Any], columns: Sequence[list[Any]], combine: Combining) -> None:
+        """Take in containers and what stands beside them, combining those of a key."""
+        if not _SAME_ANYWHERE.issuperset(map(type, keys)):
+            keys = list(map(canonical, keys))
+        if self._places.keys().isdisjoint(keys):
+            self._append(keys, columns)
+            return
+        places = list(map(self._places.get, keys))
+        containers = self._columns[0]
+        for place, container in zip(places, columns[0], strict=True):
+            if place is not None:
+                containers[place] = combine(containers[place], container)
+        if None in places:
+            is_new = [place is None for place in places]
+            self._append(list(compress(keys, is_new)), [list(compress(column, is_new)) for column in columns])
+
+    def _append(self, keys: list[Any], columns: Sequence[list[Any]]) -> None:
+        self._places.update(zip(keys, count(len(self._places)), strict=False))
+        self._columns += ([] for _ in columns[len(self._columns) :])
+        for mine, column in zip(self._columns, columns, strict=True):
+            mine += column
+
+    def drained(self) -> Iterator[tuple[Any, ...]]:
+        """Give (key, container, ...) of each group; hold nothing at the end."""
+        yield from zip(self._places, *self._columns, strict=True)
+        self._places, self._columns = {}, []
 
 
 _SAME_ANYWHERE = frozenset({str, int, bytes})
 """Types whose instances are canonical as they come out of a pickle."""
 
 
-def _drained_pairs(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    yield from held.items()
-    held.clear()
-
-
-def in_batches(pairs: Iterable[tuple[Any, Any]], combine: Combining) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Give (keys, containers) of some (key, container) pairs at a time, with each key of them combined."""
-    for chunk in chunked(pairs, _CHUNK):
-        held: dict[Any, Any] = {}
-        for key, container in chunk:
-            key = canonical(key)
-            held[key] = combine(held[key], container) if key in held else container
-        yield list(held), list(held.values())
+def in_batches(groups: Iterable[tuple[Any, ...]], combine: Combining) -> Iterator[Columns]:
+    """Give (keys, containers, ...) of some (key, container, ...) at a time, with each key of them combined."""
+    for chunk in chunked(groups, _CHUNK):
+        keys, containers, *others = map(list, zip(*chunk, strict=True))
+        places: dict[Any, int] = {}
+        for place, key in enumerate(map(canonical, keys)):
+            first = places.setdefault(key, place)
+            if first != place:
+                containers[first] = combine(containers[first], containers[place])
+        yield [list(places), *([column[place] for place in places.values()] for column in (containers, *others))]

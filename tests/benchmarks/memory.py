@@ -2,7 +2,7 @@
 
 Each shape runs in a program of its own, this module, with `worker_memory="128m"` and two partitions, while the
 resident memory of every Python worker is sampled. How many items make ten times the bound follows from what one of
-them occupies where an operation would hold it, measured on CPython 3.11: 260 bytes for a group with its average, 160
+them occupies where an operation would hold it, measured on CPython 3.11: 120 bytes for a group with its average, 160
 for a record, 100 for an id of a set, 440 for a record in the index of a join. The allowance above the bound is that of
 `tests/system`: what a worker occupies besides the items held are batches on their way.
 """
@@ -117,7 +117,7 @@ def _is_pair(entry: Any) -> bool:
 
 
 _SHAPES: dict[str, tuple[str, int, Callable[[ds.Context, int], Outcome]]] = {
-    "grouping": ("B3 grouping, a key for each item", 260, _grouping),
+    "grouping": ("B3 grouping, a key for each item", 120, _grouping),
     "sort": ("B4 full sort", 160, _sort),
     "distinct": ("B5 distinct, each id twice", 100, _distinct),
     "join": ("B5 join by id", 440, _join),

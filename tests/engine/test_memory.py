@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import dstream.engine.memory as memory
 from dstream.engine.memory import Bound, resident_bytes
 
@@ -48,3 +51,21 @@ def test_a_spill_raises_the_mark(monkeypatch):
     assert (first, grown, bound.exceeded()) == (False, True, False)
     size += 20 * MB
     assert bound.exceeded()
+
+
+_HELD_BACK = """
+from dstream.engine.memory import Bound, resident_bytes
+
+held = sorted([(n * 2_654_435_761 % 2**32, str(n)) for n in range(400_000)])
+full = resident_bytes()
+held.clear()
+Bound().spilled()
+print(full - resident_bytes())
+"""
+
+
+def test_a_spill_gives_memory_back():
+    """The few tuples that Python keeps for later use, here and there, hold nothing else back."""
+    program = subprocess.run([sys.executable, "-c", _HELD_BACK], capture_output=True, text=True, check=True)
+
+    assert int(program.stdout) > 30 * MB

@@ -191,6 +191,20 @@ def test_merged_combines_containers_of_a_key_in_order(room):
     }
 
 
+@pytest.mark.parametrize("room", [0, 1, 3, 1000])
+def test_what_stands_beside_a_container_stays_as_it_came_first(room):
+    """A further column is not combined, in memory and on disk."""
+    keys = [[1, 2], [2, 3], [3, 1, 4]]
+    batches = [(some, [[key] for key in some], [f"{number}:{key}" for key in some]) for number, some in enumerate(keys)]
+
+    assert sorted(merged(batches, operator.add, Tight(room))) == [
+        (1, [1, 1], "0:1"),
+        (2, [2, 2], "0:2"),
+        (3, [3, 3], "1:3"),
+        (4, [4], "2:4"),
+    ]
+
+
 def test_merged_takes_all_nan_as_one_key(full):
     """Each NaN that came out of a pickle is an object of its own."""
     batches = [([float("nan")], [[n]]) for n in range(3)]

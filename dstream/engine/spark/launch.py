@@ -244,9 +244,9 @@ def _environment(master: str, config: Mapping[str, str]) -> Iterator[None]:
 
     wanted = {"PYSPARK_PYTHON": sys.executable}
     if master.startswith("local") and not has_java_options(config):
-        # What the JVM does for us are short jobs on byte arrays. Its own choice, G1, takes 10 % of the CPU of a word
-        # count for marking beside it.
-        wanted["SPARK_SUBMIT_OPTS"] = "-XX:+UseParallelGC"
+        # What the JVM does for us are short jobs on byte arrays. Its own choice of a collector, G1, takes 10 % of the
+        # CPU of a word count for marking beside it, and compiling code that does not run for long takes as much.
+        wanted["SPARK_SUBMIT_OPTS"] = "-XX:+UseParallelGC -XX:CompileThresholdScaling=4"
     if master.startswith("local-cluster"):
         wanted["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     missing = {name: value for name, value in wanted.items() if name not in os.environ}

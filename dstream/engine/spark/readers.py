@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,16 +109,6 @@ def combine_groups(
 ) -> Iterator[tuple[int, Any, Any]]:
     """Combine (keys, ranks, containers); give (first rank, key, finished value) of each group."""
     with naming(step):
-        ranked = ((keys, list(zip(ranks, containers, strict=True))) for keys, ranks, containers in batches)
-        for key, (rank, container) in merged(ranked, _Ranked(downstream.combined), task.bound):
+        columns = ((keys, containers, ranks) for keys, ranks, containers in batches)
+        for key, container, rank in merged(columns, downstream.combined, task.bound):
             yield rank, key, downstream.finisher(container)
-
-
-@dataclass(frozen=True)
-class _Ranked:
-    """Combines (rank, container) pairs; the rank of the left one stays."""
-
-    combine: Callable[[Any, Any], Any]
-
-    def __call__(self, left: tuple[int, Any], right: tuple[int, Any]) -> tuple[int, Any]:
-        return left[0], self.combine(left[1], right[1])

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from more_itertools import before_and_after
-
 from dstream.engine.batches import loads
 from dstream.engine.joining import Side, sides_of
 from dstream.engine.kernels import Task, operation
@@ -182,15 +180,38 @@ def join_with(
 def join_batches(matching: Matching, step: Step, targets: int, batches: Batches, task: Task) -> Iterator[Any]:
     """Join the two sides that met in one partition, the one that is held first."""
     with naming(step):
-        held, passing = before_and_after(lambda batch: batch[0] < targets, batches)
+        held, passing = _two_sides(targets, batches)
         yield from matched(_pairs(held), _pairs(passing), matching, task.bound)
 
 
 def cogroup_batches(step: Step, targets: int, batches: Batches, task: Task) -> Iterator[Any]:
     """Group the two sides that met in one partition, the left one first."""
     with naming(step):
-        lefts, rights = before_and_after(lambda batch: batch[0] < targets, batches)
+        lefts, rights = _two_sides(targets, batches)
         yield from cogrouped(_pairs(lefts), _pairs(rights), task.bound)
+
+
+def _two_sides(targets: int, batches: Batches) -> tuple[Batches, Batches]:
+    """Return the batches of the side that comes first, and those of the other one, asked for afterwards.
+
+    `more_itertools.before_and_after` (11.2) does the same with `tee`, which keeps all of the second side in memory as
+    long as somebody has the first iterator.
+    """
+    behind: list[tuple[int, tuple[list[Any], list[Any]]]] = []
+
+    def first() -> Batches:
+        for batch in batches:
+            if batch[0] >= targets:
+                behind.append(batch)
+                return
+            yield batch
+
+    def second() -> Batches:
+        while behind:
+            yield behind.pop()
+        yield from batches
+
+    return first(), second()
 
 
 def _pairs(batches: Iterable[tuple[int, tuple[list[Any], list[Any]]]]) -> Iterator[tuple[Any, Any]]:

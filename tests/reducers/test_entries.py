@@ -1,0 +1,73 @@
+"""The collector behind `to_imap`: one value for each key, over many batches of items."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+
+from dstream.errors import NullElementError
+from dstream.values import Entry
+from reducers.entries import entries
+
+NUMBERS = range(10_000)
+
+
+def held(collector, items):
+    """Return what one partition holds after `items`."""
+    return collector.accumulated(collector.supplier(), items)
+
+
+def test_values_of_a_key_are_merged_in_order_across_batches():
+    """Each value comes right of those before it, and a key keeps the place where it was first seen."""
+    collector = entries(lambda n: n * 7 % 5, lambda n: [n], operator.add)
+    expected = {}
+    for n in NUMBERS:
+        expected.setdefault(n * 7 % 5, []).append(n)
+
+    found = held(collector, NUMBERS)
+
+    assert found == expected
+    assert list(found) == list(expected)
+
+
+def test_without_merge_the_last_value_of_a_key_stays():
+    """Also where the key was in a batch before."""
+    assert held(entries(None, None, None), [(n % 3, n) for n in NUMBERS]) == {0: 9999, 1: 9997, 2: 9998}
+
+
+def test_keys_of_one_batch_that_are_equal_are_one():
+    """1 and 1.0 in one batch, and NaN that are objects of their own in two."""
+    found = held(entries(None, None, operator.add), [(1, 1), (1.0, 2), *((float("nan"), n) for n in NUMBERS)])
+
+    assert list(found.values()) == [3, sum(NUMBERS)]
+
+
+def test_entries_lists_and_tuples_are_pairs():
+    """What has two parts goes into a map."""
+    assert held(entries(None, None, None), [Entry("a", 1), ("b", 2), ["c", 3]]) == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ((None, 1), "holds no None keys, and the item (None, 1)"),
+        ((1, None), "holds no None values, and the item (1, None)"),
+    ],
+)
+def test_a_none_is_refused_with_its_item(pair, message):
+    """Whichever place in its batch it has."""
+    with pytest.raises(NullElementError) as raised:
+        held(entries(None, None, None), [("a", 1)] * 5000 + [pair])
+
+    assert message in str(raised.value)
+
+
+def test_a_merge_is_called_once_for_each_pair_of_values():
+    """Functions of the user's run as often as they have to."""
+    calls = []
+    collector = entries(lambda n: 0, lambda n: n, lambda left, right: calls.append((left, right)) or right)
+
+    held(collector, range(5000))
+
+    assert calls == [(n, n + 1) for n in range(4999)]
