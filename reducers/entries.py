@@ -76,15 +76,13 @@ def _accumulate(
         if merge is None:
             found.update(zip(keys, values, strict=True))
         else:
-            _merge_each(merge, found, batch, keys, values)
+            _merge_each(merge, found, keys, values)
     return found
 
 
-def _merge_each(
-    merge: Callable[[Any, Any], Any], found: dict[Any, Any], items: list[Any], keys: list[Any], values: list[Any]
-) -> None:
+def _merge_each(merge: Callable[[Any, Any], Any], found: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
     held = found.get
-    for item, key, value in zip(items, keys, values, strict=True):  # noqa: B007 - a failure finds the item by this name
+    for key, value in zip(keys, values, strict=True):
         left = held(key)
         if left is None:
             found[key] = value

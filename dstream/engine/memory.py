@@ -39,16 +39,19 @@ class Bound:
 
     bytes: int = DEFAULT_BOUND
     _mark: int = field(init=False, default=0)
+    _is_exceeded: bool = field(init=False, default=False)
 
     def exceeded(self) -> bool:
         """Say whether this process occupies more than it may."""
         if not self._mark:
             self._mark = max(self.bytes, resident_bytes() + _LEAST_GROWTH)
-        return resident_bytes() > self._mark
+        self._is_exceeded = resident_bytes() > self._mark
+        return self._is_exceeded
 
     def spilled(self) -> None:
         """Take note that the operation moved its data to disk and let go of it."""
-        # A few thousand tuples and floats that Python keeps for later use can hold back all the memory around them
-        # (CPython 3.11); a full collection lets go of them.
-        gc.collect()
+        if self._is_exceeded and resident_bytes() > self._mark - _LEAST_GROWTH // 2:
+            # A few thousand tuples and floats that Python keeps for later use can hold back all the memory around them
+            # (CPython 3.11); a full collection lets go of them.
+            gc.collect()
         self._mark = max(self._mark, resident_bytes() + _LEAST_GROWTH // 2)

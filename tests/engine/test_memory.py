@@ -56,10 +56,13 @@ def test_a_spill_raises_the_mark(monkeypatch):
 _HELD_BACK = """
 from dstream.engine.memory import Bound, resident_bytes
 
+bound = Bound(1)
+bound.exceeded()
 held = sorted([(n * 2_654_435_761 % 2**32, str(n)) for n in range(400_000)])
 full = resident_bytes()
+assert bound.exceeded()
 held.clear()
-Bound().spilled()
+bound.spilled()
 print(full - resident_bytes())
 """
 
