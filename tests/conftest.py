@@ -8,10 +8,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import dstream as ds
 from dstream.stream import Stream
 from dstream.testing.engines import MASTER, SETTINGS
+
+# A machine that does other work meanwhile is no failure; a test that hangs says where (`faulthandler_timeout`).
+settings.register_profile("dstream", deadline=None)
+settings.load_profile("dstream")
 
 
 class Doctests:
