@@ -83,18 +83,8 @@ def _accumulate(
 def _merge_each(merge: Callable[[Any, Any], Any], found: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
     held = found.get
     for key, value in zip(keys, values, strict=True):
-        left = held(key)
-        if left is None:
-            found[key] = value
-            continue
-        try:
-            result = merge(left, value)
-        except Exception as error:
-            _tell(error, left, value)
-            raise
-        if result is None:
-            raise _no_value(left, value)
-        found[key] = result
+        left = held(key)  # No value is None.
+        found[key] = value if left is None else merged(merge, left, value)
 
 
 def _accumulate_one(split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], item: Any) -> None:
@@ -115,20 +105,12 @@ def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     try:
         value = merge(left, right)
     except Exception as error:
-        _tell(error, left, right)
+        # It is told with the step where this happened (`dstream.failures.known`).
+        error.__dstream_given__ = f"when merge was given {_shown(left)} and {_shown(right)}"  # type: ignore[attr-defined]
         raise
     if value is None:
-        raise _no_value(left, right)
+        raise NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")
     return value
-
-
-def _tell(error: Exception, left: Any, right: Any) -> None:
-    """Note what merge was given; it is told with the step where this happened (`dstream.failures.known`)."""
-    error.__dstream_given__ = f"when merge was given {_shown(left)} and {_shown(right)}"  # type: ignore[attr-defined]
-
-
-def _no_value(left: Any, right: Any) -> NullElementError:
-    return NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")
 
 
 def _last(left: Any, right: Any) -> Any:
