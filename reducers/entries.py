@@ -17,7 +17,7 @@ __all__ = ["entries", "merged"]
 Split = Callable[[list[Any]], tuple[list[Any], list[Any]]]
 """Makes the keys and the values of some items."""
 
-_BATCH = 4096
+_BATCH = 512
 _SHOWN = 200
 
 

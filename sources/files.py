@@ -39,8 +39,8 @@ Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 U = TypeVar("U")
 
 SMALLEST_SPLIT = 1 << 20
-LARGEST_SPLIT = 32 << 20
-"""A split is about 1/parallelism of all bytes, but neither below 1 MiB nor above 32 MiB."""
+LARGEST_SPLIT = 64 << 20
+"""A split is about 1/parallelism of all bytes, but neither below 1 MiB nor above 64 MiB."""
 OPENING = 64 << 10
 """What opening a file costs, in bytes that could be read instead: 10,000 empty files are work too."""
 

@@ -25,7 +25,7 @@ def json_lines(paths: Paths, encoding: str = "utf-8") -> Source[Any]:
     Paths, line ends, order and compressed files are those of `text_files`; values are those of
     `json.loads`, which also takes NaN and Infinity.
 
-    **Parallelism**: large files are cut into ranges of 1 to 32 MiB, and small neighbours share a
+    **Parallelism**: large files are cut into ranges of 1 to 64 MiB, and small neighbours share a
     task. A compressed file, and one in an encoding such as UTF-16, is read by one task.
     **Guarantee**: every value once, as long as nobody writes to the files meanwhile.
     **On re-run**: the files are read again.

@@ -30,7 +30,7 @@ def text_files(
     names end with .gz, .bz2, .xz or .zst are decompressed. The paths are looked up when a terminal
     operation starts.
 
-    **Parallelism**: large files are cut into ranges of 1 to 32 MiB, and small neighbours share a
+    **Parallelism**: large files are cut into ranges of 1 to 64 MiB, and small neighbours share a
     task. A compressed file, and one in an encoding such as UTF-16, is read by one task.
     **Guarantee**: every line once, none torn, as long as nobody writes to the files meanwhile. A
     file that became shorter is an error; what is appended may or may not be seen.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import dropwhile, groupby, islice, takewhile
+from itertools import chain, dropwhile, groupby, islice, takewhile
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -30,6 +30,8 @@ from dstream.values.order import before, sort
 __all__ = ["Operation", "Task", "by_bucket", "operation", "partial_groups", "top_items", "written", "written_entries"]
 
 _CHUNK = 4096
+_FEWER_THAN_COLLECTED = 512
+"""So many items may be made and let go of again before Python's garbage collector looks at them (700, CPython 3.11)."""
 
 
 class Task(Protocol):
@@ -156,7 +158,7 @@ def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None
     """Give the first `count` of `items` in order, stable, holding little more than `count` of them."""
     held: list[Any] = []
     items = iter(items) if count else iter(())
-    while chunk := list(islice(items, max(_CHUNK, count))):
+    while chunk := list(islice(items, max(_FEWER_THAN_COLLECTED, count))):
         # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
         held += chunk if len(held) < count else before(chunk, held[-1], key, reverse)
         sort(held, key, reverse)
@@ -171,8 +173,9 @@ def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bo
     """
     items = iter(items)
     groups = collector.supplier()
-    while chunk := list(islice(items, _CHUNK)):
-        groups = collector.accumulated(groups, chunk)
+    for first in items:
+        # Not as a list: the collector takes fewer at a time, and lets go of them.
+        groups = collector.accumulated(groups, chain((first,), islice(items, _CHUNK - 1)))
         if bound.exceeded():
             yield groups
             groups.clear()

@@ -69,10 +69,10 @@ class Node:
         upstream: Node | None = getattr(self, "upstream", None)
         return () if upstream is None else (upstream,)
 
-    def with_inputs(self, inputs: Sequence[Node]) -> Self:
-        """Return the same operation on other nodes, one for each of `inputs()`."""
+    def with_inputs(self, inputs: Sequence[Node], step: Step) -> Self:
+        """Return the same operation on other nodes, one for each of `inputs()`; it names itself with `step`."""
         changes: dict[str, Any] = dict(zip(("upstream",) if inputs else (), inputs, strict=True))
-        return dataclasses.replace(self, **changes)
+        return dataclasses.replace(self, step=step, **changes)
 
     def label(self) -> str:
         """Return the call as the user wrote it, such as `.map(parse)`."""

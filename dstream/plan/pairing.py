@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from dstream.plan.nodes import Node, node
-from dstream.plan.steps import shown_function
+from dstream.plan.steps import Step, shown_function
 
 __all__ = ["CoGroup", "Join", "Pairing"]
 
@@ -29,10 +29,10 @@ class Pairing(Node):
     def inputs(self) -> tuple[Node, ...]:
         return self.left, self.right
 
-    def with_inputs(self, inputs: Sequence[Node]) -> Self:
+    def with_inputs(self, inputs: Sequence[Node], step: Step) -> Self:
         left, right = inputs
         changes: dict[str, Any] = {"left": left, "right": right}
-        return dataclasses.replace(self, **changes)
+        return dataclasses.replace(self, step=step, **changes)
 
     def label(self) -> str:
         return self.call("...")

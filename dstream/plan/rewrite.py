@@ -11,6 +11,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from dstream.plan.kept import Cache, Recall
@@ -28,7 +29,7 @@ from dstream.plan.nodes import (
     Sorted,
     node,
 )
-from dstream.plan.recovering import Called, Guard, guarded, guards, read_by, recovers_of
+from dstream.plan.recovering import Called, Guard, Recover, guarded, guards, read_by, recovers_of
 from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi.in_parallel import Calling
@@ -100,8 +101,8 @@ class _Rewriting:
     def __init__(self, root: Node) -> None:
         calls = topological(root)
         self._steps = {id(node): step for node, step in zip(calls, steps_of(calls), strict=True)}
-        self._order = inputs_first(root, read_by)
-        self._readers = Counter(id(upstream) for node in self._order for upstream in read_by(node))
+        self._order = inputs_first(root, read_by) if any(isinstance(node, Recover) for node in calls) else calls
+        self._readers = Counter(map(id, chain.from_iterable(map(read_by, self._order))))
         self._became: dict[int, Node] = {}
         self._runs: dict[int, tuple[Node, list[Op]]] = {}
         self._parts: dict[int, list[Node]] = {}
@@ -126,7 +127,7 @@ class _Rewriting:
             start, ops = self._runs.pop(id(upstream))
         else:
             start, ops = self._core_of(upstream), []
-        ops.append(dataclasses.replace(_op(node, step), guards=remedies))
+        ops.append(_op(node, step, remedies))
         return start, ops
 
     def _core_of(self, node: Node) -> Node:
@@ -159,7 +160,7 @@ class _Rewriting:
             return Recall(items, is_ordered=node.kept.is_ordered, where=node.where, step=step)
         if isinstance(node, Skip) and isinstance(inputs[0], Skip):
             return Skip(inputs[0].upstream, inputs[0].count + node.count, where=node.where, step=step)
-        return dataclasses.replace(node.with_inputs(inputs), step=step)
+        return node.with_inputs(inputs, step)
 
     def _limit(self, node: Limit, upstream: Node, step: Step) -> Node:
         if isinstance(upstream, Skip):
@@ -180,18 +181,18 @@ def _at_most(count: int, node: Limit | Top) -> Node:
     return dataclasses.replace(node, count=min(count, node.count))
 
 
-def _op(node: _ElementWise, step: Step) -> Op:
+def _op(node: _ElementWise, step: Step, guards: tuple[Guard, ...]) -> Op:
     match node:
         case Map(upstream=_, fn=fn, kind=kind):
-            return Op("map", fn, kind, step)
+            return Op("map", fn, kind, step, guards)
         case Filter(upstream=_, predicate=predicate):
-            return Op("filter", predicate, None, step)
+            return Op("filter", predicate, None, step, guards)
         case FlatMap(upstream=_, fn=fn, kind=kind):
-            return Op("flat_map", fn, kind, step)
+            return Op("flat_map", fn, kind, step, guards)
         case MapMulti(upstream=_, fn=emitting, kind=kind):
-            return Op("flat_map", _Emitted(emitting), kind, step)
+            return Op("flat_map", _Emitted(emitting), kind, step, guards)
         case Peek(upstream=_, action=action):
-            return Op("peek", action, None, step)
+            return Op("peek", action, None, step, guards)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 from dstream.plan.nodes import Node
@@ -21,14 +22,12 @@ def topological(root: Node) -> list[Node]:
 
 def steps_of(order: Sequence[Node]) -> list[Step]:
     """Return how each node names itself; only the calls that the user made are counted."""
-    total = sum(1 for node in order if node.label())
-    steps: list[Step] = []
-    position = 0
-    for node in order:
-        label = node.label()
-        position += bool(label)
-        steps.append(Step(label, node.where, position, total))
-    return steps
+    labels = [node.label() for node in order]
+    positions = list(accumulate(map(bool, labels)))
+    return [
+        Step(label, node.where, position, positions[-1])
+        for node, label, position in zip(order, labels, positions, strict=True)
+    ]
 
 
 def last_step(root: Node) -> Step:

@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, overload
 
-import collectors
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
-from dstream.failures import naming, shown
-from dstream.plan import Node, Table, Write, call_site, explained, last_step
+from dstream.failures import shown
+from dstream.plan import Node, Table, call_site
 from dstream.session.arguments import check_options, checked_source, columns_of, fitting
 from dstream.session.contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
-from dstream.spi import Collector, Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
+from dstream.session.writing import engine_of_this_process, write
+from dstream.spi import Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 
@@ -277,28 +277,11 @@ class Context:
 
         The collection is as it was before if anything fails.
         """
-        return self._write(node, output, self.running_engine)
+        return write(self, node, output, self.running_engine)
 
     def write_here(self, node: Node, output: Output) -> Any:
         """Do the same in this process: for what is here already, such as dead letters."""
-        return self._write(node, output, _engine_of_this_process)
-
-    def _write(self, node: Node, output: Output, engine: Callable[[], Engine]) -> Any:
-        collection = self._target(output)
-        job = collection._begin(output)
-        if job.is_done:
-            return collection
-        end = Write(node, job.writer, _collector(output), f"collect({output.label})", where=call_site())
-        with explained(end, "collect"):
-            try:
-                receipts = engine().write(end)
-                # A failure there, such as one of a function that merges, names the step as one in a task does.
-                with naming(last_step(end)):
-                    job.commit(receipts)
-            except BaseException:
-                job.abort()
-                raise
-        return collection
+        return write(self, node, output, engine_of_this_process)
 
     def running_storage(self) -> Storage:
         """Return the storage, opened if it was not.
@@ -349,11 +332,6 @@ class Context:
         if self._engine is not None:
             self._engine.close()
 
-    def _target(self, output: Output) -> IStreamMap[Any, Any] | IStreamList[Any]:
-        if output.kind == "list":
-            return self.get_list(output.name)
-        return self.get_map(output.name) if output.kind == "map" else self.get_cache(output.name)
-
     def _created(self, kind: Kind, name: str, options: Options) -> Any:
         check_options(name, options)
         return self.running_storage().create(kind, name, options)
@@ -399,17 +377,3 @@ class Context:
 
     def __reduce__(self) -> NoReturn:
         raise SerializationError(f"a context {self._stays_in_the_driver()}")
-
-
-def _engine_of_this_process() -> Engine:
-    from dstream.engine.local import LocalEngine
-    from dstream.engine.memory import DEFAULT_BOUND
-
-    return LocalEngine(DEFAULT_BOUND)
-
-
-def _collector(output: Output) -> Collector[Any, Any, Any] | None:
-    """Return the keyed collector that makes the entries, or None for a list of items."""
-    if output.classifier is None:
-        return output.collector
-    return collectors.grouping_by(output.classifier, output.downstream or collectors.to_list())

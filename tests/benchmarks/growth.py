@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dstream as ds
+from tests.benchmarks import second_core
 from tests.benchmarks.corpus import corpus
 from tests.benchmarks.harness import Bench, Row, seconds, yes_or_no
 from tests.benchmarks.process_tree import cpu_seconds, sampled_memory, settle
@@ -65,7 +66,7 @@ def rows(bench: Bench, runs: int) -> list[Row]:
             for point in points[number % len(points) :] + points[: number % len(points)]:
                 point.take(programs[point.cores].ask("run", point.path))
             print(f"B11 growth: run {number + 1} of {runs}", file=sys.stderr)
-    return [_row(point, points) for point in points]
+    return [*(_row(point, points) for point in points), second_core.row(bench, runs)]
 
 
 def _warm_up(points: Sequence[_Point], programs: dict[int, Program]) -> None:

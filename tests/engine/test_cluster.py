@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
+from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.stage import read_tables
 from dstream.engine.spark.troubles import translated
 from dstream.errors import EngineError
@@ -46,3 +48,16 @@ def test_a_table_that_cannot_be_read_says_why_in_plain_text():
 
     with pytest.raises(TypeError, match="the value of 2 is 'two'"):
         list(read_tables([pickle.dumps(Refused())], (), iter([numbers])))
+
+
+def test_what_a_dead_jvm_kept_needs_no_release():
+    """The failure that ended the job is told, not that nobody could clean up."""
+
+    class Pinned:
+        @property
+        def _jdf(self):
+            raise Py4JNetworkError("An error occurred while trying to connect to the Java server")
+
+    running = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object()))
+
+    Cluster(running, 2**30).release(Pinned())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
+import dstream as ds
 from dstream.engine.batches import dumps_items
 from dstream.engine.spark import looping
+from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Splits
 from dstream.engine.spark.looping import waves
 from dstream.engine.spark.lowering import Lowering, reads_only, streams
 from dstream.engine.spark.rows import ITEMS, Row
 from dstream.plan import Filter, Limit, Map, Node, Parallel, Read, Sorted, rewrite
+from reducers import to_ilist
 from sources import Items
 
 CLUSTER = SimpleNamespace(cores=2, counting=lambda: None)
@@ -73,16 +77,18 @@ class FakeRun:
     def lower(self, node):
         return SimpleNamespace(segments=[Splits(self._pieces)])
 
-    def rows(self, wave):
+    @contextmanager
+    def in_parts(self, wave):
         self.sizes.append(len(wave))
-        return [Row(0, piece, 0, ITEMS, 1, dumps_items([piece]) + bytes(self._size)) for piece in wave]
+        rows = [Row(0, piece, 0, ITEMS, 1, dumps_items([piece]) + bytes(self._size)) for piece in wave]
+        yield sum(len(row.payload) for row in rows), iter(rows)
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [(10, [4, 16, 44, 36]), (100, [4, 10] + [10] * 8 + [6]), (5000, [4] + [1] * 96)]
+    ("size", "expected"), [(10, [4, 16, 44, 36]), (100, [4, 10] + [10] * 8 + [6]), (5000, [4] * 25)]
 )
 def test_the_size_of_a_wave_follows_from_that_of_the_last(monkeypatch, size, expected):
-    """Four times as many pieces as before, as long as they fit together; one in any case."""
+    """Four times as many pieces as before, as long as they fit together; as many as at first in any case."""
     monkeypatch.setattr(looping, "_WAVE_BYTES", 1200)
     monkeypatch.setattr(looping, "piece_rows", lambda wave, sink, first, cluster: wave)
     run = FakeRun(100, size)
@@ -99,3 +105,61 @@ def test_a_wave_runs_only_when_it_is_asked_for(monkeypatch):
 
     assert [next(items) for _ in range(4)] == [0, 1, 2, 3]
     assert run.sizes == [4]
+
+
+@pytest.fixture
+def fetched(monkeypatch):
+    """How many bytes come to the caller with each job, in parts that are small."""
+    monkeypatch.setattr(looping, "_HELD_BYTES", 4000)
+    fetched, all_rows = [], Cluster.rows
+
+    def rows(cluster, frame):
+        seen = list(all_rows(cluster, frame))
+        fetched.append(sum(len(row.payload) for row in seen))
+        return iter(seen)
+
+    monkeypatch.setattr(Cluster, "rows", rows)
+    return fetched
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+def test_a_loop_holds_little_of_large_partitions(spark_context, fetched, partitions):
+    """A first part of each partition of a wave comes with the job, the rest of it row by row, all in order."""
+    texts = spark_context.stream(range(3000), partitions).map(lambda n: f"{n:0100d}")
+
+    assert list(texts) == [f"{n:0100d}" for n in range(3000)]
+    assert fetched[0] < 4000 + 4 * 64 * 110
+    assert max(fetched) <= 300 * 1024
+    assert sum(fetched) > 300_000
+
+
+def test_small_partitions_come_at_once(spark_context, fetched):
+    """What fits needs no second job."""
+    assert list(spark_context.stream(range(100), 4)) == list(range(100))
+    assert len(fetched) == 2
+
+
+def test_what_a_loop_left_is_released(spark_context):
+    """Whoever leaves a loop in the middle of a wave leaves nothing on the executors."""
+    kept = spark_context.spark.sparkContext._jsc.getPersistentRDDs
+    before = set(kept())
+    items = iter(spark_context.stream(range(3000), 2).map(lambda n: f"{n:0100d}"))
+    assert next(items) == "0" * 100
+    assert set(kept()) - before
+    items.close()
+
+    assert set(kept()) <= before
+
+
+def test_peek_and_dead_letters_of_large_partitions(spark_context, fetched, tmp_path):
+    """What is beside the items of a wave is seen before the first of them, once."""
+    seen: list[int] = []
+    with ds.connect("local[2]", storage=str(tmp_path)) as ctx:
+        quotients = ctx.stream(range(2000), 2).peek(seen.append).map(lambda n: 1000 // (n - 700))
+        items = iter(quotients.on_error(ZeroDivisionError, into=to_ilist("letters")))
+        first = next(items)
+
+        assert seen == list(range(2000))
+        assert [first, *items] == [1000 // (n - 700) for n in range(2000) if n != 700]
+        assert seen == list(range(2000))
+        assert [letter.item for letter in ctx.get_list("letters")] == [700]

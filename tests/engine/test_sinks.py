@@ -10,7 +10,7 @@ import pytest
 from collectors import counting, grouping_by
 from dstream.engine.batches import loads
 from dstream.engine.spark.routing import RouteGroups
-from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED
+from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, WAITING, Row
 from dstream.engine.spark.sinks import (
     Accumulate,
     Act,
@@ -19,6 +19,7 @@ from dstream.engine.spark.sinks import (
     RouteByRange,
     SortRuns,
     WriteItems,
+    WriteParts,
     WritePrefix,
 )
 from dstream.errors import EngineError, UnstableKeyError
@@ -47,6 +48,18 @@ def test_write_items_counts_the_items_before_each_batch(task):
 
     assert [(row.source, row.sequence, row.size) for row in rows] == [(3, 0, 64), (3, 64, 136)]
     assert by_target(rows) == {0: list(range(200))}
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1, [0, 1, 2]), (200, [0, 0, 1]), (10**6, [0, 0, 0])])
+def test_write_parts_divides_the_rows(task, size, expected):
+    """A part has its bytes, or a little more, in the order of the items; the last row says what waits."""
+    rows = list(WriteParts(size)(iter(range(500)), task))
+    written = [row for row in rows if row.channel == ITEMS]
+    waiting = sum(len(row.payload) for row in written if row.target)
+
+    assert [row.target for row in written] == expected
+    assert [item for row in written for item in loads(row.payload)] == list(range(500))
+    assert rows[3:] == ([Row(0, 3, waiting, WAITING, expected[-1], b"")] if waiting else [])
 
 
 @pytest.mark.parametrize(("keep_rest", "written"), [(False, [1, 2]), (True, [1, 2, 9, 1])])

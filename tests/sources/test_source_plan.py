@@ -43,13 +43,13 @@ def test_plan_cuts_a_large_file_by_parallelism():
 
 
 def test_plan_bounds_the_size_of_a_split():
-    """Neither below 1 MiB nor above 32 MiB, whatever the parallelism."""
+    """Neither below 1 MiB nor above 64 MiB, whatever the parallelism."""
     huge = plan(files(1 << 30), 1, always)
     small = plan(files(5 * MIB), 1_000, always)
 
     assert all(part.end - part.start <= LARGEST_SPLIT for [part] in huge)
     assert all(part.end - part.start >= SMALLEST_SPLIT - OPENING for [part] in small)
-    assert (len(huge), len(small)) == (33, 5)
+    assert (len(huge), len(small)) == (17, 5)
 
 
 def test_plan_groups_small_neighbours():

@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels import Operation
@@ -158,10 +158,13 @@ class Cluster:
 
     def release(self, pinned: DataFrame) -> None:
         """Let the executors forget what they keep of a pinned frame, if Spark still runs."""
+        from py4j.protocol import Py4JError
+
         if self.is_running():
-            # A frame that was checkpointed is a plan of one node, which holds the RDD (PySpark 4.3).
-            executed: Any = pinned._jdf
-            executed.queryExecution().analyzed().rdd().unpersist(False)
+            with suppress(Py4JError, ConnectionError):  # A JVM that has died keeps nothing.
+                # A frame that was checkpointed is a plan of one node, which holds the RDD (PySpark 4.3).
+                executed: Any = pinned._jdf
+                executed.queryExecution().analyzed().rdd().unpersist(False)
 
     def is_running(self) -> bool:
         """Say whether nobody has stopped Spark."""

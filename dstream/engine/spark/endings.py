@@ -66,8 +66,8 @@ def _first_ones(limit: Limit, reach: Reach, drawn: Drawn) -> End:
     drawn.sketch.order(reach.stage, drawn.ordered[id(drawn.root)])
     found = waves(reach) if limit.count else exactly(0)
     jobs = _with_letters(found, reach, drawn)
-    if limit.count > FEW and not reach.only_splits:
-        jobs = Amount(found.least, None)  # Results of a shuffle come partition by partition, some ahead of time.
+    if limit.count > FEW:
+        jobs = Amount(found.least, None)  # What is large comes partition by partition, some ahead of time.
     title = f"to_list(): partitions run in waves of 1, 4, 16, ... until {limit.count:,} items are there"
     is_whole = reach.segments == ONE and found.least > 0
     drawn.sketch.job(Job(title, jobs, reach.stage, found, is_whole))

@@ -1,7 +1,7 @@
 """Loops: how the items of a stream come to a caller who asks for one after another.
 
-The caller holds the pickled items of one wave of partitions at a time. How many partitions a wave has
-depends on how large those before them were.
+Partitions run in waves. What a wave gives is kept on the executors, and the caller holds a bounded part of it at a
+time. How many partitions a wave has depends on how large those before them were.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dstream.engine.batches import loads
 from dstream.engine.kernels import operation
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.run import Run
-from dstream.engine.spark.sinks import WriteItems
+from dstream.engine.spark.sinks import WriteItems, WriteParts
 from dstream.plan import Limit, Node, Skip
 
 __all__ = ["FEW", "endless", "page", "part", "waves"]
@@ -26,6 +26,9 @@ _FIRST_CHUNK = 1024
 _FIRST_WAVE = 4
 _GROWTH = 4
 _WAVE_BYTES = 32 * 2**20
+"""How much the partitions of a wave should give, unless it is no larger than the first one."""
+_HELD_BYTES = 32 * 2**20
+"""How much of a wave comes to the caller at once; the rest stays on the executors until the caller comes to it."""
 
 
 def page(core: Node) -> tuple[int, Limit | None]:
@@ -47,25 +50,34 @@ def waves(run: Run, core: Node, last: Limit | None) -> Generator[Any, None, None
         flow = run.lower(core)
         if last is not None:
             flow = flow.pipe(operation(last))
+        # Few items come at once, so that what `peek` saw of them comes before the first is given.
+        is_short = last is not None and last.count <= FEW
         for segment in flow.segments:
-            if isinstance(segment, Splits):
-                yield from _wave_by_wave(run, segment, 1 if last is not None else min(run.cluster.cores, _FIRST_WAVE))
-                continue
-            rows = segment_rows(segment, WriteItems(), 0, run.cluster)
-            # Few items come at once, so that what `peek` saw of them comes before the first is given.
-            is_short = last is not None and last.count <= FEW
-            yield from run.items(rows) if is_short else run.lazily(rows)
+            if isinstance(segment, Frame):
+                rows = segment_rows(segment, WriteItems(), 0, run.cluster)
+                yield from run.items(rows) if is_short else run.lazily(rows)
+            elif is_short:
+                yield from _all_of_few(run, segment)
+            else:
+                yield from _in_parts(run, segment, 1 if last is not None else min(run.cluster.cores, _FIRST_WAVE))
 
 
-def _wave_by_wave(run: Run, segment: Splits, size: int) -> Iterator[Any]:
-    pieces = iter(segment.pieces)
+def _all_of_few(run: Run, segment: Splits) -> Iterator[Any]:
+    pieces, size = iter(segment.pieces), 1
     while wave := list(islice(pieces, size)):
-        rows = run.rows(piece_rows(wave, WriteItems(), 0, run.cluster))
-        fitting = _WAVE_BYTES * len(wave) // max(sum(len(row.payload) for row in rows), 1)
-        size = max(1, min(size * _GROWTH, fitting))
-        for row in rows:
-            yield from loads(row.payload)
-        rows.clear()  # Two waves would be in memory while the next one runs.
+        yield from run.items(piece_rows(wave, WriteItems(), 0, run.cluster))
+        size *= _GROWTH
+
+
+def _in_parts(run: Run, segment: Splits, least: int) -> Iterator[Any]:
+    pieces, size = iter(segment.pieces), least
+    while wave := list(islice(pieces, size)):
+        frame = piece_rows(wave, WriteParts(_HELD_BYTES // len(wave)), 0, run.cluster)
+        with run.in_parts(frame) as (written, rows):
+            fitting = _WAVE_BYTES * len(wave) // max(written, 1)
+            size = max(least, min(size * _GROWTH, fitting))
+            for row in rows:
+                yield from loads(row.payload)
 
 
 def endless(run: Run, core: Node) -> Iterator[Any]:

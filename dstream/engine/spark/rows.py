@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "ITEMS", "SAMPLE", "SCHEMA", "STOPPED", "TOLD", "Row", "from_record_batch", "to_record_batch"]
+__all__ = [
+    "COLUMNS",
+    "ITEMS",
+    "SAMPLE",
+    "SCHEMA",
+    "STOPPED",
+    "TOLD",
+    "WAITING",
+    "Row",
+    "from_record_batch",
+    "to_record_batch",
+]
 
 SCHEMA = "target int, source int, sequence bigint, channel int, size int, payload binary"
 
@@ -33,6 +44,9 @@ TOLD = -3
 
 COLUMNS = -4
 """The channel of the schemas of a task's columns."""
+
+WAITING = -5
+"""The channel of how many parts of a partition wait where they were written; `sequence` has their bytes."""
 
 
 class Row(NamedTuple):

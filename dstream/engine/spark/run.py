@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from dstream.engine.recovering import Recovered
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow
 from dstream.engine.spark.lowering import Lowering
-from dstream.engine.spark.rows import ITEMS, Row
+from dstream.engine.spark.rows import ITEMS, WAITING, Row
 from dstream.engine.spark.side_rows import FEW_BYTES, SideRows
 from dstream.plan import Node, configuration
 
@@ -54,9 +55,29 @@ class Run:
             items += loads_items(row.payload)
         return items
 
-    def rows(self, frame: DataFrame) -> list[Row]:
-        """Run a job and return the rows that carry its items; the actions of the `peek` steps have run by then."""
-        return list(self._without_peeked(self._rows(frame)))
+    @contextmanager
+    def in_parts(self, frame: DataFrame) -> Iterator[tuple[int, Iterator[Row]]]:
+        """Run a job over rows of `WriteParts`; give how many bytes its items take, and the rows that carry them.
+
+        The rows are in order. The first part of each partition is here; others stay where they were written, for as
+        long as the context lasts, and come one after another. The actions of `peek` steps have run before that.
+        """
+        pinned = self.cluster.pinned(frame)
+        try:
+            rows = list(self._without_peeked(self._with_letters(pinned, "target = 0")))
+            written = sum(row.sequence if row.channel == WAITING else len(row.payload) for row in rows)
+            yield written, self._completed(rows, pinned)
+        finally:
+            self.cluster.release(pinned)
+
+    def _completed(self, rows: Iterable[Row], pinned: DataFrame) -> Iterator[Row]:
+        """Give the rows that carry items; where further parts wait, those too."""
+        for row in rows:
+            if row.channel == ITEMS:
+                yield row
+                continue
+            for part in range(1, row.size + 1):
+                yield from self.cluster.rows(pinned.where(f"source = {row.source} and target = {part}"))
 
     def payloads(self, frame: DataFrame, channel: int = ITEMS) -> list[Any]:
         """Run a job and return what its rows on one channel carry; then run the actions of the `peek` steps."""
@@ -90,11 +111,16 @@ class Run:
             yield loads(held)
 
     def _rows(self, frame: DataFrame) -> Iterator[Row]:
-        """Run a job and give its rows; if there may be dead letters, they come behind the others, a part at a time."""
+        """Run a job and give its rows; dead letters come behind the others."""
         if not self.recovered.has_letters:
             return self.cluster.rows(frame)
-        pinned = self.cluster.pinned(frame)
-        items = self.cluster.rows(pinned.where(f"channel <= {ITEMS}"))
+        return self._with_letters(self.cluster.pinned(frame), "true")
+
+    def _with_letters(self, pinned: DataFrame, wanted: str) -> Iterator[Row]:
+        """Give the rows that are `wanted`; dead letters come behind them, a part at a time."""
+        if not self.recovered.has_letters:
+            return self.cluster.rows(pinned.where(wanted))
+        items = self.cluster.rows(pinned.where(f"{wanted} and channel <= {ITEMS}"))
         return chain(items, self._letters(pinned.where(f"channel > {ITEMS}")))
 
     def _letters(self, frame: DataFrame) -> Iterator[Row]:
@@ -118,8 +144,8 @@ class Run:
         """
         beside = SideRows()
         for row in rows:
-            if row.channel == ITEMS:
+            if row.channel <= ITEMS:
                 yield row
-            elif row.channel > ITEMS:
+            else:
                 beside.add(row)
         self.lowering.act(beside.in_order(), before, {} if counted is None else counted)

@@ -12,7 +12,7 @@ from typing import Any
 from dstream.engine.batches import Batcher, dumps_items
 from dstream.engine.columns import batches_of, packed_batch
 from dstream.engine.kernels import by_bucket, partial_groups
-from dstream.engine.spark.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, Row
+from dstream.engine.spark.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
 from dstream.engine.spark.stage import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
@@ -32,6 +32,7 @@ __all__ = [
     "SortRuns",
     "WriteColumns",
     "WriteItems",
+    "WriteParts",
     "WritePrefix",
 ]
 
@@ -50,6 +51,27 @@ class WriteItems:
         for size, data in Batcher().batches(items):
             yield Row(0, task.partition, written, ITEMS, size, data)
             written += size
+
+
+@dataclass(frozen=True)
+class WriteParts:
+    """Do the same, in parts of `size` bytes or a little more: the rows of each are for a target of their own, from 0.
+
+    If there is more than one, a last row for target 0 says how many wait, and how many bytes they have.
+    """
+
+    size: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        part = held = waiting = 0
+        for row in WriteItems()(items, task):
+            if held >= self.size:
+                part, held = part + 1, 0
+            held += len(row.payload)
+            waiting += len(row.payload) if part else 0
+            yield row._replace(target=part)
+        if part:
+            yield Row(0, task.partition, waiting, WAITING, part, b"")
 
 
 @dataclass(frozen=True)
