@@ -23,7 +23,7 @@ def topological(root: Node) -> list[Node]:
 def steps_of(order: Sequence[Node]) -> list[Step]:
     """Return how each node names itself; only the calls that the user made are counted."""
     labels = [node.label() for node in order]
-    positions = list(accumulate(map(bool, labels)))
+    positions = list(accumulate(int(label != "") for label in labels))
     return [
         Step(label, node.where, position, positions[-1])
         for node, label, position in zip(order, labels, positions, strict=True)
