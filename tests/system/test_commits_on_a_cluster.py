@@ -18,10 +18,9 @@ from tests.system.conftest import Script, environment
 
 # The writer of the job is wrapped, so that attempts fail and linger at chosen moments.
 COLLIDING = """
-    import json, os, pathlib, sys, time
+    import dataclasses, json, os, pathlib, sys, time
     import dstream as ds
-    from dstream.plan import Write
-    from dstream.session.context import _collector
+    from dstream.session.writing import write
     from reducers import to_ilist, to_imap
 
     master, storage, marks = sys.argv[1:4]
@@ -52,6 +51,13 @@ COLLIDING = """
                 time.sleep(30)
             return receipts
 
+    class CollidingEngine:
+        def __init__(self, engine, buckets):
+            self.engine, self.buckets = engine, buckets
+
+        def write(self, end):
+            return self.engine.write(dataclasses.replace(end, writer=Colliding(end.writer, self.buckets)))
+
     speculation = {
         "spark.speculation": "true", "spark.speculation.interval": "200ms", "spark.speculation.quantile": "0.5",
         "spark.speculation.multiplier": "1.1", "spark.speculation.minTaskRuntime": "500ms",
@@ -60,11 +66,7 @@ COLLIDING = """
     with ds.connect(master, config=speculation, storage=storage) as ctx:
         numbers = ctx.stream(range(10_000), 4)
         for reducer, buckets in ((to_imap("squares", lambda n: n, lambda n: n * n), 16), (to_ilist("numbers"), 0)):
-            collection = ctx._target(reducer.output)
-            job = collection._begin(reducer.output)
-            writer = Colliding(job.writer, buckets)
-            end = Write(numbers._node, writer, _collector(reducer.output), "collect")
-            job.commit(ctx.running_engine().write(end))
+            write(ctx, numbers._node, reducer.output, lambda: CollidingEngine(ctx.running_engine(), buckets))
         for file in pathlib.Path(storage).rglob("*.parquet"):  # a writer that has yet to commit has a day for it
             os.utime(file, (time.time() - 2 * 86_400,) * 2)
         print(json.dumps({
