@@ -133,6 +133,14 @@ def test_a_loop_holds_little_of_large_partitions(spark_context, fetched, partiti
     assert sum(fetched) > 300_000
 
 
+def test_the_partitions_of_a_wave_share_what_comes_at_once(spark_context, fetched, monkeypatch):
+    """Two partitions bring half of it each: two rows of some 34 KB together, and not the third of 107 KB."""
+    monkeypatch.setattr(looping, "_HELD_BYTES", 40_000)
+
+    assert len(list(spark_context.stream(range(3000), 2).map(lambda n: f"{n:0100d}"))) == 3000
+    assert 60_000 < fetched[0] < 80_000
+
+
 def test_small_partitions_come_at_once(spark_context, fetched):
     """What fits needs no second job."""
     assert list(spark_context.stream(range(100), 4)) == list(range(100))

@@ -62,6 +62,13 @@ def test_write_parts_divides_the_rows(task, size, expected):
     assert rows[3:] == ([Row(0, 3, waiting, WAITING, expected[-1], b"")] if waiting else [])
 
 
+def test_write_parts_begins_each_part_anew(task):
+    """Two rows of a quarter of a megabyte make a part of half a megabyte, the third one begins the next."""
+    rows = list(WriteParts(500_000)(iter([f"{n:010000d}" for n in range(189)]), task))
+
+    assert [row.target for row in rows if row.channel == ITEMS] == [0, 1, 1, 2, 2, 3]
+
+
 @pytest.mark.parametrize(("keep_rest", "written"), [(False, [1, 2]), (True, [1, 2, 9, 1])])
 def test_write_prefix_marks_where_it_ended(task, keep_rest, written):
     """The mark holds the position of the first item that fails; the rest is written if asked for."""
