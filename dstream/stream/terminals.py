@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from dstream.errors import NullElementError
 from dstream.spi.collector import Collector
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, Optional
 from dstream.values.order import choose as first_extreme
+from dstream.values.order import holds_nan
 
 __all__ = [
     "double_statistics",
@@ -31,7 +32,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-_CHUNK = 4096
+_CHUNK = 512
+"""Few enough for the cache, and for the garbage collector not to come."""
 
 
 def present(found: list[T], operation: str) -> Optional[T]:
@@ -133,9 +135,7 @@ def _choose_one(choose: Callable[..., Any], key: Callable[[Any], Any] | None, he
 def _choose_all(
     choose: Callable[..., Any], key: Callable[[Any], Any] | None, held: list[Any], items: Iterable[Any]
 ) -> list[Any]:
-    for chunk in _chunks(items):
-        held = [first_extreme(choose, [*held, *chunk], key)]
-    return held
+    return _survivor(lambda candidates: first_extreme(choose, candidates, key), held, items)
 
 
 def nan_extreme(choose: Callable[..., Any]) -> Collector[float, list[float], list[float]]:
@@ -149,16 +149,15 @@ def _choose_float(choose: Callable[..., Any], held: list[float], item: float) ->
 
 
 def _choose_all_floats(choose: Callable[..., Any], held: list[float], items: Iterable[float]) -> list[float]:
-    for chunk in _chunks(items):
-        candidates = [*held, *chunk]
-        held = [math.nan if any(map(math.isnan, candidates)) else choose(candidates)]
-    return held
+    return _survivor(lambda floats: math.nan if holds_nan(floats) else choose(floats), held, items)
 
 
-def _chunks(items: Iterable[Any]) -> Iterator[list[Any]]:
+def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterable[Any]) -> list[Any]:
+    """Let `choose` take one of what is held and the next few of `items`, again and again; hold what it took last."""
     items = iter(items)
-    while chunk := list(islice(items, _CHUNK)):
-        yield chunk
+    while len(candidates := [*held, *islice(items, _CHUNK)]) > len(held):
+        held = [choose(candidates)]
+    return held
 
 
 def int_sum() -> Collector[int, int, int]:
