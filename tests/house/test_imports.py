@@ -162,7 +162,7 @@ def test_imports_of_dstream_are_quick():
     run = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
     seconds, *modules = run.stdout.split()
 
-    slow = {"pyarrow", "pandas", "fsspec", "cloudpickle", "deltalake", "msgpack", "pyspark", "click", "rich", "IPython"}
+    slow = {"pyarrow", "pandas", "fsspec", "cloudpickle", "msgpack", "pyspark", "click", "rich", "IPython"}
     assert slow.isdisjoint(modules)
     ours = [name for name in modules if name.partition(".")[0] in {"dstream", "collectors", "reducers", "sources"}]
     unused = {"dstream.engine.local", "dstream.engine.spark", "sources.text", "sources.parquet", "reducers", "tomllib"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ class Folder(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it is, as `deltalake` wants it."""
+        """Where it is: a path or a URL."""
         ...
 
     @property
@@ -72,6 +72,10 @@ class Folder(Protocol):
         Returns:
             False if there was one, which stays as it is.
         """
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a small file, in place of one that is there; readers see all of the old one or all of the new one."""
         ...
 
     def writing(self, path: str) -> AbstractContextManager[Any]:
@@ -139,20 +143,28 @@ class LocalFolder:
 
         Opening with O_EXCL would not do, since a reader could see the file while it is still empty.
         """
+        try:
+            self._prepare(path, data, os.link)
+        except FileExistsError:
+            return False
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Prepare the file under another name and rename it."""
+        self._prepare(path, data, os.replace)
+
+    def _prepare(self, path: str, data: bytes, finish: Callable[[str, str], object]) -> None:
         final = f"{self.root}/{path}"
         folder = os.path.dirname(final)
         temporary = f"{folder}/{_TEMPORARY}{uuid.uuid4().hex}"
         try:
             self._write(temporary, data)
-            os.link(temporary, final)
-        except FileExistsError:
-            return False
+            finish(temporary, final)
         finally:
             with suppress(OSError):
                 os.unlink(temporary)
         if self.durable:
             _flush_folder(folder)
-        return True
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:

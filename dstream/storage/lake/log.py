@@ -7,7 +7,6 @@ seen all commits before it; nobody else can create it. That one step is all the 
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from bisect import insort
@@ -18,19 +17,14 @@ from typing import Any
 from dstream.errors import CollectionDestroyedError, IllegalStateError
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, data_file
 from dstream.storage.lake.checkpoints import read_checkpoint
+from dstream.storage.lake.entries import LOG, entry_path, read_entry
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forks import renewed_after_fork
 
-__all__ = ["DESTROYED", "LOG", "Log", "entry_path"]
+__all__ = ["DESTROYED", "Log"]
 
-LOG = "_delta_log"
 DESTROYED = "dstream.destroyed"
 """The transaction that ends a collection."""
-
-
-def entry_path(version: int) -> str:
-    """Return where the commit of a version stands."""
-    return f"{LOG}/{version:020d}.json"
 
 
 class Log:
@@ -149,28 +143,10 @@ class Log:
 
     def _additions(self, versions: Iterable[int]) -> Iterator[tuple[int, list[DataFile]]]:
         for version in versions:
-            entry = self._entry(entry_path(version))
+            entry = read_entry(self.folder, version)
             adds = [data_file(line["add"]) for line in entry if "add" in line and line["add"]["dataChange"]]
             if adds:
                 yield version, adds
-
-    def _entry(self, path: str) -> list[dict[str, Any]]:
-        """Read the actions of a commit.
-
-        Raises:
-            IllegalStateError: the file is torn; no commit is empty.
-        """
-        data = self.folder.read(path)
-        try:
-            actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
-        except ValueError:
-            actions = []
-        if not actions or not all(isinstance(action, dict) for action in actions):
-            raise IllegalStateError(
-                f"{self.title} is damaged: {self.folder.url}/{path} is no whole log entry; something else than "
-                "dstream has written it, or the machine failed; restore the file from a backup"
-            )
-        return actions
 
     @contextmanager
     def _whole_or_reset(self) -> Iterator[None]:
@@ -182,7 +158,7 @@ class Log:
             raise
 
     def _open(self) -> None:
-        checkpoint = read_checkpoint(self.folder.child(LOG))
+        checkpoint = read_checkpoint(self.folder)
         if checkpoint is not None:
             check_protocol(checkpoint.protocol, self.folder.url)
             self._apply(checkpoint.adds, (), changes_data=False)
@@ -199,7 +175,7 @@ class Log:
     def _read_next(self) -> None:
         adds: dict[bool, list[DataFile]] = {True: [], False: []}
         removes: dict[bool, list[str]] = {True: [], False: []}
-        for line in self._entry(self._next):
+        for line in read_entry(self.folder, self.version + 1):
             if "add" in line:
                 adds[line["add"]["dataChange"]].append(data_file(line["add"]))
             elif "remove" in line:

@@ -64,6 +64,11 @@ class NamedFolder:
         with self._naming("writing", path):
             return self.folder.create(path, data)
 
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a small file, in place of one that is there."""
+        with self._naming("writing", path):
+            self.folder.replace(path, data)
+
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
         """Give a sink for a new file."""

@@ -1,7 +1,7 @@
 """`ObjectFolder`: a folder of an object store such as S3, through the package `obstore`.
 
-Credentials and endpoints come from the environment (`AWS_...`, `GOOGLE_...`, `AZURE_...`), the same for
-`obstore` and for `deltalake`. What was put is durable when the put returns.
+Credentials and endpoints come from the environment (`AWS_...`, `GOOGLE_...`, `AZURE_...`). What was put is
+durable when the put returns.
 """
 
 from __future__ import annotations
@@ -95,6 +95,12 @@ class ObjectFolder:
         except (AlreadyExistsError, FileExistsError):
             return False
         return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put a file."""
+        import obstore
+
+        obstore.put(_store(self.root), self._at(path), data)
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:

@@ -6,8 +6,9 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 
+from dstream.storage.lake.entries import LOG
 from dstream.storage.lake.files import Folder, Found, is_temporary
-from dstream.storage.lake.log import LOG, Log
+from dstream.storage.lake.log import Log
 
 __all__ = ["STAGED_FOR", "vacuum"]
 

@@ -16,7 +16,10 @@ from dstream.storage.lake.files import Folder, Found, LocalFolder
 from dstream.storage.lake.storage import LakeStorage
 
 Hook = Callable[[str, str], None]
-"""Is called with what is about to happen and where: `create`, `writing`, `write`, `open`, `exists`, `delete`."""
+"""Is called with what is about to happen, and where.
+
+That is `create`, `replace`, `writing`, `write`, `open`, `exists` or `delete`.
+"""
 
 
 class _Sink:
@@ -67,6 +70,10 @@ class Tampered:
     def create(self, path: str, data: bytes) -> bool:
         self.hook("create", path)
         return self.folder.create(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self.hook("replace", path)
+        self.folder.replace(path, data)
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:

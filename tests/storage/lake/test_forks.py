@@ -51,8 +51,8 @@ def test_fork_while_another_thread_holds_the_locks(lake):
     assert (code, lake.content(store)) == (0, {"a": 1, "b": 2})
 
 
-def test_fork_does_not_use_what_cannot_be_forked(lake, monkeypatch):
-    """A checkpoint is due in the child of a process that has used delta-rs: the change succeeds all the same."""
+def test_fork_writes_a_checkpoint_when_it_is_due(lake, monkeypatch):
+    """Also in the child of a process that has written one."""
     monkeypatch.setattr("dstream.storage.lake.collection.CHECKPOINT_EVERY", 1)
     store = lake.map()
     job = store.begin(None)
@@ -61,3 +61,4 @@ def test_fork_does_not_use_what_cannot_be_forked(lake, monkeypatch):
 
     assert _forked(lambda: lake.put(store, b=2)) == 0
     assert lake.content(store) == {"a": 1, "b": 2}
+    assert checkpoints.read_checkpoint(store.log.folder).version == store.log.version

@@ -14,7 +14,8 @@ _RESTARTED = """
 import os, random, signal, sys
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
-import deltalake, dstream.storage.lake
+from dstream.storage.lake import collection
+collection.CHECKPOINT_EVERY = 5
 
 def write(path, first, pipe):
     storage = open_storage(path, Settings())
