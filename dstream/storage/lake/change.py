@@ -35,7 +35,11 @@ class Changed(NamedTuple):
 
 
 class Change:
-    """Changes of different keys. What was written for one attempt to commit serves the next one."""
+    """Changes of different keys. What was written for one attempt to commit serves the next one.
+
+    Attributes:
+        rows: what stands in the files that were written, by their paths.
+    """
 
     def __init__(self, changes: Iterable[Changed]) -> None:
         self.by_bucket: dict[int, list[Changed]] = {}
@@ -43,6 +47,7 @@ class Change:
             self.by_bucket.setdefault(change.bucket, []).append(change)
         self._layout: Layout | None = None
         self._files: list[DataFile] = []
+        self.rows: dict[str, pa.RecordBatch] = {}
 
     def checked(self, codec: Codec) -> Codec:
         """Return the codec with types that were open inferred from the first change.
@@ -63,14 +68,18 @@ class Change:
         if layout != self._layout:
             self.discard(folder)
             for bucket, changes in self.by_bucket.items():
-                self._files.append(write_parts(folder, in_parts(partial(_encoded, layout), changes), bucket))
+                parts = in_parts(partial(_encoded, layout), changes)
+                file = write_parts(folder, parts, bucket)
+                self._files.append(file)
+                if len(parts) == 1:
+                    self.rows[file.path] = parts[0]
             self._layout = layout
         return tuple(self._files)
 
     def discard(self, folder: Folder) -> None:
         """Remove what was written; no commit may name it."""
         remove_quietly(folder, [file.path for file in self._files])
-        self._files, self._layout = [], None
+        self._files, self._layout, self.rows = [], None, {}
 
 
 def _encoded(layout: Layout, changes: Sequence[Changed]) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ import pyarrow.compute as compute
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.newest import newest_rows
-from dstream.storage.lake.tables import Layout, batches, write_parts
+from dstream.storage.lake.tables import Layout, Read, batches, write_parts
 
 __all__ = ["MAX_FILES", "Fold", "fold_all", "fold_small", "has_removed_rows"]
 
@@ -25,12 +25,12 @@ Fold = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]
 """Files, and those that replace them."""
 
 
-def fold_small(folder: Folder, files: tuple[DataFile, ...], layout: Layout) -> Fold:
+def fold_small(folder: Folder, files: tuple[DataFile, ...], layout: Layout, read: Read = batches) -> Fold:
     """Fold the newest small files of a bucket, or all when the oldest is no longer much larger than the rest."""
     if 4 * sum(file.rows for file in files[1:]) > files[0].rows:
-        return fold_all(folder, files, layout)
+        return fold_all(folder, files, layout, read)
     run = _newest_run(files)
-    rows = (batch for _, batch in newest_rows(folder, run, layout, keep_removed=True))
+    rows = (batch for _, batch in newest_rows(folder, run, layout, keep_removed=True, read=read))
     return run, _one_file(folder, run, layout, rows)
 
 
@@ -43,9 +43,9 @@ def _newest_run(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
     return files[first:] if len(files) - first >= _SHORTEST_RUN else files[1:]
 
 
-def fold_all(folder: Folder, files: tuple[DataFile, ...], layout: Layout) -> Fold:
+def fold_all(folder: Folder, files: tuple[DataFile, ...], layout: Layout, read: Read = batches) -> Fold:
     """Fold all files of a bucket into one, sorted by key, without the rows of removed entries."""
-    rows = [batch for _, batch in newest_rows(folder, files, layout)]
+    rows = [batch for _, batch in newest_rows(folder, files, layout, read=read)]
     return files, _one_file(folder, files, layout, rows, sort=True)
 
 

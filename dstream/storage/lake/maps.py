@@ -27,6 +27,7 @@ from dstream.storage.lake.map_job import LakeMapJob
 from dstream.storage.lake.map_split import LakeEntrySplit, grouped
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.newest import KEY_COLUMNS, newest_rows
+from dstream.storage.lake.recent import RecentRows
 from dstream.storage.lake.registry import Registry
 from dstream.storage.lake.tables import remove_quietly
 from dstream.values.journal import JournalEvent
@@ -42,6 +43,7 @@ class LakeMap(Collection):
         self._buckets = description.shape.buckets or 1
         self._cache = BucketCache(self._folder)
         self._sizes: dict[int, tuple[Any, int]] = {}
+        self._recent = RecentRows()
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
         """Return the value of each key, None where there is none."""
@@ -148,6 +150,7 @@ class LakeMap(Collection):
         return all(same_value(self._codec, old, value) for old, value in zip(olds, now, strict=True))
 
     def _remember(self, change: Change) -> None:
+        self._recent.keep(change.rows)
         for bucket, changes in change.by_bucket.items():
             new = [(changed.known, own_copy(self._codec, changed.new)) for changed in changes]
             self._cache.committed(bucket, self._log.groups[bucket], self._log.version, new)
@@ -227,7 +230,7 @@ class LakeMap(Collection):
         try:
             if not files or (len(files) == 1 and not has_removed_rows(self._folder, files[0])):
                 return True
-            old, new = fold(self._folder, files, layout)
+            old, new = fold(self._folder, files, layout, self._recent.read)
         except FileGoneError as error:
             with self._log.lock:
                 self._log.refresh()

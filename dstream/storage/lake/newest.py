@@ -11,7 +11,7 @@ import pyarrow.compute as compute
 from dstream.storage.codec.keys import identity
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.tables import Layout, batches
+from dstream.storage.lake.tables import Layout, Read, batches
 
 __all__ = ["KEY_COLUMNS", "identities", "newest_rows"]
 
@@ -27,6 +27,7 @@ def newest_rows(
     layout: Layout,
     columns: Sequence[str] | None = None,
     keep_removed: bool = False,
+    read: Read = batches,
 ) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
     """Give each key of a bucket once, with its newest row.
 
@@ -39,13 +40,14 @@ def newest_rows(
         files: those of one bucket, oldest first.
         columns: which to read; the key and `_del` must be among them.
         keep_removed: give also the rows that say that an entry was removed.
+        read: reads a file.
 
     Returns:
         Keys and the rows that belong to them.
     """
     seen: set[Any] = set()
     for number in range(len(files) - 1, -1, -1):
-        for batch in batches(folder, files[number], columns):
+        for batch in read(folder, files[number], columns):
             keys = layout.keys(batch)
             known = identities(layout, keys)
             yield from _remaining(keys, known, batch, seen, keep_removed)

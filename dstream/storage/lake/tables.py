@@ -7,7 +7,6 @@ an entry that was removed. A column without a type is not stored.
 
 from __future__ import annotations
 
-import io
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,6 +31,7 @@ __all__ = [
     "DataWriter",
     "FlushSize",
     "Layout",
+    "Read",
     "batches",
     "in_parts",
     "opened",
@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+Read = Callable[[Folder, DataFile, Sequence[str] | None], Iterator[pa.RecordBatch]]
+"""Reads some columns of a file, or all of them, as `batches` does."""
 
 ROWS_IN_GROUP = 8192
 """Rows that are written, and later read, at a time."""
@@ -149,13 +152,14 @@ def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str =
             writer.write(batch)
         return writer.file
     path = _new_path(prefix)
-    sink = io.BytesIO()
+    sink = pa.BufferOutputStream()
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
-    parquet.write_table(pa.Table.from_batches([batch]), sink, **options)
-    data = sink.getbuffer()
+    with parquet.ParquetWriter(sink, batch.schema, **options) as rows:
+        rows.write_batch(batch)
+    data = sink.getvalue()
     with folder.writing(path) as file:
         file.write(data)
-    return DataFile(NOT_COMMITTED, 0, bucket, path, len(data), batch.num_rows)
+    return DataFile(NOT_COMMITTED, 0, bucket, path, data.size, batch.num_rows)
 
 
 def write_parts(folder: Folder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
