@@ -187,10 +187,8 @@ class _Actions:
         """Return those rows of the checkpoint before that none of them replaces, and no files removed long ago."""
         kept = [self._remaining(rows.column(kind), *_THINGS[kind]) for kind in _SCHEMA.names]
         times = _compute.struct_field(rows.column("remove"), "deletionTimestamp")
-        is_old = _compute.less(times, int(time.time() * 1000) - _REMOVED_FOR)
-        return rows.filter(
-            _compute.and_(reduce(_compute.or_, kept), _compute.invert(_compute.fill_null(is_old, False)))
-        )
+        is_old = _compute.fill_null(_compute.less(times, int(time.time() * 1000) - _REMOVED_FOR), False)
+        return rows.filter(_compute.and_not(reduce(_compute.or_, kept), is_old))
 
     def _remaining(self, column: pa.ChunkedArray, thing: str, identity: str | None) -> pa.ChunkedArray:
         """Say for each row whether it has an action of this kind that is still the last one."""

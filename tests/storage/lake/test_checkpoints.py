@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dstream.storage.lake import checkpoints
+from dstream.storage.lake.actions import PROTOCOL
 from dstream.storage.lake.checkpoints import read_checkpoint, write_checkpoint
 from dstream.storage.lake.files import LocalFolder
 from tests.storage.lake.conftest import Lake
@@ -126,6 +127,20 @@ def test_checkpoint_stands_on_one_of_delta_rs(lake):
     assert sorted(DeltaTable(store.log.folder.url).file_uris()) == sorted(
         f"{store.log.folder.url}/{file.path}" for file in store.log.files()
     )
+
+
+def test_checkpoint_has_the_newest_description_only(lake):
+    """A commit may describe the collection anew; nothing else is said of what it is."""
+    store = _history(lake)
+    write_checkpoint(store.log.folder)
+    metadata = {**store.log.metadata, "description": "new"}
+    entry = _log(store) / f"{store.log.version + 1:020d}.json"
+    entry.write_text(json.dumps({"metaData": metadata}) + "\n" + json.dumps({"protocol": PROTOCOL}))
+    write_checkpoint(store.log.folder)
+
+    actions = [next(iter(json.loads(line).items())) for line in _actions(store)[1]]
+    assert [action["description"] for kind, action in actions if kind == "metaData"] == ["new"]
+    assert [action for kind, action in actions if kind == "protocol"] == [PROTOCOL]
 
 
 @pytest.mark.parametrize(("kept_for", "removed"), [(7 * 24 * 3600 * 1000, 9), (-60_000, 0)])
