@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -33,8 +35,9 @@ def entries(
     """
     split: Split = _parts if key is None or value is None else partial(_mapped, key, value)
     one: Collector[Any, Any, Any] = Collector(_nothing, _never, _last if merge is None else partial(merged, merge))
+    # A Counter adds ones at the speed of C. It holds ints only; for other values a dictionary takes its place.
     return Collector(
-        dict,
+        Counter if merge is operator.add else dict,
         partial(_accumulate_one, split, merge),
         partial(_combine, merge),
         accumulate_all=partial(_accumulate, split, merge),
@@ -70,11 +73,16 @@ def _accumulate(
 ) -> dict[Any, Any]:
     for batch in chunked(items, _BATCH):
         keys, values = split(batch)
-        if type(None) in set(map(type, keys + values)):
+        kinds = set(map(type, values))
+        if type(None) in kinds or type(None) in set(map(type, keys)):
             _refuse_none(batch, keys, values)
         keys = canonical_all(keys)
+        if type(found) is Counter and kinds != {int}:
+            found = dict(found)
         if merge is None:
             found.update(zip(keys, values, strict=True))
+        elif type(found) is Counter and values.count(1) == len(values):
+            found.update(keys)
         else:
             _merge_each(merge, found, keys, values)
     return found
@@ -87,13 +95,18 @@ def _merge_each(merge: Callable[[Any, Any], Any], found: dict[Any, Any], keys: l
         found[key] = value if left is None else merged(merge, left, value)
 
 
-def _accumulate_one(split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], item: Any) -> None:
-    _accumulate(split, merge, found, (item,))
+def _accumulate_one(
+    split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], item: Any
+) -> dict[Any, Any]:
+    return _accumulate(split, merge, found, (item,))
 
 
-def _combine(merge: Callable[[Any, Any], Any] | None, left: dict[Any, Any], right: dict[Any, Any]) -> None:
+def _combine(merge: Callable[[Any, Any], Any] | None, left: dict[Any, Any], right: dict[Any, Any]) -> dict[Any, Any]:
+    if type(left) is not type(right):
+        left = dict(left)
     for key, value in right.items():
         left[key] = merged(merge, left[key], value) if merge is not None and key in left else value
+    return left
 
 
 def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dstream.errors import NullElementError
 from dstream.values import Entry
@@ -61,6 +63,32 @@ def test_a_none_is_refused_with_its_item(pair, message):
         held(entries(None, None, None), [("a", 1)] * 5000 + [pair])
 
     assert message in str(raised.value)
+
+
+PAIRS = st.lists(
+    st.tuples(st.sampled_from([*"abc", 1, 1.0]), st.sampled_from([1, 1, 1, 1, 2, True, 1.0, -0.5])), max_size=30
+)
+
+
+@given(PAIRS, PAIRS, st.integers(1, 5))
+def test_ones_that_are_counted_give_what_adding_gives(left, right, size):
+    """Whatever comes before or after them, here or in the next partition; types and the order of keys are the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reducers.entries._BATCH", size)
+        counted, added = (
+            collector.accumulated(collector.combined(held(collector, left), held(collector, right)), left)
+            for collector in (entries(None, None, operator.add), entries(None, None, lambda one, other: one + other))
+        )
+
+    assert repr(dict(counted)) == repr(added)
+
+
+def test_text_added_to_ones_fails_with_both():
+    """Counting does not hide which values `merge` was given."""
+    with pytest.raises(TypeError) as raised:
+        held(entries(None, None, operator.add), [*[("a", 1)] * 1000, ("a", "text")])
+
+    assert raised.value.__dstream_given__ == "when merge was given 1000 and 'text'"
 
 
 def test_a_merge_is_called_once_for_each_pair_of_values():

@@ -43,6 +43,9 @@ def test_large_columns_of_a_map_are_written_in_parts(lake, low_limit, change):
     CHANGES[change](store)
 
     assert lake.content(store) == dict(ROWS)
+    store.update([("k", 0)], lambda old: [b"new"])
+    store.compact()
+    assert lake.content(store) == dict(ROWS) | {("k", 0): b"new"}
 
 
 def test_large_columns_of_a_list_are_written_in_parts(lake, low_limit):
