@@ -91,6 +91,16 @@ def test_text_added_to_ones_fails_with_both():
     assert raised.value.__dstream_given__ == "when merge was given 1000 and 'text'"
 
 
+def test_one_added_to_a_text_of_another_partition_fails_with_both():
+    """What was counted and then combined with something else is no longer counted."""
+    collector = entries(None, None, operator.add)
+    combined = collector.combined(held(collector, [("a", 1)]), held(collector, [("b", "text")]))
+    with pytest.raises(TypeError) as raised:
+        collector.accumulated(combined, [("b", 1)])
+
+    assert raised.value.__dstream_given__ == "when merge was given 'text' and 1"
+
+
 def test_a_merge_is_called_once_for_each_pair_of_values():
     """Functions of the user's run as often as they have to."""
     calls = []
