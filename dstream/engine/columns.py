@@ -89,7 +89,8 @@ def _columns(items: list[Any]) -> tuple[list[str], list[Any]]:
                 raise TypeError(f"the keys of dicts become names of columns and must be str, not {shown(name)}")
         return names, [[item.get(name) for item in items] for name in names]
     if type(first) is tuple:
-        return [f"_{place}" for place in range(1, len(first) + 1)], list(zip(*items, strict=True))
+        places = range(len(first))
+        return [f"_{place + 1}" for place in places], [[item[place] for item in items] for place in places]
     return ["value"], [items]
 
 

@@ -84,7 +84,7 @@ class EntryWriter:
 
 
 def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch:
-    keys, values = zip(*entries, strict=True)
+    keys, values = [key for key, _ in entries], [value for _, value in entries]
     if layout.codec.strict or type(None) in {*map(type, keys), *map(type, values)}:
         for key, value in entries:
             layout.codec.checked(key, value)
