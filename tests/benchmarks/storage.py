@@ -27,6 +27,7 @@ __all__ = ["cases"]
 _ENTRIES = 1_000_000
 _POINTS = 2_000
 _READS = 100_000
+_REPEATED = 10
 _BATCH = 10_000
 _TASKS = 4
 
@@ -104,8 +105,8 @@ def _chunks(items: range, size: int) -> Iterator[list[int]]:
         yield chunk
 
 
-def _point_case(title: str, count: int, ours: Callable[[str], Any], rivals: Any, world: _World) -> Case:
-    """Run each operation on random keys; figures are for `count` of them."""
+def _point_case(title: str, count: int, ours: Callable[[str], Any], rivals: Any, world: _World, jobs: int = 1) -> Case:
+    """Run each operation on random keys; figures are for `count` of them. Rivals that take no time repeat them."""
 
     def running(operation: Callable[[str], Any]) -> Callable[[], None]:
         def run() -> None:
@@ -118,7 +119,7 @@ def _point_case(title: str, count: int, ours: Callable[[str], Any], rivals: Any,
         "B10",
         f"storage, {count:,} x {title}",
         Contestant("dstream, lake", running(ours), uses_spark=False),
-        [Contestant(name, running(fn), goal=goal, uses_spark=False) for name, fn, goal in rivals],
+        [Contestant(name, running(fn), goal=goal, jobs=jobs, uses_spark=False) for name, fn, goal in rivals],
     )
 
 
@@ -129,7 +130,7 @@ def _puts(world: _World) -> Case:
         sqlite.execute("INSERT INTO m VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET value = 1", (key,))
 
     rivals = [("SQLite, WAL, NORMAL", in_sqlite, 25.0), ("Redis, AOF", lambda key: client.hset("m", key, 1), None)]
-    return _point_case("put", world.bench.size(_POINTS, 20), lambda key: entries.put(key, 1), rivals, world)
+    return _point_case("put", world.bench.size(_POINTS, 20), lambda key: entries.put(key, 1), rivals, world, _REPEATED)
 
 
 def _increments(world: _World) -> Case:
@@ -145,7 +146,7 @@ def _increments(world: _World) -> Case:
         entries.execute_on_key(key, lambda entry: entry.set_value(entry.value + 1))
 
     rivals = [("SQLite, WAL, NORMAL", in_sqlite, 25.0), ("Redis, AOF", lambda key: client.hincrby("m", key, 1), None)]
-    return _point_case("read, add 1, write", world.bench.size(_POINTS, 20), ours, rivals, world)
+    return _point_case("read, add 1, write", world.bench.size(_POINTS, 20), ours, rivals, world, _REPEATED)
 
 
 def _gets(world: _World) -> Case:
