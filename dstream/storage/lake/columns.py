@@ -10,6 +10,7 @@ reader takes, without loss, and is cast back by the type that the codec knows:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ _SIMPLE = {
 }
 
 
+@functools.lru_cache(maxsize=256)
 def physical_type(kind: pa.DataType) -> pa.DataType:
     """Return the type under which a column of `kind` is stored."""
     if pa.types.is_timestamp(kind):
