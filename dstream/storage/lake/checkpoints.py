@@ -10,7 +10,7 @@ import io
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
 from dstream.storage.lake.actions import DataFile, data_file
-from dstream.storage.lake.entries import LOG, read_entry
+from dstream.storage.lake.entries import LOG, entries_from
 from dstream.storage.lake.files import Folder
 
 __all__ = ["CHECKPOINT_EVERY", "Checkpoint", "read_checkpoint", "write_checkpoint"]
@@ -138,7 +138,7 @@ def write_checkpoint(folder: Folder) -> None:
     """Sum up the log of a collection as it is now."""
     before, rows = _newest(folder) or (-1, _SCHEMA.empty_table())
     actions = _Actions(before)
-    for entry in _entries(folder, before + 1):
+    for entry in entries_from(folder, before + 1):
         actions.take(entry)
     if actions.version > before:
         rows = pa.concat_tables([actions.remaining(rows), actions.rows()])
@@ -147,16 +147,6 @@ def write_checkpoint(folder: Folder) -> None:
         folder.replace(_path(actions.version), sink.getvalue())
         # Readers follow the pointer, which is written last.
         folder.replace(_POINTER, json.dumps({"version": actions.version, "size": rows.num_rows}).encode())
-
-
-def _entries(folder: Folder, version: int) -> Iterator[list[dict[str, Any]]]:
-    """Give the commits from a version on."""
-    while True:
-        try:
-            yield read_entry(folder, version)
-        except FileNotFoundError:
-            return
-        version += 1
 
 
 class _Actions:

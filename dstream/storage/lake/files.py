@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +60,10 @@ class Folder(Protocol):
         Raises:
             FileNotFoundError: there is none.
         """
+        ...
+
+    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Give what files hold, in order, up to the first one that is not there; `paths` may go on for ever."""
         ...
 
     def open(self, path: str) -> Any:
@@ -130,6 +134,14 @@ class LocalFolder:
         """Return what a file holds."""
         with open(f"{self.root}/{path}", "rb") as file:
             return file.read()
+
+    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Give what files hold, up to the first one that is not there."""
+        for path in paths:
+            try:
+                yield self.read(path)
+            except FileNotFoundError:
+                return
 
     def open(self, path: str) -> Any:
         """Return what pyarrow reads a file from."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +53,11 @@ class NamedFolder:
         """Return what a file holds."""
         with self._naming("reading", path):
             return self.folder.read(path)
+
+    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Give what files hold, up to the first one that is not there."""
+        with self._naming("reading", ""):
+            yield from self.folder.read_run(paths)
 
     def open(self, path: str) -> Any:
         """Return what pyarrow reads a file from."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,6 +62,9 @@ class Tampered:
 
     def read(self, path: str) -> bytes:
         return self.folder.read(path)
+
+    def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return self.folder.read_run(paths)
 
     def open(self, path: str) -> Any:
         self.hook("open", path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import urllib.request
@@ -10,9 +11,10 @@ import uuid
 import pytest
 from moto.server import ThreadedMotoServer
 
-from dstream.errors import CollectionDestroyedError, SetupError
+from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupError
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
+from dstream.storage.lake.object_store import ObjectFolder
 from tests.storage.lake.writing import written
 
 
@@ -83,7 +85,7 @@ def test_s3_loses_no_increment(url):
 
 
 def test_s3_job_compaction_checkpoint_and_vacuum(url):
-    """A job's files become visible at once; a checkpoint of delta-rs is read; what was folded goes."""
+    """A job's files become visible at once; a checkpoint is written and read; what was folded goes."""
     from dstream.storage.lake.checkpoints import write_checkpoint
 
     store = _map(url, buckets=2)
@@ -100,6 +102,29 @@ def test_s3_job_compaction_checkpoint_and_vacuum(url):
     assert reopened.begin("job").is_done
     assert reopened.size() == 2999
     assert dict(entry for split in reopened.splits(2) for entry in split.read()) == {f"k{n}": n for n in range(1, 3000)}
+
+
+def test_s3_files_are_read_up_to_the_first_that_is_missing(url):
+    """In order, though many requests are on their way at a time."""
+    folder = ObjectFolder.opened(url)
+    for number in [*range(70), 71]:
+        folder.create(f"log/{number}", b"%d" % number)
+
+    assert list(folder.read_run(f"log/{number}" for number in itertools.count())) == [b"%d" % n for n in range(70)]
+    assert list(folder.read_run(["log/71", "log/70", "log/69"])) == [b"71"]
+
+
+def test_s3_damage_of_an_entry_is_named_when_a_checkpoint_is_due(url):
+    """What cannot be read is not summed up."""
+    from dstream.storage.lake.checkpoints import read_checkpoint, write_checkpoint
+
+    store = _map(url)
+    store.update(["a"], lambda old: [1])
+    store.log.folder.replace(f"_delta_log/{store.log.version:020d}.json", b"{")
+
+    with pytest.raises(IllegalStateError, match="map 'm' is damaged"):
+        write_checkpoint(store.log.folder)
+    assert read_checkpoint(store.log.folder) is None
 
 
 def test_s3_large_file_is_read_in_parts(url, monkeypatch):
