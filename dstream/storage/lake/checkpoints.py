@@ -54,6 +54,8 @@ _SCHEMA = pa.schema(
     }
 )
 """Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, what the lake's protocol has."""
+_STATE = _SCHEMA.remove(_SCHEMA.get_field_index("remove"))
+"""What a handle wants to know. Files that were removed may be many."""
 _THINGS: dict[str, tuple[str, str | None]] = {
     "add": ("file", "path"),
     "remove": ("file", "path"),
@@ -82,11 +84,11 @@ def read_checkpoint(folder: Folder) -> Checkpoint | None:
 
     The log itself is whole, so it is read from the start then.
     """
-    found = _newest(folder)
+    found = _newest(folder, _STATE)
     if found is None:
         return None
     version, rows = found
-    present = {name: rows.column(name).drop_null().to_pylist() for name in ("add", "txn", "metaData", "protocol")}
+    present = {name: rows.column(name).drop_null().to_pylist() for name in _STATE.names}
     return Checkpoint(
         version,
         present["protocol"][0],
@@ -96,16 +98,16 @@ def read_checkpoint(folder: Folder) -> Checkpoint | None:
     )
 
 
-def _newest(folder: Folder) -> tuple[int, pa.Table] | None:
-    """Return the version of the newest checkpoint, and its actions, each of which is alone in a row."""
+def _newest(folder: Folder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
+    """Return the version of the newest checkpoint, and its actions of some kinds, each of which is alone in a row."""
     try:
         pointer = json.loads(folder.read(_POINTER))
         if pointer.get("parts") or pointer.get("v2Checkpoint"):
             return None  # another program's
         file = parquet.ParquetFile(folder.open(_path(pointer["version"])))
-        fields = [f"{kind.name}.{field.name}" for kind in _SCHEMA for field in kind.type]
+        fields = [f"{kind.name}.{field.name}" for kind in schema for field in kind.type]
         rows = file.read(fields, use_threads=False)
-        return pointer["version"], pa.table([_adapted(rows, kind) for kind in _SCHEMA], _SCHEMA)
+        return pointer["version"], pa.table([_adapted(rows, kind) for kind in schema], schema)
     except FileNotFoundError:
         return None
     except (ValueError, LookupError, AttributeError, OSError) as error:  # pyarrow's are ValueErrors or OSErrors
@@ -136,7 +138,7 @@ def _metadata(row: dict[str, Any]) -> dict[str, Any]:
 
 def write_checkpoint(folder: Folder) -> None:
     """Sum up the log of a collection as it is now."""
-    before, rows = _newest(folder) or (-1, _SCHEMA.empty_table())
+    before, rows = _newest(folder, _SCHEMA) or (-1, _SCHEMA.empty_table())
     actions = _Actions(before)
     for entry in entries_from(folder, before + 1):
         actions.take(entry)
