@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from dstream.failures import blame
+from dstream.plan.nodes import unchanged
 from dstream.plan.rewrite import Op
 from dstream.values.numbers import exact_float, exact_int
 
@@ -30,6 +31,8 @@ Loop = Callable[[Iterable[Any], Sequence[Op], Sequence[Callable[[Any], Any]]], I
 
 def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
     """Give what the steps `ops` make of `items`, one item at a time, nothing ahead of time."""
+    if ops and type(items) is _INTS and (safe := _safe_on_ints(ops[0])) is not None:
+        ops, items = ops[1:], map(safe, items)
     segments = list(_segments(ops))
     if len(segments) > _MOST_SEGMENTS:
         return _interpreted(ops, iter(items))
@@ -39,6 +42,19 @@ def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
         if segment[-1].action == "flat_map":
             items = chain.from_iterable(items)
     return iter(items)
+
+
+_INTS = type(iter(range(0)))
+"""Gives ints of 64 bits: `float` and `str` refuse larger ones."""
+
+
+def _safe_on_ints(op: Op) -> Callable[[Any], Any] | None:
+    """Return what a step does to each int of a range if it cannot fail, so that no loop has to name it."""
+    if op.action != "map":
+        return None
+    if op.fn is unchanged:
+        return float if op.kind is float else int
+    return op.fn if op.kind is None and any(op.fn is fn for fn in (float, int, str, abs)) else None
 
 
 def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
@@ -102,7 +118,8 @@ def _segments(ops: Sequence[Op]) -> Iterator[Sequence[Op]]:
             yield segment
             segment, loops = [], int(op.action == "flat_map")
         segment.append(op)
-    yield segment
+    if segment:
+        yield segment
 
 
 @functools.lru_cache(maxsize=512)

@@ -8,6 +8,7 @@ import pytest
 
 from dstream.engine.fusion import many, run_chain
 from dstream.failures import failure
+from dstream.plan.nodes import unchanged
 
 
 def test_steps_run_in_order(op):
@@ -141,3 +142,38 @@ def test_closing_the_result_closes_the_items(op):
 def test_many_takes_what_flat_map_may_return():
     """None is empty; whatever can be walked over stands for itself."""
     assert [list(many(result)) for result in (None, "ab", {1: 2}, range(2))] == [[], ["a", "b"], [1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("fn", "kind", "expected"),
+    [
+        (float, None, [0.0, 1.0]),
+        (str, None, ["0", "1"]),
+        (unchanged, float, [0.0, 1.0]),
+        (unchanged, int, [0, 1]),
+        (unchanged, None, [0, 1]),
+    ],
+)
+def test_what_cannot_fail_on_the_ints_of_a_range_is_no_loop(op, fn, kind, expected):
+    """The first step is left to C code, the steps behind it are not; the types are those of the step."""
+    first = op("map", fn, kind=kind)
+    alone = run_chain([first], iter(range(2)))
+
+    assert (type(alone), [*map(repr, alone)]) == (map, [*map(repr, expected)])
+    assert list(run_chain([first, op("map", repr)], iter(range(2)))) == [*map(repr, expected)]
+
+
+@pytest.mark.parametrize(
+    ("items", "fn", "kind"),
+    [
+        (iter(range(2**70, 2**70 + 1)), lambda n: 1 // (n - 2**70), None),
+        (iter([10**400]), float, None),
+        (iter(range(3)), lambda n: 1 // n, None),
+        (iter(range(3)), str, int),
+    ],
+)
+def test_whatever_may_fail_names_its_item(op, items, fn, kind):
+    """Large ints, other sources, other functions and results of a wrong type run in a loop that names the step."""
+    with pytest.raises((ArithmeticError, TypeError)) as caught:
+        list(run_chain([op("map", fn, kind=kind, position=7)], items))
+    assert failure(caught.value).step.position == 7
