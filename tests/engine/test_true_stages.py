@@ -271,6 +271,44 @@ def test_what_is_said_of_a_result_is_what_runs(
     assert within(measured, said)
 
 
+@pytest.mark.parametrize(
+    ("build", "into", "jobs", "shuffles", "python_stages"),
+    [
+        pytest.param(lambda s: s.pairwise().map(sum), counting(), "1", "1", "2", id="reduced"),
+        pytest.param(lambda s: s.limit(9).pairwise(), counting(), "2 to 3", "0 to 1", "2 to 5", id="of a prefix"),
+        pytest.param(lambda s: s.pairwise().sequential(), counting(), "1", "0", "1", id="alone"),
+        pytest.param(lambda s: s.pairwise().peek(id), counting(), "2", "0", "2", id="looked at"),
+        pytest.param(lambda s: s.pairwise().map(sum).ignore(OSError), counting(), "2", "0", "2", id="guarded"),
+        pytest.param(lambda s: s.chunked(2), counting(), "2", "0", "2", id="by number"),
+        pytest.param(lambda s: s.pairwise().distinct(), counting(), "2", "2", "4", id="not yet reduced"),
+        pytest.param(lambda s: s.pairwise(), grouping_by(sum, counting()), "2", "1", "3", id="grouped"),
+        pytest.param(lambda s: s.pairwise(), reducers.to_ilist("explained"), "2", "0", "2", id="written"),
+    ],
+)
+def test_what_is_said_of_reduced_windows_is_what_runs(
+    spark_context, monkeypatch, build, into, jobs, shuffles, python_stages, explained_storage
+):
+    """Windows that are only reduced need no job before; all others do."""
+    stream = build(explained_storage.stream(range(12), 4).map(abs))
+    said = stages(stream._node, explained_end(into), 2)
+    with measuring(spark_context.spark, monkeypatch) as measured:
+        stream.collect(into)
+
+    assert (str(said.job_count), str(said.shuffles), str(said.python_stages)) == (jobs, shuffles, python_stages)
+    assert within(measured, said)
+
+
+def test_dead_letters_keep_windows_from_being_reduced_apart(spark_context, monkeypatch, explained_storage):
+    """Where items may be sent away, all of them stay where they are first."""
+    stream = explained_storage.stream(range(12), 4).map(inverse).on_error(ArithmeticError, into=DEAD).pairwise()
+    said = stages(stream._node, counting(), 2)
+    with measuring(spark_context.spark, monkeypatch) as measured:
+        assert stream.count() == 10
+
+    assert (said.shuffles.most, measured.shuffles) == (0, 0)
+    assert within(measured, said)
+
+
 def test_tasks_are_as_many_as_said(spark_context, monkeypatch):
     """The number of tasks of each stage is the number of partitions that Spark gives it."""
     stream = spark_context.stream(range(12), 5).distinct()

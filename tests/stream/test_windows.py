@@ -9,6 +9,7 @@ import pytest
 from more_itertools import chunked, sliding_window
 
 import dstream as ds
+from collectors import joining, to_list
 from dstream import IntStream, Stream
 from dstream.engine.spark import neighbours
 from dstream.gatherers import window_fixed, window_sliding
@@ -110,6 +111,46 @@ def test_windows_run_functions_before_them_once(spark_context):
 
     assert spark_context.read(source).peek(seen.append).gather(window_sliding(2)).count() == 4
     assert (seen, source.items_read) == ([1, 2, 3, 4, 5], 5)
+
+
+@pytest.mark.parametrize("parts", CUTS, ids=repr)
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_windows_that_are_only_reduced_are_those_of_the_stream(engine, parts, n):
+    """Each once and in order, whatever reduces them, behind steps that leave some out or make more of them."""
+    windows = engine.context.read(parts).map(str).gather(window_sliding(n))
+    expected = slid(list(map(str, itertools.chain.from_iterable(parts.parts))), n)
+
+    assert windows.collect(to_list()) == expected
+    assert windows.map("".join).collect(joining(",")) == ",".join(map("".join, expected))
+    assert windows.filter(lambda window: "3" in window).flat_map(list).count() == sum(
+        len(window) for window in expected if "3" in window
+    )
+    assert windows.reduce((), lambda left, right: left + right) == tuple(itertools.chain.from_iterable(expected))
+    assert windows.max() == ds.Optional.of_nullable(max(expected, default=None))
+
+
+def test_what_fails_across_a_border_names_its_step_and_item(engine):
+    """As inside of a partition: the window that the function failed on."""
+    pairs = engine.stream(range(8), 4).map(abs).pairwise().map(lambda pair: 1 // (pair[0] - 3))
+    with pytest.raises(ZeroDivisionError) as caught:
+        pairs.collect(to_list())
+
+    assert (ds.failure(caught.value).step.label, ds.failure(caught.value).item) == (".map(lambda)", (3, 4))
+
+
+def test_what_looks_at_windows_sees_them_in_order(spark_context):
+    """A `peek` behind the windows sees those across borders between the others."""
+    seen: list[Any] = []
+
+    assert spark_context.stream(range(6), 3).map(abs).pairwise().peek(seen.append).count() == 5
+    assert seen == list(itertools.pairwise(range(6)))
+
+
+def test_what_fails_behind_windows_is_noted_in_order(spark_context):
+    """Failures that are ignored behind the windows, across borders too."""
+    pairs = spark_context.stream(range(6), 3).map(abs).pairwise().map(lambda pair: 1 // (pair[0] % 2))
+
+    assert pairs.ignore(ZeroDivisionError).collect(to_list()) == [1, 1]
 
 
 def test_windows_of_a_range_that_is_looked_at_show_each_item_once(spark_context):

@@ -15,7 +15,7 @@ from dstream.engine.recovering import Recovered
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.looping import endless, page, part, waves
-from dstream.engine.spark.lowering import Lowering, reads_only
+from dstream.engine.spark.lowering import Lowering, reads_only, reduced, reduced_apart
 from dstream.engine.spark.readers import combine_groups, read_buckets, read_columns
 from dstream.engine.spark.routing import RouteGroups
 from dstream.engine.spark.rows import COLUMNS, ITEMS
@@ -113,10 +113,16 @@ class SparkEngine:
         assert isinstance(core, Collect)
         assert core.step is not None
         with self._run(core, Call.of_step(core.step)) as run:
-            flow = run.lower(core.upstream)
-            if core.collector.keyed is not None and not flow.has_one_partition():
-                return self._collect_groups(core, core.step, flow, run)
-            containers = run.containers(rows_of(flow, Accumulate(core.collector, core.step), run.cluster))
+            sink = Accumulate(core.collector, core.step)
+            apart = None if run.recovered.has_letters else reduced_apart(core.upstream, core.collector)
+            if apart is not None:
+                rows = reduced(apart, run.lower(apart.gather.upstream), sink, run.cluster)
+            else:
+                flow = run.lower(core.upstream)
+                if core.collector.keyed is not None and not flow.has_one_partition():
+                    return self._collect_groups(core, core.step, flow, run)
+                rows = rows_of(flow, sink, run.cluster)
+            containers = run.containers(rows)
             with naming(core.step):
                 (first,) = next(containers, None) or [core.collector.supplier()]
                 combined = functools.reduce(core.collector.combined, (held for (held,) in containers), first)

@@ -1,10 +1,10 @@
-"""Which stages, shuffles and jobs a plan will run as on Spark. `drawing` has the walk; each other module, its nodes."""
+"""Which stages and jobs a plan runs as on Spark. `plans` has the whole, `drawing` the walk; each other, its nodes."""
 
 from dstream.engine.spark.stages import calling as calling  # each registers its nodes
 from dstream.engine.spark.stages import gathering as gathering
 from dstream.engine.spark.stages import joining as joining
 from dstream.engine.spark.stages import keeping as keeping
 from dstream.engine.spark.stages import streams as streams
-from dstream.engine.spark.stages.drawing import stages
+from dstream.engine.spark.stages.plans import stages
 
 __all__ = ["stages"]

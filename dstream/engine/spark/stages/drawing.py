@@ -9,40 +9,15 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from dstream.engine.spark.endings import draw_end
-from dstream.engine.spark.looping import page
 from dstream.engine.spark.reach import Drawn, Reach
 from dstream.errors import UnsupportedError
-from dstream.plan import Node, configuration, rewrite, topological
-from dstream.plan.stages import Stages, exactly
+from dstream.plan import Node, topological
 
-__all__ = ["draw_across", "draw_node", "stages"]
-
-
-def stages(root: Node, into: Any, cores: int | None) -> Stages:
-    """Return the stages of a plan on Spark.
-
-    Args:
-        root: the last node of the plan.
-        into: what ends it: a `Collector`, the `Output` of a reducer, or None for `to_list()`.
-        cores: how many tasks run at the same time; None if nobody knows yet.
-
-    Raises:
-        UnsupportedError: Spark does not run such a plan.
-    """
-    core = rewrite(root)
-    drawn = Drawn(core, cores)
-    limit = page(core)[1] if into is None else None
-    reach = _reach(core if limit is None else limit.upstream, drawn)
-    end, outcome = draw_end(into, reach, limit, drawn)
-    engine = "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}"
-    settings = configuration(core)
-    return drawn.sketch.finished(engine, end, outcome, [f"with the settings {settings}"] if settings else [])
+__all__ = ["draw_across", "draw_node", "reach_of"]
 
 
-def _reach(last: Node, drawn: Drawn) -> Reach:
+def reach_of(last: Node, drawn: Drawn) -> Reach:
     """Draw a plan up to a node; what several others read from is drawn once."""
     nodes = topological(last)
     readers = Counter(id(upstream) for node in nodes for upstream in node.inputs())

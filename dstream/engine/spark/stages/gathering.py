@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dstream.engine.spark.lowering.gathering import reads_ahead
+from dstream.engine.spark.lowering.gathering import Apart, reads_ahead
 from dstream.engine.spark.reach import Drawn, Reach, together
 from dstream.engine.spark.stages.drawing import draw_across, draw_node
-from dstream.engine.spark.stages.streams import draw_in_one_place_or_across
+from dstream.engine.spark.stages.streams import calls_of, draw_in_one_place_or_across
 from dstream.plan import Gather
 from dstream.plan.stages import Amount, Call, Exchange, Job, exactly
 from dstream.spi import AtEnd, ByPlace, ItemWise, Running
 
-__all__: list[str] = []
+__all__ = ["draw_apart"]
 
 
 @draw_node.register
@@ -84,3 +84,22 @@ def _kept(node: Gather, told: str, reach: Reach, drawn: Drawn) -> Exchange:
     drawn.sketch.job(Job(f"{node.label()}: {told}", jobs, reach.stage, segments))
     why = f"{node.label()}: the items stay where they are; this process learns {told}"
     return Exchange(reach.stage, "kept", why, is_sure)
+
+
+def draw_apart(apart: Apart, reach: Reach, drawn: Drawn) -> Reach:
+    """Draw a gatherer, and what takes its items into containers, inside of each partition and across their borders."""
+    node, behind = apart.gather, [call for chain in apart.behind for call in calls_of(chain)]
+    if reach.has_one_partition:
+        return drawn.runs_in_place(reach, _call(node, "here, where all items stand"), *behind)
+    inside = drawn.runs_in_place(reach, _call(node, "what lies inside of each partition"), *behind)
+    drawn.sketch.note(inside.stage, "each task combines its items into one container")
+    why = f"{node.label()}: the containers, and up to {apart.kind.following:,} items from each end of the partitions"
+    across = _call(node, "what lies across the borders of partitions")
+    met = drawn.begins(exactly(1), [across, *behind], inside.to("shuffle", f"{why}, meet in one task"))
+    drawn.sketch.order(met.stage, drawn.ordered[id(drawn.root)])
+    drawn.sketch.note(
+        met.stage, "what lies across a border has a container of its own, in its place between the others"
+    )
+    if reach.has_one_partition is None:
+        drawn.sketch.note(met.stage, "if all items stand in one partition before, it runs there and nothing moves")
+    return met

@@ -29,7 +29,7 @@ from dstream.plan import (
 )
 from dstream.plan.stages import ONE, Amount, Call, Exchange, Job, exactly
 
-__all__ = ["draw_guards", "draw_in_one_place_or_across"]
+__all__ = ["calls_of", "draw_guards", "draw_in_one_place_or_across"]
 
 
 @draw_node.register
@@ -64,12 +64,17 @@ def _(node: Node, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
 
 @draw_node.register
 def _(node: Chain, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
+    return drawn.runs_in_place(inputs[0], *calls_of(node))
+
+
+def calls_of(node: Chain) -> list[Call]:
+    """Return the calls of a run of steps, as they are drawn."""
     notes = {"peek": "runs in this process, after the job, on what passed here"}
     calls = []
     for op in node.ops:
         calls.append(Call(op.step.label, op.step.where, notes.get(op.action, "")))
         calls += draw_guards(op.guards)
-    return drawn.runs_in_place(inputs[0], *calls)
+    return calls
 
 
 def draw_guards(guards: Iterable[Guard]) -> list[Call]:

@@ -1,0 +1,143 @@
+"""Borders: windows that are reduced to one result need not wait for their neighbours.
+
+Each task gathers what lies inside of its partition, takes it into a container at once, and hands on the first
+and the last few items of the partition. One task gathers from these what lies across the borders, into a
+container for each border, and puts it in its place between those of the partitions. The items themselves stay
+where they are made, once, and are not kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.batches import dumps_items, loads
+from dstream.engine.kernels import Operation
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.flow import Flow, Frame, rows_of, segment_rows
+from dstream.engine.spark.rows import ITEMS, Row
+from dstream.engine.spark.sinks import Accumulate
+from dstream.engine.spark.stage import StageTask
+from dstream.spi import ByPlace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["AccumulateAcross", "AccumulateInside", "Bordering", "containers"]
+
+_ENDS = -1
+"""The `sequence` of a row with the ends of a partition, which comes before its container."""
+
+_CHUNK = 128
+"""How many items are read together, to know the last of them."""
+
+
+@dataclass(frozen=True)
+class Bordering:
+    """What is done with the items of a partition, or with those around a border.
+
+    Attributes:
+        kind: how the items are gathered: each with no more than the `following` ones behind it.
+        operations: what comes behind that.
+        sink: takes what they give into a container.
+    """
+
+    kind: ByPlace[Any, Any]
+    operations: tuple[Operation, ...]
+    sink: Accumulate
+
+    def rows(self, own: Iterator[Any], behind: list[Any], is_alone: bool, task: StageTask) -> Iterator[Row]:
+        """Give the container of what begins in `own`; `is_alone` says whether no other item is before or in between."""
+        assert self.kind.gather_ahead is not None, "whoever gathers at borders has asked for it"
+        items = self.kind.gather_ahead(own, behind, lambda: is_alone)
+        for operation in self.operations:
+            items = operation(items, task)
+        return self.sink(items, task)
+
+
+def containers(flow: Flow, bordering: Bordering, cluster: Cluster) -> DataFrame:
+    """Return rows with a container for each partition and for what begins in it and ends behind it, in order."""
+    inside = rows_of(flow, AccumulateInside(bordering), cluster)
+    met = Frame(cluster.shuffled(inside, 1), 1, iter)
+    return segment_rows(met, AccumulateAcross(bordering), 0, cluster)
+
+
+@dataclass(frozen=True)
+class AccumulateInside:
+    """Write the container of what begins and ends in the partition, and its first and last items."""
+
+    bordering: Bordering
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        ends = _Ends(self.bordering.kind.following)
+        own = chain.from_iterable(ends.chunks(items))
+        yield from self.bordering.rows(own, [], False, task)
+        deque(own, maxlen=0)  # A collector may have had enough before the last item.
+        yield Row(0, task.partition, _ENDS, ITEMS, 0, dumps_items([ends.size, ends.head, ends.tail]))
+
+
+class _Ends:
+    """The first and the last items of what passes by, each up to `count`, and how many items that are."""
+
+    def __init__(self, count: int) -> None:
+        self.size = 0
+        self.head: list[Any] = []
+        self.tail: list[Any] = []
+        self._count = count
+
+    def chunks(self, items: Iterator[Any]) -> Iterator[list[Any]]:
+        """Give the items in lists; what passed is counted when the next list is asked for."""
+        while chunk := list(islice(items, max(_CHUNK, self._count))):
+            yield chunk
+            if not self.size:
+                self.head = chunk[: self._count]
+            self.size += len(chunk)
+            self.tail = (self.tail + chunk)[max(len(self.tail) + len(chunk) - self._count, 0) :]
+
+
+@dataclass
+class _Border:
+    """The end of a partition, and the items behind it as far as they are known."""
+
+    source: int
+    own: list[Any]
+    is_alone: bool
+    behind: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class AccumulateAcross:
+    """Hand on the containers of the partitions; between them write those of what lies across their borders."""
+
+    bordering: Bordering
+
+    def __call__(self, rows: Iterator[Row], task: StageTask) -> Iterator[Row]:
+        following = self.bordering.kind.following
+        waiting: deque[Row | _Border] = deque()
+        last: _Border | None = None
+        seen = 0
+        for row in rows:
+            if row.sequence != _ENDS:
+                waiting.append(row)
+            else:
+                size, head, tail = loads(row.payload)
+                waiting.extend(() if last is None else (last,))
+                for border in waiting:
+                    if isinstance(border, _Border):
+                        border.behind += head[: following - len(border.behind)]
+                last = _Border(row.source, tail, seen == 0 and len(tail) == size) if size else None
+                seen += size
+            while waiting and (isinstance(waiting[0], Row) or len(waiting[0].behind) == following):
+                yield from self._written(waiting.popleft(), task)
+        for each in (*waiting, *(() if last is None else (last,))):
+            yield from self._written(each, task)
+
+    def _written(self, each: Row | _Border, task: StageTask) -> Iterator[Row]:
+        if isinstance(each, Row):
+            yield each
+            return
+        for row in self.bordering.rows(iter(each.own), each.behind, each.is_alone, task):
+            yield row._replace(source=each.source)
