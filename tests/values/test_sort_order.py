@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
-from dstream.values.order import NanLast, before, choose, sort
+from dstream.values.order import NanLast, before, choose, holds_nan, sort
 
 NAN = math.nan
 
@@ -22,6 +24,35 @@ def test_nan_comes_after_all_other_numbers(reverse, expected):
     sort(items, None, reverse)
 
     assert repr(items) == expected
+
+
+class Odd(float):
+    """A number that refuses to say which one it is."""
+
+    def __float__(self) -> float:
+        raise ArithmeticError("odd")
+
+
+MIXTURES = [
+    [1.0, 2, True, Fraction(1, 3), Decimal(2)],
+    [1.0, "text", None],
+    [1.0, 10**400],
+    [1e308] * 5,
+    [math.inf, -math.inf, 5e-324],
+    [1.0, Odd(1.0)],
+    [1.0, Decimal("sNaN")],
+    [2, 1.0],
+    [0.5] * 3000,
+]
+
+
+@pytest.mark.parametrize("others", MIXTURES, ids=lambda others: repr(others)[:40])
+def test_a_nan_is_found_wherever_it_stands(others):
+    """Among floats of any size, and among keys that are no floats or no numbers; none is found where none is."""
+    places = {0, 1, len(others) // 2, len(others)}
+
+    assert not holds_nan(others)
+    assert all(holds_nan([*others[:place], NAN, *others[place:]]) for place in places)
 
 
 def test_sorting_is_stable_and_asks_for_each_key_once():
