@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Cluster"]
 
+_MOST_NUMBERS = 64
+
 
 class Cluster:
     """Builds DataFrames of rows and runs them.
@@ -44,6 +46,7 @@ class Cluster:
         self._code = code
         self._work: Work | None = None
         self._call: Call | None = None
+        self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
 
     def at_work(self, work: Work) -> Cluster:
         """Return the same cluster, whose jobs belong to `work`."""
@@ -80,7 +83,10 @@ class Cluster:
         return self.spark.sparkContext.defaultParallelism
 
     def numbers(self, count: int) -> DataFrame:
-        """Return `count` partitions with their number in each."""
+        """Return `count` partitions with their number in each; Spark plans them once."""
+        return self._numbers(count)
+
+    def _new_numbers(self, count: int) -> DataFrame:
         return self.spark.range(0, count, 1, max(count, 1))
 
     def shipped(self, pieces: Sequence[Piece]) -> DataFrame:
