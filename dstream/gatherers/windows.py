@@ -136,19 +136,16 @@ def _sliding_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple
 def _sliding_ahead(
     size: int, own: Iterable[T], behind: Iterable[T], is_first: Callable[[], bool]
 ) -> Iterator[tuple[T, ...]]:
-    return chain.from_iterable(_opened_ahead(size, iter(own), behind, is_first))
-
-
-def _opened_ahead(
-    size: int, own: Iterator[T], behind: Iterable[T], is_first: Callable[[], bool]
-) -> Iterator[Iterable[tuple[T, ...]]]:
-    for item in own:
-        items = chain((item,), own, islice(behind, size - 1))
-        first = tuple(islice(items, size))
-        if len(first) == size:
-            yield sliding_window(chain(first, items), size)
-        elif is_first():
-            yield (first,)
+    own = iter(own)
+    first = tuple(islice(own, size))
+    if not first:
+        return iter(())
+    items: Iterable[T] = chain(first, own, islice(behind, size - 1))
+    if len(first) < size:
+        items = tuple(items)
+        if len(items) < size:
+            return iter([items] if is_first() else [])
+    return sliding_window(items, size)
 
 
 def pairs() -> Gatherer[T, Any, tuple[T, T]]:

@@ -27,7 +27,7 @@ _WINDOW = 10
 _PARTITIONS = 2
 _PLAIN = "plain Python, more_itertools.sliding_window"
 _JOBS = 20
-"""Each takes half a second or so, in which a JVM that has just started compiles itself; so often a measurement runs it."""
+"""Each takes half a second or so; a measurement runs it so often, as it does the small jobs of B7."""
 
 
 def cases(bench: Bench) -> list[Case]:

@@ -50,7 +50,7 @@ CUTS = [
     [[1], [2], [], [3], [4]],
     [[1, 2], [3, 4, 5, 6, 7], [], [8]],
     [[], [1, 2, 3], [4], [5], [], [6, 7, 8, 9], []],
-    [list(range(1000)), list(range(300)), [], list(range(129)), list(range(128))],
+    [list(range(1000)), list(range(300)), [], list(range(257)), list(range(256))],
 ]
 
 
@@ -114,7 +114,7 @@ def test_containers_of_several_rows_stay_together(monkeypatch):
 
 
 def test_no_more_than_a_chunk_is_read_ahead():
-    """The items come a hundred or so at a time, so that the last ones are known."""
+    """The items come some at a time, so that the last ones are known."""
     read: list[int] = []
     way = bordering(
         pairs(), Collector(list, list.append, list.extend, accumulate_all=lambda held, items: [next(items)])
@@ -122,4 +122,4 @@ def test_no_more_than_a_chunk_is_read_ahead():
     rows = AccumulateInside(way)((read.append(n) or n for n in range(1000)), StageTask(0, 2**60))
     next(rows)
 
-    assert len(read) == 128
+    assert len(read) == 256

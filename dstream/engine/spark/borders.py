@@ -31,7 +31,7 @@ __all__ = ["AccumulateAcross", "AccumulateInside", "Bordering", "containers"]
 _ENDS = -1
 """The `sequence` of a row with the ends of a partition, which comes before its container."""
 
-_CHUNK = 128
+_CHUNK = 256
 """How many items are read together, to know the last of them."""
 
 
@@ -95,7 +95,8 @@ class _Ends:
             if not self.size:
                 self.head = chunk[: self._count]
             self.size += len(chunk)
-            self.tail = (self.tail + chunk)[max(len(self.tail) + len(chunk) - self._count, 0) :]
+            last = chunk if len(chunk) >= self._count else self.tail + chunk
+            self.tail = last[max(len(last) - self._count, 0) :]
 
 
 @dataclass
