@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import dstream as ds
 from collectors import joining, to_list
 from dstream import IntStream, Stream
 from dstream.engine.spark import neighbours
+from dstream.errors import SerializationError
 from dstream.gatherers import window_fixed, window_sliding
 from dstream.testing import Parts
 from sources.ranges import Range
@@ -136,6 +138,20 @@ def test_what_fails_across_a_border_names_its_step_and_item(engine):
         pairs.collect(to_list())
 
     assert (ds.failure(caught.value).step.label, ds.failure(caught.value).item) == (".map(lambda)", (3, 4))
+
+
+def test_an_item_at_a_border_that_cannot_travel_is_named(spark_context):
+    """The items at the ends of a partition meet in one task; one that cannot be pickled says which it is."""
+    with pytest.raises(SerializationError, match="cannot travel between processes: lock "):
+        spark_context.stream(range(8), 4).map(lambda n: threading.Lock()).pairwise().count()
+
+
+def test_failures_before_windows_are_noted(spark_context, capsys):
+    """Items that are left out before the windows are counted, although the windows leave their task at once."""
+    inverses = spark_context.stream(range(8), 4).map(lambda n: 1 // (n % 5)).ignore(ZeroDivisionError)
+
+    assert inverses.pairwise().count() == 5
+    assert "2 items failed with ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_what_looks_at_windows_sees_them_in_order(spark_context):

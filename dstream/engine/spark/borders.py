@@ -76,7 +76,8 @@ class AccumulateInside:
         own = chain.from_iterable(ends.chunks(items))
         yield from self.bordering.rows(own, [], False, task)
         deque(own, maxlen=0)  # A collector may have had enough before the last item.
-        yield Row(0, task.partition, _ENDS, ITEMS, 0, dumps_items([ends.size, ends.head, ends.tail]))
+        told = [ends.size, len(ends.head), *ends.head, *ends.tail]
+        yield Row(0, task.partition, _ENDS, ITEMS, 0, dumps_items(told))
 
 
 class _Ends:
@@ -124,7 +125,8 @@ class AccumulateAcross:
             if row.sequence != _ENDS:
                 waiting.append(row)
             else:
-                size, head, tail = loads(row.payload)
+                size, count, *ends = loads(row.payload)
+                head, tail = ends[:count], ends[count:]
                 waiting.extend(() if last is None else (last,))
                 for border in waiting:
                     if isinstance(border, _Border):
