@@ -31,8 +31,7 @@ def stages(root: Node, into: Any, cores: int | None) -> Stages:
     core = rewrite(root)
     drawn = Drawn(core, cores)
     limit = page(core)[1] if into is None else None
-    reducing = isinstance(into, Collector) and not drawn.has_letters
-    apart = reduced_apart(core, into) if reducing else None
+    apart = reduced_apart(core, into) if isinstance(into, Collector) and not drawn.has_letters else None
     if apart is not None:
         reach = draw_apart(apart, reach_of(apart.gather.upstream, drawn), drawn)
     else:
