@@ -177,3 +177,12 @@ def test_whatever_may_fail_names_its_item(op, items, fn, kind):
     with pytest.raises((ArithmeticError, TypeError)) as caught:
         list(run_chain([op("map", fn, kind=kind, position=7)], items))
     assert failure(caught.value).step.position == 7
+
+
+@pytest.mark.parametrize(
+    ("action", "fn", "expected"),
+    [("filter", abs, [6, 12]), ("flat_map", str, ["0", "6", "1", "2"]), ("peek", str, [0, 6, 12])],
+)
+def test_only_map_is_left_to_c_code(op, action, fn, expected):
+    """The same functions mean something else to other steps."""
+    assert list(run_chain([op(action, fn)], iter(range(0, 13, 6)))) == expected

@@ -298,6 +298,17 @@ def test_what_is_said_of_reduced_windows_is_what_runs(
     assert within(measured, said)
 
 
+def test_windows_of_a_range_are_reduced_in_one_stage(spark_context, monkeypatch, explained_storage):
+    """Where each partition reads on by itself, nothing has to meet at the borders."""
+    stream = explained_storage.read(Range(0, 12, 4)).map_to_double(float).pairwise().map(sum)
+    said = stages(stream._node, counting(), 2)
+    with measuring(spark_context.spark, monkeypatch) as measured:
+        assert stream.count() == 11
+
+    assert (str(said.job_count), str(said.shuffles), str(said.python_stages)) == ("1", "0", "1")
+    assert within(measured, said)
+
+
 def test_dead_letters_keep_windows_from_being_reduced_apart(spark_context, monkeypatch, explained_storage):
     """Where items may be sent away, all of them stay where they are first."""
     stream = explained_storage.stream(range(12), 4).map(inverse).on_error(ArithmeticError, into=DEAD).pairwise()

@@ -36,9 +36,11 @@ def test_lines_pass_but_for_chatter(shown):
     assert shown("mine\n", "Setting Spark log level to OFF\n", "last, without an end") == "mine\nlast, without an end"
 
 
-def test_an_idle_worker_ends_without_a_word(shown):
+@pytest.mark.parametrize("frames", [(), (DAEMON,), (DAEMON, DAEMON)], ids=len)
+def test_an_idle_worker_ends_without_a_word(shown, frames):
     """A worker that waits for its next task finds its socket closed when Spark stops; nobody needs to know."""
-    assert shown("before\n", TRACEBACK, DAEMON, DAEMON, BROKEN, "after\n") == "before\nafter\n"
+    assert shown("before\n", TRACEBACK, *frames, BROKEN, "after\n") == "before\nafter\n"
+    assert shown("before\n", TRACEBACK, *frames) == "before\n"
 
 
 @pytest.mark.parametrize(
@@ -46,9 +48,8 @@ def test_an_idle_worker_ends_without_a_word(shown):
     [
         (TRACEBACK, DAEMON, WORKER, BROKEN),
         (TRACEBACK, DAEMON, "MemoryError\n"),
-        (TRACEBACK, BROKEN),
         (TRACEBACK, TRACEBACK, DAEMON, "OSError: disk\n"),
-        (TRACEBACK, DAEMON),
+        (TRACEBACK, WORKER),
         (BROKEN,),
     ],
 )

@@ -57,13 +57,13 @@ def _without_last_words(lines: Iterable[str]) -> Iterator[str]:
         elif traceback and line.startswith(" "):
             traceback.append(line)
         else:
-            if not (line.startswith("BrokenPipeError") and _is_idle(traceback)):
+            if not (line.startswith("BrokenPipeError") and traceback and _is_idle(traceback)):
                 yield from (*traceback, line)
             traceback = []
-    yield from traceback
+    if not _is_idle(traceback):  # It is stopped in the middle of a word, too.
+        yield from traceback
 
 
 def _is_idle(traceback: list[str]) -> bool:
-    """Say whether a traceback is of PySpark's daemon, outside of what a worker runs."""
-    frames = [line for line in traceback if line.startswith("  File ")]
-    return bool(frames) and all("daemon.py" in frame for frame in frames)
+    """Say whether a traceback is of PySpark's daemon, outside of what a worker runs, as far as it goes."""
+    return all("daemon.py" in line for line in traceback if line.startswith("  File "))
