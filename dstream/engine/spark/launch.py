@@ -17,7 +17,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,11 +78,12 @@ class Settings:
 
 @dataclass
 class _Running:
-    """The session that this module started, and how many contexts use it."""
+    """The session that this module started, how many contexts use it, and the process that may stop it."""
 
     spark: SparkSession
     settings: Settings
     users: int = 0
+    owner: int = field(default_factory=os.getpid)
 
 
 _lock = threading.RLock()
@@ -141,7 +142,7 @@ class _Release:
             self._is_released = True
             _running.users -= 1
             if _running.users == 0:
-                _stop(_running.spark)
+                _stop(_running)
                 _running = None
 
 
@@ -185,6 +186,7 @@ def _shared_session(settings: Settings) -> SparkSession:
     global _running
     if _running is None:
         _running = _Running(_launched(settings), settings)
+        atexit.register(_stop_at_exit, _running)
     ours = _running.settings
     if settings.master not in (None, ours.master) or (settings.config and dict(settings.config) != dict(ours.config)):
         raise IllegalStateError(
@@ -214,7 +216,6 @@ def _launched(settings: Settings) -> SparkSession:
         raise SetupError(f"Spark did not start: {error}. connect(log_level='INFO') shows its own messages") from error
     if settings.log_level == "INFO":
         _let_information_through(spark)
-    atexit.register(_stop_at_exit, spark)
     return spark
 
 
@@ -234,9 +235,14 @@ def _folder_of_sockets() -> str | None:
     for parent in map(os.path.realpath, (tempfile.gettempdir(), "/tmp")):
         if len(parent) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
             folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            atexit.register(_remove, folder, os.getpid())
             return folder
     return None
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _let_information_through(spark: SparkSession) -> None:
@@ -245,17 +251,19 @@ def _let_information_through(spark: SparkSession) -> None:
         spark.sparkContext.setLogLevel(level)
 
 
-def _stop_at_exit(spark: SparkSession) -> None:
-    if _running is not None and _running.spark is spark:
-        _stop(spark)
+def _stop_at_exit(running: _Running) -> None:
+    if _running is running:
+        _stop(running)
 
 
-def _stop(spark: SparkSession) -> None:
+def _stop(running: _Running) -> None:
     """Stop a session, also one whose Java process is gone: there is nothing left to stop then."""
     from py4j.protocol import Py4JError
 
+    if os.getpid() != running.owner:
+        return  # A forked process has a copy of all this, and would talk to Spark in between its parent's words.
     with suppress(Py4JError, ConnectionError):
-        spark.stop()
+        running.spark.stop()
 
 
 def _defaults(master: str, settings: Settings) -> dict[str, str]:
