@@ -1,29 +1,88 @@
-"""A process that was forked while Spark runs here."""
+"""Processes that are forked while Spark runs here."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
-SCRIPT = """
+ENDING = """
 import os, sys
 import dstream as ds
 from dstream import IntStream
 
 with ds.connect("local[1]") as ctx:
-    assert IntStream.range(0, 10).map_to_obj(str).count() == 10
-    child = os.fork()
-    if child == 0:
-        sys.exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    print(IntStream.range(0, 20).map_to_obj(str).count())
+    kept = IntStream.range(0, 10).map_to_obj(str).cache()
+    assert kept.count() == 10
+    for number, _ in enumerate(IntStream.range(0, 20).map_to_obj(str).sorted().parallel(4)):
+        if number == 3:
+            child = os.fork()
+            if child == 0:
+                del kept
+                sys.exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    print(number, kept.count(), IntStream.range(0, 20).map_to_obj(str).count())
+"""
+
+WORKING = """
+import contextlib, io, multiprocessing
+import dstream as ds
+from dstream import IntStream
+from dstream.errors import EngineError
+
+def counted(n):
+    return IntStream.range(0, n).map_to_obj(str).count()
+
+def attempt(what):
+    try:
+        return what()
+    except EngineError as error:
+        return f"{error}; {ds.failure(error).advice}"
+
+def in_child(n):
+    numbers = IntStream.range(0, n).map_to_obj(str)
+    refused = {attempt(lambda: counted(n)), attempt(lambda: list(loop))}
+    drawn = io.StringIO()
+    with contextlib.redirect_stdout(drawn):
+        numbers.explain()
+    context.close()
+    refused.add(attempt(lambda: ds.connect("local[1]").stream(range(n)).map(str).count()))
+    with ds.connect(engine="local") as local:
+        return refused, local.stream(range(n)).map(str).count(), "map_to_obj(str)" in drawn.getvalue()
+
+if __name__ == "__main__":
+    context = ds.connect("local[1]")
+    loop = iter(IntStream.range(0, 400).map_to_obj(str).sorted().parallel(4))
+    next(loop)
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        answers = pool.map_async(in_child, [1, 2, 3, 4], chunksize=1)
+        assert [counted(n) for n in range(5, 15)] == list(range(5, 15))
+        refusals, counts, drawn = zip(*answers.get(timeout=60))
+    assert sum(1 for _ in loop) == 399
+    context.close()
+    print(*set.union(*refusals), counts, drawn, sep=chr(10))
 """
 
 
-def test_a_forked_process_ends_without_touching_spark(tmp_path):
-    """It leaves the context, and ends, as any other; the parent's Spark and its sockets are as before."""
-    script = tmp_path / "forking.py"
-    script.write_text(SCRIPT)
-    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+def run(script: str, folder: Path) -> tuple[str, str, int]:
+    """Return what a program wrote to its two streams, and its exit code."""
+    file = folder / "forking.py"
+    file.write_text(script)
+    ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120, check=False)
+    return ran.stdout, ran.stderr, ran.returncode
 
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("20\n", "", 0)
+
+def test_a_forked_process_ends_without_touching_spark(tmp_path):
+    """It leaves the context and a loop, and ends, as any other; what its parent reads and keeps is as before."""
+    assert run(ENDING, tmp_path) == ("19 10 20\n", "", 0)
+
+
+def test_a_forked_process_does_not_take_the_answers_of_its_parent(tmp_path):
+    """What it asks of Spark is refused before Spark is asked; here, and on the local engine, work goes on."""
+    out, err, code = run(WORKING, tmp_path)
+
+    assert (err, code) == ("", 0)
+    (refusal, *others) = out.splitlines()
+    assert refusal.startswith("Spark cannot run the job: this process was forked from the one that Spark works for")
+    assert "connect(engine='local')" in refusal
+    assert others == ["(1, 2, 3, 4)", "(True, True, True, True)"]

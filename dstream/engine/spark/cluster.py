@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dstream.engine.kernels import Operation
 from dstream.engine.progress import Call
 from dstream.engine.spark.code import Code
+from dstream.engine.spark.forks import check_process, is_forked, left_to_parent
 from dstream.engine.spark.rows import SCHEMA, Row, from_record_batches
 from dstream.engine.spark.shipping import packed, packed_split
 from dstream.engine.spark.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
@@ -69,11 +70,12 @@ class Cluster:
         return None if self._work is None else self._work.counting()
 
     def check_running(self) -> None:
-        """Refuse to go on if the user stopped Spark.
+        """Refuse to go on if the user stopped Spark, or if it works for the process that this one was forked from.
 
         Raises:
-            EngineError: Spark was stopped.
+            EngineError: Spark was stopped, or is not ours to talk to.
         """
+        check_process()
         if not self.is_running():
             raise stopped()
 
@@ -173,8 +175,8 @@ class Cluster:
                 executed.queryExecution().analyzed().rdd().unpersist(False)
 
     def is_running(self) -> bool:
-        """Say whether nobody has stopped Spark."""
-        return self.spark.sparkContext._jsc is not None
+        """Say whether nobody has stopped Spark, as far as this process may ask it."""
+        return not is_forked() and self.spark.sparkContext._jsc is not None
 
     def rows(self, frame: DataFrame) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
@@ -203,8 +205,9 @@ class Cluster:
     def rows_one_partition_at_a_time(self, frame: DataFrame) -> Iterator[Row]:
         """Give the rows partition by partition, the next one computed while this one is looked at."""
         with translated(), self._job():
-            iterator = iter(frame.toLocalIterator(prefetchPartitions=True))
+            iterator = left_to_parent(iter(frame.toLocalIterator(prefetchPartitions=True)))
         while True:
+            check_process()
             with translated(), self.waiting():
                 row = next(iterator, None)
             if row is None:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from dstream.engine.spark.chatter import Pump
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.code import Code
 from dstream.engine.spark.engine import SparkEngine
+from dstream.engine.spark.forks import check_process, is_forked
 from dstream.engine.spark.java import find_java, has_java_options
 from dstream.errors import IllegalStateError, SetupError
 
@@ -78,12 +79,11 @@ class Settings:
 
 @dataclass
 class _Running:
-    """The session that this module started, how many contexts use it, and the process that may stop it."""
+    """The session that this module started, and how many contexts use it."""
 
     spark: SparkSession
     settings: Settings
     users: int = 0
-    owner: int = field(default_factory=os.getpid)
 
 
 _lock = threading.RLock()
@@ -104,9 +104,11 @@ def start(settings: Settings) -> SparkEngine:
     """Return an engine on a running session; close the engine to let go of it.
 
     Raises:
+        EngineError: this process was forked from one that uses Spark.
         IllegalStateError: Spark runs already, with another master or other settings.
         SetupError: Spark cannot start.
     """
+    check_process()
     with _lock:
         theirs = _session_of_the_user()
         if theirs is not None and _running is None:
@@ -119,7 +121,7 @@ def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
 
     None if that is known only when Spark runs. Nothing is started.
     """
-    session = _session_of_the_user() if _running is None else _running.spark
+    session = _session_of_the_user() if _running is None or is_forked() else _running.spark
     if session is not None:
         return session.sparkContext.defaultParallelism
     if "spark.default.parallelism" in config:
@@ -166,7 +168,7 @@ def _is_this_machine(master: str | None) -> bool:
 
 def _session_of_the_user() -> SparkSession | None:
     module = sys.modules.get("pyspark.sql")
-    return None if module is None else module.SparkSession.getActiveSession()
+    return None if module is None or is_forked() else module.SparkSession.getActiveSession()
 
 
 def _guest_session(theirs: SparkSession, settings: Settings) -> SparkSession:
@@ -260,8 +262,8 @@ def _stop(running: _Running) -> None:
     """Stop a session, also one whose Java process is gone: there is nothing left to stop then."""
     from py4j.protocol import Py4JError
 
-    if os.getpid() != running.owner:
-        return  # A forked process has a copy of all this, and would talk to Spark in between its parent's words.
+    if is_forked():
+        return
     with suppress(Py4JError, ConnectionError):
         running.spark.stop()
 

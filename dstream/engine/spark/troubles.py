@@ -18,7 +18,7 @@ from dstream.engine.spark.transport import from_worker
 from dstream.errors import EngineError
 from dstream.failures import Failure, attach, is_full, is_of_spark, known_of
 
-__all__ = ["ended", "stopped", "translated", "translating"]
+__all__ = ["ended", "forked", "stopped", "translated", "translating"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -187,8 +187,21 @@ def ended(error: BaseException) -> EngineError:
 
 def stopped() -> EngineError:
     """Return the error of a context whose Spark session was stopped by others."""
-    made = EngineError(f"Spark cannot run the job: {_STOPPED.words}")
-    attach(made, Failure(None, advice=_STOPPED.advice))
+    return _refusal(_STOPPED.words, _STOPPED.advice)
+
+
+def forked() -> EngineError:
+    """Return the error of a forked process that uses the Spark session of its parent."""
+    return _refusal(
+        "this process was forked from the one that Spark works for, and would take its answers",
+        "run the operation in the process that opened the context, or here with connect(engine='local'); "
+        "a process that multiprocessing starts with 'spawn' has a Spark of its own",
+    )
+
+
+def _refusal(words: str, advice: str) -> EngineError:
+    made = EngineError(f"Spark cannot run the job: {words}")
+    attach(made, Failure(None, advice=advice))
     return made
 
 
