@@ -53,6 +53,14 @@ _ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
+_JVM_OPTIONS = (
+    # What the JVM does for us are short jobs on byte arrays. Its own choice of a collector, G1, takes 10 % of the CPU
+    # of a word count for marking beside it.
+    "-XX:+UseParallelGC "
+    # Its second compiler takes more than it gives back, unless code runs 40 times as often as it would wait for.
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
+    "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
+)
 _UNIX_SOCKETS = "spark.python.unix.domain.socket"
 _LONGEST_PARENT = 43
 """The folder's own name adds 17 characters, Spark 42 for a socket in it; macOS allows 103."""
@@ -283,9 +291,7 @@ def _environment(master: str, config: Mapping[str, str]) -> Iterator[None]:
 
     wanted = {"PYSPARK_PYTHON": sys.executable}
     if master.startswith("local") and not has_java_options(config):
-        # What the JVM does for us are short jobs on byte arrays. Its own choice of a collector, G1, takes 10 % of the
-        # CPU of a word count for marking beside it, and compiling code that does not run for long takes as much.
-        wanted["SPARK_SUBMIT_OPTS"] = "-XX:+UseParallelGC -XX:CompileThresholdScaling=4"
+        wanted["SPARK_SUBMIT_OPTS"] = _JVM_OPTIONS
     if master.startswith("local-cluster"):
         wanted["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     missing = {name: value for name, value in wanted.items() if name not in os.environ}
