@@ -160,9 +160,10 @@ def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None
     items = iter(items) if count else iter(())
     while chunk := list(islice(items, max(_FEWER_THAN_COLLECTED, count))):
         # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
-        held += chunk if len(held) < count else before(chunk, held[-1], key, reverse)
-        sort(held, key, reverse)
-        del held[count:]
+        if found := chunk if len(held) < count else before(chunk, held[-1], key, reverse):
+            held += found
+            sort(held, key, reverse)
+            del held[count:]
     return iter(held)
 
 

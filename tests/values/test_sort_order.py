@@ -43,6 +43,11 @@ MIXTURES = [
     [1.0, Decimal("sNaN")],
     [2, 1.0],
     [0.5] * 3000,
+    [2**70, -(2**70), True],
+    [1, Fraction(1, 3), Decimal(2)],
+    [1, "text", None],
+    [1, math.inf, -math.inf],
+    [7] * 3000,
 ]
 
 
@@ -96,6 +101,7 @@ def test_single_comparisons_agree_with_sorting():
 @pytest.mark.parametrize(
     ("bound", "reverse", "expected"),
     [
+        (1, False, []),
         (2, False, [1]),
         (2, True, [3, 2.5, NAN, 2.5]),
         (2.5, False, [2, 1]),
