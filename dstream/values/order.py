@@ -51,9 +51,12 @@ def sort(items: list[Any], key: Key | None, reverse: bool) -> None:
 def before(items: list[Any], bound: Any, key: Key | None, reverse: bool) -> list[Any]:
     """Return those of `items` that a sort would put before `bound`, not beside it, calling `key` for each."""
     ranks, (limit,) = _ranks(items, key), _ranks([bound], key)
+    # Only `<`, as in a sort: `min` and `max` stop at a key that is less than nothing, and `max` asks for `>`.
     if reverse:
-        return [item for item, rank in zip(items, ranks, strict=True) if limit < rank] if limit < max(ranks) else []
-    return [item for item, rank in zip(items, ranks, strict=True) if rank < limit] if min(ranks) < limit else []
+        found = [None for rank in ranks if limit < rank]
+        return [item for item, rank in zip(items, ranks, strict=True) if limit < rank] if found else []
+    found = [None for rank in ranks if rank < limit]
+    return [item for item, rank in zip(items, ranks, strict=True) if rank < limit] if found else []
 
 
 def choose(extreme: Callable[..., Any], items: Sequence[Any], key: Key | None) -> Any:
@@ -68,10 +71,6 @@ def holds_nan(keys: Sequence[Any]) -> bool:
     if keys and type(keys[0]) is float:
         with suppress(Exception):  # Keys that are no numbers may stand among floats.
             if all(math.hypot(*keys[start : start + _TOGETHER]) < math.inf for start in range(0, len(keys), _TOGETHER)):
-                return False
-    if keys and type(keys[0]) is int:
-        with suppress(Exception):
-            if type(sum(keys)) is int:  # With a float among them it would be one.
                 return False
     kinds = set(map(type, keys))
     has_floats = any(issubclass(kind, float) for kind in kinds)

@@ -113,3 +113,26 @@ def test_single_comparisons_agree_with_sorting():
 def test_before_gives_what_a_sort_puts_in_front(bound, reverse, expected):
     """What stands beside the bound is left out; NaN stands behind all other keys."""
     assert before([3, 2.5, NAN, 2, 1, 2.5], bound, None, reverse) == expected
+
+
+class Natural(str):
+    """Text whose `<` is that of numbers; its `>` stays that of text."""
+
+    def __lt__(self, other: str) -> bool:
+        return int(self) < int(other)
+
+
+@pytest.mark.parametrize(("reverse", "expected"), [(False, ["9"]), (True, ["100", "11"])])
+def test_before_asks_for_less_only_as_a_sort_does(reverse, expected):
+    """A class may say no more than what is less."""
+    keys = [Natural(text) for text in ("9", "100", "10", "11")]
+
+    assert before(keys, Natural("10"), None, reverse) == expected
+
+
+@pytest.mark.parametrize(("reverse", "bound", "expected"), [(False, 5.0, 1.0), (True, 0.5, 1.0)])
+def test_before_is_not_stopped_by_a_key_that_is_less_than_nothing(reverse, bound, expected):
+    """A NaN inside of a key is not seen as one; it hides no other item."""
+    found = before([(NAN, 0), (expected, 0)], (bound, 0), None, reverse)
+
+    assert (expected, 0) in found
