@@ -50,7 +50,7 @@ def test_a_long_temporary_folder_is_no_place_for_sockets(tmp_path, monkeypatch):
     long.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(long))
 
-    assert len(defaults()[FOLDER]) <= 60
+    assert len(defaults()[FOLDER]) <= 59
 
 
 def test_without_a_place_for_sockets_there_are_none(monkeypatch):

@@ -14,13 +14,16 @@ from dstream import IntStream
 with ds.connect("local[1]") as ctx:
     kept = IntStream.range(0, 10).map_to_obj(str).cache()
     assert kept.count() == 10
-    for number, _ in enumerate(IntStream.range(0, 20).map_to_obj(str).sorted().parallel(4)):
+    shuffles = "spark.sql.shuffle.partitions"
+    loop = IntStream.range(0, 20).map_to_obj(str).sorted().parallel(4).configure({shuffles: "7"})
+    for number, _ in enumerate(loop):
         if number == 3:
             child = os.fork()
             if child == 0:
                 del kept
                 sys.exit(0)
             assert os.waitpid(child, 0)[1] == 0
+            assert ctx.spark.conf.get(shuffles) == "7"
     print(number, kept.count(), IntStream.range(0, 20).map_to_obj(str).count())
 """
 
@@ -41,7 +44,7 @@ def attempt(what):
 
 def in_child(n):
     numbers = IntStream.range(0, n).map_to_obj(str)
-    refused = {attempt(lambda: counted(n)), attempt(lambda: list(loop))}
+    refused = {attempt(lambda: counted(n)), attempt(lambda: list(loop)), attempt(lambda: list(unread))}
     drawn = io.StringIO()
     with contextlib.redirect_stdout(drawn):
         numbers.explain()
@@ -54,6 +57,7 @@ if __name__ == "__main__":
     context = ds.connect("local[1]")
     loop = iter(IntStream.range(0, 400).map_to_obj(str).sorted().parallel(4))
     next(loop)
+    unread = iter(IntStream.range(0, 9).map_to_obj(str))
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
         answers = pool.map_async(in_child, [1, 2, 3, 4], chunksize=1)
         assert [counted(n) for n in range(5, 15)] == list(range(5, 15))

@@ -21,6 +21,7 @@ from dstream.engine.spark.flow import Flow, Frame, rows_of, segment_rows
 from dstream.engine.spark.rows import ITEMS, Row
 from dstream.engine.spark.sinks import Accumulate
 from dstream.engine.spark.stage import StageTask
+from dstream.failures import naming
 from dstream.spi import ByPlace
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ class AccumulateInside:
         yield from self.bordering.rows(own, [], False, task)
         deque(own, maxlen=0)  # A collector may have had enough before the last item.
         told = [ends.size, len(ends.head), *ends.head, *ends.tail]
-        yield Row(0, task.partition, _ENDS, ITEMS, 0, dumps_items(told))
+        with naming(self.bordering.sink.step):
+            data = dumps_items(told)
+        yield Row(0, task.partition, _ENDS, ITEMS, 0, data)
 
 
 class _Ends:
@@ -98,6 +101,7 @@ class _Ends:
             self.size += len(chunk)
             last = chunk if len(chunk) >= self._count else self.tail + chunk
             self.tail = last[max(len(last) - self._count, 0) :]
+            del chunk, last  # They are not held while the next ones are made.
 
 
 @dataclass

@@ -82,10 +82,12 @@ class Cluster:
     @property
     def cores(self) -> int:
         """How many tasks run at the same time; asked anew, since executors come and go."""
+        check_process()
         return self.spark.sparkContext.defaultParallelism
 
     def numbers(self, count: int) -> DataFrame:
         """Return `count` partitions with their number in each; Spark plans them once."""
+        check_process()
         return self._numbers(count)
 
     def _new_numbers(self, count: int) -> DataFrame:
@@ -93,6 +95,7 @@ class Cluster:
 
     def shipped(self, pieces: Sequence[Piece]) -> DataFrame:
         """Return one partition for each piece, with the piece in it."""
+        check_process()
         import pyarrow as pa
 
         numbers = pa.array(range(len(pieces)), type=pa.int32())
@@ -101,6 +104,7 @@ class Cluster:
 
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
+        check_process()
         if self._code is not None:
             self._code.ship()
         pickled = packed(Stage(source, sink, self.worker_memory))
@@ -215,6 +219,7 @@ class Cluster:
             yield Row(row.target, row.source, row.sequence, row.channel, row.size, memoryview(row.payload))
 
     def _job(self) -> AbstractContextManager[None]:
+        check_process()
         return nullcontext() if self._work is None or self._call is None else self._work.job(self._call)
 
     @contextmanager
@@ -229,7 +234,7 @@ class Cluster:
         try:
             yield
         finally:
-            for name, old in before.items():
+            for name, old in () if is_forked() else before.items():
                 self.spark.conf.unset(name) if old is None else self.spark.conf.set(name, old)
 
 

@@ -207,6 +207,7 @@ class SparkEngine:
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
+        self._cluster.check_running()
         return self._cluster.table(splits, schema)
 
     def close(self) -> None:

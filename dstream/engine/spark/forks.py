@@ -44,7 +44,8 @@ def left_to_parent(iterator: Iterator[Any]) -> Iterator[Any]:
 def _after_fork() -> None:
     global _is_forked
     pyspark = sys.modules.get("pyspark")
-    _is_forked = pyspark is not None and pyspark.SparkContext._gateway is not None
+    context = getattr(pyspark, "SparkContext", None)  # It may be half imported.
+    _is_forked = context is not None and context._gateway is not None
     for iterator in _of_parent:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(iterator))
 

@@ -62,8 +62,8 @@ _JVM_OPTIONS = (
     "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
 )
 _UNIX_SOCKETS = "spark.python.unix.domain.socket"
-_LONGEST_PARENT = 43
-"""The folder's own name adds 17 characters, Spark 42 for a socket in it; macOS allows 103."""
+_LONGEST_PARENT = 42
+"""In bytes: the folder's own name adds 17, Spark 43 for a socket in it; Java on macOS allows 102."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,8 @@ class _Release:
 
     def __call__(self) -> None:
         global _running
+        if is_forked():
+            return  # It is the parent's session, and so may be a lock that is held.
         with _lock:
             if self._is_released or _running is None:
                 return
@@ -243,7 +245,7 @@ def _sockets(config: Mapping[str, str]) -> dict[str, str]:
 def _folder_of_sockets() -> str | None:
     """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
     for parent in map(os.path.realpath, (tempfile.gettempdir(), "/tmp")):
-        if len(parent) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
+        if len(os.fsencode(parent)) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
             folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
             atexit.register(_remove, folder, os.getpid())
             return folder

@@ -13,6 +13,7 @@ from dstream.engine.batches import loads, loads_items
 from dstream.engine.recovering import Recovered
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow
+from dstream.engine.spark.forks import is_forked
 from dstream.engine.spark.lowering import Lowering
 from dstream.engine.spark.rows import ITEMS, WAITING, Row
 from dstream.engine.spark.side_rows import FEW_BYTES, SideRows
@@ -40,6 +41,8 @@ class Run:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
+        if is_forked():
+            return  # What was noted is the parent's to deliver, and so are its settings.
         self._settings.__exit__(*exc_info)
         self.recovered.__exit__(*exc_info)
 
