@@ -112,7 +112,10 @@ class ByPlace(Generic[T, R]):
             the following ones, as many as there are.
         gather_ahead: `gather_ahead(own, behind, is_first)` gives the same without knowing the place: `own` are the
             items of the partition, `behind` all items behind it, read as far as needed, and `is_first()` says whether
-            there are none before it; None if that is not possible.
+            there are none before it; None if that is not possible. A collector may have it called for what lies
+            inside of a partition and for what lies across its end apart, with `behind` empty and `is_first()` False for
+            the first: an item with less than `following` behind it gives nothing then, so nothing may be said about the
+            end of the stream, nor at its start but for a stream of no more than `following` items.
     """
 
     following: int
