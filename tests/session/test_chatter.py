@@ -50,6 +50,7 @@ def test_an_idle_worker_ends_without_a_word(shown, frames):
         (TRACEBACK, DAEMON, "MemoryError\n"),
         (TRACEBACK, TRACEBACK, DAEMON, "OSError: disk\n"),
         (TRACEBACK, WORKER),
+        (TRACEBACK, '  File "/home/me/my_daemon.py", line 3, in <module>\n', BROKEN),
         (BROKEN,),
     ],
 )

@@ -60,8 +60,19 @@ def test_without_a_place_for_sockets_there_are_none(monkeypatch):
     assert ENABLED not in defaults()
 
 
+def test_a_disk_that_is_full_keeps_spark_to_tcp(monkeypatch):
+    """A folder that cannot be made is no reason not to start."""
+
+    def full(**options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+
+    assert ENABLED not in defaults()
+
+
 def test_a_system_without_such_sockets_keeps_to_tcp(monkeypatch):
-    """Python on Windows has none."""
+    """Not every Python has them."""
     monkeypatch.delattr(launch.socket, "AF_UNIX")
 
     assert ENABLED not in defaults()

@@ -66,4 +66,4 @@ def _without_last_words(lines: Iterable[str]) -> Iterator[str]:
 
 def _is_idle(traceback: list[str]) -> bool:
     """Say whether a traceback is of PySpark's daemon, outside of what a worker runs, as far as it goes."""
-    return all("daemon.py" in line for line in traceback if line.startswith("  File "))
+    return all('pyspark/daemon.py"' in line for line in traceback if line.startswith("  File "))

@@ -246,9 +246,10 @@ def _folder_of_sockets() -> str | None:
     """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
     for parent in map(os.path.realpath, (tempfile.gettempdir(), "/tmp")):
         if len(os.fsencode(parent)) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
-            folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
-            atexit.register(_remove, folder, os.getpid())
-            return folder
+            with suppress(OSError):  # A full disk: Spark keeps to TCP.
+                folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
+                atexit.register(_remove, folder, os.getpid())
+                return folder
     return None
 
 
