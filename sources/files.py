@@ -151,8 +151,21 @@ def _find_local(path: str) -> list[File]:
         return _some([_local(name) for name in names], f"the directory {path} holds no files")
     if not glob.has_magic(path) or os.path.lexists(path):
         return [_local(path)]
-    names = [name for name in glob.iglob(path, recursive=True) if not os.path.isdir(name)]
+    names = [name for name in _matches(path) if not os.path.isdir(name)]
     return _some([_local(name) for name in names], f"no file matches {path} (a glob matches no directories)")
+
+
+def _matches(pattern: str) -> list[str]:
+    """Return what matches a glob; `glob` itself passes over directories that cannot be listed."""
+    import glob
+
+    above, last = os.path.split(pattern)
+    folders = _matches(above) if glob.has_magic(above) else [above]
+    names = glob.glob(pattern, recursive=True)
+    for folder in [*folders, *(names if last == "**" else ())]:
+        if os.path.isdir(folder):
+            os.scandir(folder).close()
+    return names
 
 
 def _local(path: str) -> File:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 
@@ -188,3 +189,21 @@ def test_urls_may_be_chained(tmp_path, read):
     source = text_files(f"zip://*.txt::file://{tmp_path}/x.zip", with_names=True)
 
     assert read(source) == [(f"zip://a.txt::file://{tmp_path}/x.zip", line) for line in ("1", "2")]
+
+
+@pytest.mark.parametrize("pattern", ["*/x.txt", "**/x.txt", "**", "[ab]/*"])
+def test_find_files_passes_over_no_folder_of_a_glob(tmp_path, monkeypatch, pattern):
+    """One that cannot be listed may hold a file that matches."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.txt").write_text("x")
+    scandir = os.scandir
+
+    def failing(path="."):
+        if str(path).endswith("/b"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", failing)
+    with pytest.raises(SourceError, match="Input/output error"):
+        names(str(tmp_path / pattern))

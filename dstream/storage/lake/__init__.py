@@ -7,6 +7,7 @@ readable by whatever reads Delta; only dstream may write to it.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -46,12 +47,17 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
 
 def _check_folder(path: Path) -> None:
     try:
-        is_file = path.exists() and not path.is_dir()
-    except PermissionError as error:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        raise SetupError(f"storage is a folder, and {path} cannot be one: a part of the path is a file") from error
+    except OSError as error:
+        reason = "this user may not" if isinstance(error, PermissionError) else f"one cannot ({error.strerror})"
         raise SetupError(
-            f"this user may not look into the storage {path}: allow it, or name another place with connect(storage=...)"
+            f"{reason} look into the storage {path}: allow or mend it, or name another place with connect(storage=...)"
         ) from error
-    if is_file:
+    if not is_folder:
         raise SetupError(f"storage is a folder, and {path} is a file")
 
 

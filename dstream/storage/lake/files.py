@@ -128,7 +128,7 @@ class LocalFolder:
 
     def exists(self, path: str) -> bool:
         """Say whether there is a whole file."""
-        return os.path.exists(f"{self.root}/{path}")
+        return _is_there(f"{self.root}/{path}")
 
     def read(self, path: str) -> bytes:
         """Return what a file holds."""
@@ -203,7 +203,7 @@ class LocalFolder:
     def found(self, path: str = "") -> Iterator[Found]:
         """List all files below a path."""
         top = f"{self.root}/{path}" if path else self.root
-        for folder, _, names in os.walk(top):
+        for folder, _, names in os.walk(top, onerror=_raised_unless_gone):
             for name in names:
                 whole = f"{folder}/{name}"
                 with suppress(FileNotFoundError):
@@ -230,13 +230,28 @@ class LocalFolder:
         """Make a folder and those above it; where none was, others of the group get no right to write."""
         missing = []
         place = Path(path)
-        while not place.exists():
+        while not _is_there(str(place)):
             missing.append(place)
             place = place.parent
         for folder in reversed(missing):
             folder.mkdir(mode=0o755, exist_ok=True)
             if self.durable:
                 _flush_folder(str(folder.parent))
+
+
+def _is_there(path: str) -> bool:
+    """Say whether there is a file or a folder; unlike `os.path.exists`, a disk that fails is no answer."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _raised_unless_gone(error: OSError) -> None:
+    """Raise what `os.walk` would pass over, except that a folder is not there."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _flush_folder(path: str) -> None:

@@ -111,16 +111,20 @@ class NamedFolder:
             return error
         if isinstance(error, FileNotFoundError) and doing != "writing":
             return FileGoneError(path)
-        return EngineError(f"{self.title}: {doing} {path or self.url} failed: {error}{_to_do(error)}")
+        place = f"{self.url}/{path}" if path else self.url
+        return EngineError(f"{self.title}: {doing} {place} failed: {error}{_to_do(error, doing)}")
 
 
-def _to_do(error: Exception) -> str:
+def _to_do(error: Exception, doing: str) -> str:
     """Say what helps against an error of the file system; nothing for others."""
     code = error.errno if isinstance(error, OSError) else None
     if code in (errno.ENOSPC, errno.EDQUOT):
         return "; free some space there"
     if code in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
-        return "; let this user write there, or name another place with connect(storage=...)"
+        verb = "write" if doing in ("writing", "removing") else "read"
+        return f"; let this user {verb} there, or name another place with connect(storage=...)"
+    if code in (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.ENXIO, errno.ENODEV):
+        return "; the disk or the network drive fails: mend or mount it again, then try again"
     return ""
 
 

@@ -45,15 +45,18 @@ class Registry:
 
     def make(self, description: Description) -> Description:
         """Return the collection of a name; it is `description`, under a new identity, if there is none."""
-        kind, name = description.kind, description.name
-        while True:
-            generations = list(self._generations(kind, name))
-            if generations and not self._is_destroyed(generations[-1]):
-                return generations[-1]
+        folder = _folder(description.kind, description.name)
+        paths = self._generation_paths(folder)
+        number = _number(paths[-1]) if paths else 0
+        newest = self._read(paths[-1]) if paths else None
+        while newest is None or self._is_destroyed(newest):
+            number += 1
             made = replace(description, identity=uuid.uuid4().hex)
-            path = f"names/{kind}/{_quoted(name)}/{len(generations) + 1:08d}.json"
+            path = f"{folder}/{number:08d}.json"
             if self._names.create(path, json.dumps(made.to_json()).encode()):
                 return made
+            newest = self._read(path)  # another process has made it, whatever a listing says of it
+        return newest
 
     def names(self) -> list[tuple[Kind, str]]:
         """Return the kinds and names of all collections that are not destroyed, sorted."""
@@ -83,8 +86,11 @@ class Registry:
         self._logs.clear()
 
     def _generations(self, kind: Kind, name: str) -> Iterator[Description]:
-        for path in sorted(self._files(f"names/{kind}/{_quoted(name)}")):
+        for path in self._generation_paths(_folder(kind, name)):
             yield self._read(path)
+
+    def _generation_paths(self, folder: str) -> list[str]:
+        return sorted(self._files(folder))
 
     def _files(self, path: str) -> list[str]:
         # Others leave files in folders, such as .DS_Store, or .nfs000... on network drives.
@@ -103,6 +109,14 @@ class Registry:
         log = self.log(description)
         with log.lock:
             return log.is_destroyed()
+
+
+def _folder(kind: Kind, name: str) -> str:
+    return f"names/{kind}/{_quoted(name)}"
+
+
+def _number(path: str) -> int:
+    return int(path.rpartition("/")[2].removesuffix(".json"))
 
 
 def _quoted(name: str) -> str:
