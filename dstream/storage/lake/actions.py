@@ -16,6 +16,7 @@ from dstream.errors import UnsupportedError
 __all__ = ["PROTOCOL", "Actions", "DataFile", "check_protocol", "data_file"]
 
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+_SUMS = "dstream.crc32"
 
 
 class DataFile(NamedTuple):
@@ -28,6 +29,7 @@ class DataFile(NamedTuple):
         path: where it stands, from the folder of the collection on.
         size: in bytes.
         rows: how many rows it has.
+        sums: the checksums of its blocks (`checksums`); empty if another program has written it.
     """
 
     version: int
@@ -36,6 +38,7 @@ class DataFile(NamedTuple):
     path: str
     size: int
     rows: int
+    sums: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,13 @@ class Actions:
     transaction: str | None = None
     partitions: tuple[str, ...] = field(default=("_b", "_v"))
 
-    def to_json(self, version: int, now: int) -> bytes:
-        """Return the log entry; no two are equal, so that a writer knows its own again."""
-        lines: list[dict[str, Any]] = [{"commitInfo": {"timestamp": now, "dstream": uuid.uuid4().hex}}]
+    def info(self, now: int) -> dict[str, Any]:
+        """Return what only this library reads; no two are equal, so that a writer knows its own entry again."""
+        return {"timestamp": now, "dstream": uuid.uuid4().hex}
+
+    def to_json(self, version: int, now: int) -> list[dict[str, Any]]:
+        """Return the actions of the log entry."""
+        lines: list[dict[str, Any]] = []
         if version == 0:
             lines.append({"protocol": PROTOCOL})
         if self.metadata is not None:
@@ -68,7 +75,7 @@ class Actions:
             lines.append({"txn": {"appId": self.transaction, "version": 1, "lastUpdated": now}})
         lines.extend({"remove": self._remove(file, now)} for file in self.removes)
         lines.extend({"add": self._add(file, now)} for file in self.adds)
-        return "\n".join(map(_dumps, lines)).encode()
+        return lines
 
     def _add(self, file: DataFile, now: int) -> dict[str, Any]:
         return {
@@ -78,6 +85,7 @@ class Actions:
             "modificationTime": now,
             "dataChange": self.changes_data,
             "stats": f'{{"numRecords":{file.rows}}}',
+            **({"tags": {_SUMS: file.sums}} if file.sums else {}),
         }
 
     def _remove(self, file: DataFile, now: int) -> dict[str, Any]:
@@ -93,9 +101,6 @@ class Actions:
     def _partition(self, file: DataFile) -> dict[str, str]:
         values = {"_b": file.bucket, "_v": file.version, "_i": file.place}
         return {name: str(values[name]) for name in self.partitions}
-
-
-_dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def data_file(add: Mapping[str, Any]) -> DataFile:
@@ -115,6 +120,7 @@ def data_file(add: Mapping[str, Any]) -> DataFile:
         add["path"],
         add["size"],
         rows,
+        _mapping(add.get("tags") or ()).get(_SUMS) or "",
     )
 
 

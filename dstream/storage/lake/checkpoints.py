@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as compute
@@ -104,7 +105,10 @@ def _newest(folder: Folder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
         pointer = json.loads(folder.read(_POINTER))
         if pointer.get("parts") or pointer.get("v2Checkpoint"):
             return None  # another program's
-        file = parquet.ParquetFile(folder.open(_path(pointer["version"])))
+        data = folder.read(_path(pointer["version"]))
+        if pointer.get("crc32") not in (None, crc32(data)):
+            raise ValueError("it is not the one that was written")
+        file = parquet.ParquetFile(pa.BufferReader(data))
         fields = [f"{kind.name}.{field.name}" for kind in schema for field in kind.type]
         rows = file.read(fields, use_threads=False)
         return pointer["version"], pa.table([_adapted(rows, kind) for kind in schema], schema)
@@ -146,9 +150,11 @@ def write_checkpoint(folder: Folder) -> None:
         rows = pa.concat_tables([actions.remaining(rows), actions.rows()])
         sink = io.BytesIO()
         parquet.write_table(rows, sink, compression="zstd", compression_level=1, store_schema=False)
-        folder.replace(_path(actions.version), sink.getvalue())
+        data = sink.getvalue()
+        folder.replace(_path(actions.version), data)
         # Readers follow the pointer, which is written last.
-        folder.replace(_POINTER, json.dumps({"version": actions.version, "size": rows.num_rows}).encode())
+        pointer = {"version": actions.version, "size": rows.num_rows, "crc32": crc32(data)}
+        folder.replace(_POINTER, json.dumps(pointer).encode())
 
 
 class _Actions:

@@ -36,6 +36,7 @@ class Description:
         name: its name.
         shape: its options but the types.
         types: what its codec was when it was made, as JSON; the log knows it better.
+        has_mark: there is a file in its folder since before it had a name; older collections have none.
     """
 
     identity: str
@@ -43,6 +44,7 @@ class Description:
     name: str
     shape: Shape
     types: Any
+    has_mark: bool = True
 
     @property
     def title(self) -> str:
@@ -67,7 +69,8 @@ class Description:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Description:
         """Return the description that `to_json` wrote down."""
-        return Description(data["id"], data["kind"], data["name"], Shape.from_json(data["options"]), data["types"])
+        shape = Shape.from_json(data["options"])
+        return Description(data["id"], data["kind"], data["name"], shape, data["types"], "path" in data)
 
     def codec(self, metadata: Mapping[str, Any] | None, options: Options, pickles: Pickles) -> Codec:
         """Return the codec that the log names, or the one of the creation.

@@ -1,18 +1,32 @@
-"""The entries of a log: a file of JSON lines for each commit, an action on each line."""
+"""The entries of a log: a file of JSON lines for each commit, an action on each line.
+
+An entry that this library writes begins with a checksum of all that follows, and says which commit it is. Who
+creates an entry leaves a second name for it, `_last_created`, so that an entry that is missing is no end of the log.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 from dstream.errors import IllegalStateError
+from dstream.storage.lake.checksums import is_sealed, seal
 from dstream.storage.lake.files import Folder
 
-__all__ = ["LOG", "entries_from", "entry_path", "read_entry"]
+__all__ = ["LOG", "entries_from", "entry_path", "entry_version", "last_version", "packed", "read_entry"]
 
 LOG = "_delta_log"
+
+_HEAD = b'{"commitInfo":{"crc32":"'
+_ENTRY = re.compile(rf"{LOG}/(\d{{20}})\.json")
+
+_ACTIONS = {"add", "remove", "metaData", "protocol", "txn", "commitInfo", "cdc", "domainMetadata"}
+"""Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, those that a log without v2 checkpoints has."""
+
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def entry_path(version: int) -> str:
@@ -20,12 +34,26 @@ def entry_path(version: int) -> str:
     return f"{LOG}/{version:020d}.json"
 
 
+def entry_version(path: str) -> int | None:
+    """Return which commit stands at a path, None if it is no entry."""
+    match = _ENTRY.fullmatch(path)
+    return None if match is None else int(match[1])
+
+
+def packed(folder: Folder, version: int, info: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return an entry with its checksum; `info` is for this library alone."""
+    lines = [{"commitInfo": {"commit": version, **info}}, *actions]
+    first, *others = map(_dumps, lines)
+    rest = "\n".join(['",' + first.removeprefix('{"commitInfo":{'), *others])
+    return seal(_HEAD, rest.encode(), _owner(folder))
+
+
 def read_entry(folder: Folder, version: int) -> list[dict[str, Any]]:
     """Read the actions of a commit.
 
     Raises:
         FileNotFoundError: there is no such commit.
-        IllegalStateError: the file is torn; no commit is empty.
+        IllegalStateError: the file is not as it was written; no commit is empty.
     """
     return _actions(folder, version, folder.read(entry_path(version)))
 
@@ -37,13 +65,32 @@ def entries_from(folder: Folder, version: int) -> Iterator[list[dict[str, Any]]]
 
 
 def _actions(folder: Folder, version: int, data: bytes) -> list[dict[str, Any]]:
+    is_whole = is_sealed(_HEAD, data, _owner(folder))
     try:
         actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
     except ValueError:
         actions = []
-    if not actions or not all(isinstance(action, dict) for action in actions):
+    if not actions or not all(isinstance(action, dict) and _ACTIONS.issuperset(action) for action in actions):
+        is_whole = False
+    if is_whole is False or (is_whole and actions[0]["commitInfo"]["commit"] != version):
         raise IllegalStateError(
             f"{folder.title} is damaged: {folder.url}/{entry_path(version)} is no whole log entry; something else than "
             "dstream has written it, or the machine failed; restore the file from a backup"
         )
     return actions
+
+
+def last_version(folder: Folder) -> int:
+    """Return a commit that is certain to have been made, as a file beside the entries says; -1 if none says so.
+
+    It is the newest one, or one of a few that were made at the same time.
+    """
+    data = folder.last_created(LOG)
+    if data is None or not is_sealed(_HEAD, data, _owner(folder)):
+        return -1
+    return int(json.loads(data.partition(b"\n")[0])["commitInfo"]["commit"])
+
+
+def _owner(folder: Folder) -> str:
+    """Return the identity of the collection in a folder, which is named by it."""
+    return folder.url.rpartition("/")[2]

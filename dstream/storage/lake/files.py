@@ -18,6 +18,7 @@ import pyarrow as pa
 __all__ = ["Folder", "Found", "LocalFolder", "is_temporary"]
 
 _TEMPORARY = ".tmp_"
+_LAST_CREATED = "_last_created"
 _READ_WHOLE = 1 << 20
 
 
@@ -86,8 +87,15 @@ class Folder(Protocol):
         """Give a sink for a file whose name nobody else knows; a failure inside removes what was written."""
         ...
 
-    def found(self, path: str = "") -> Iterator[Found]:
-        """List all files below a path, at any depth; none if there is no such path."""
+    def last_created(self, path: str) -> bytes | None:
+        """Return what the file holds that `create` has made last in a folder; None where nobody keeps that in mind.
+
+        Of some that were made at the same time it may be any.
+        """
+        ...
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List all files below a path, at any depth, whose path sorts behind `after`; none if there is no such path."""
         ...
 
     def delete(self, path: str) -> None:
@@ -156,7 +164,7 @@ class LocalFolder:
         Opening with O_EXCL would not do, since a reader could see the file while it is still empty.
         """
         try:
-            self._prepare(path, data, os.link)
+            self._prepare(path, data, _link)
         except FileExistsError:
             return False
         return True
@@ -200,14 +208,23 @@ class LocalFolder:
                 os.unlink(final)
             raise
 
-    def found(self, path: str = "") -> Iterator[Found]:
-        """List all files below a path."""
+    def last_created(self, path: str) -> bytes | None:
+        """Return what the file holds that was created last in a folder."""
+        try:
+            return self.read(f"{path}/{_LAST_CREATED}")
+        except FileNotFoundError:
+            return None
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List the files below a path."""
         top = f"{self.root}/{path}" if path else self.root
         for folder, _, names in os.walk(top, onerror=_raised_unless_gone):
             for name in names:
                 whole = f"{folder}/{name}"
-                with suppress(FileNotFoundError):
-                    yield Found(whole[len(self.root) + 1 :], os.stat(whole).st_mtime)
+                inside = whole[len(self.root) + 1 :]
+                if inside > after:
+                    with suppress(FileNotFoundError):
+                        yield Found(inside, os.stat(whole).st_mtime)
 
     def delete(self, path: str) -> None:
         """Remove a file."""
@@ -237,6 +254,13 @@ class LocalFolder:
             folder.mkdir(mode=0o755, exist_ok=True)
             if self.durable:
                 _flush_folder(str(folder.parent))
+
+
+def _link(prepared: str, final: str) -> None:
+    """Give a prepared file its name; its first name becomes that of the file created last, at no cost."""
+    os.link(prepared, final)
+    with suppress(OSError):  # The file is there. What was created last is a second opinion, which may be old.
+        os.replace(prepared, f"{os.path.dirname(final)}/{_LAST_CREATED}")
 
 
 def _is_there(path: str) -> bool:

@@ -60,7 +60,7 @@ class Positions:
 
 def rows_between(folder: Folder, file: DataFile, start: int, stop: int) -> Iterator[pa.RecordBatch]:
     """Give the rows of a file from `start` up to, not including, `stop`; only row groups that hold some are read."""
-    with opened(folder, file.path) as reader:
+    with opened(folder, file) as reader:
         offset = 0
         for group in range(reader.num_row_groups):
             rows = reader.metadata.row_group(group).num_rows

@@ -17,7 +17,7 @@ from typing import Any
 from dstream.errors import CollectionDestroyedError, IllegalStateError
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, data_file
 from dstream.storage.lake.checkpoints import read_checkpoint
-from dstream.storage.lake.entries import LOG, entry_path, read_entry
+from dstream.storage.lake.entries import LOG, entry_path, entry_version, last_version, packed, read_entry
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forks import renewed_after_fork
 
@@ -25,6 +25,8 @@ __all__ = ["DESTROYED", "Log"]
 
 DESTROYED = "dstream.destroyed"
 """The transaction that ends a collection."""
+_LOOK_EVERY = 1.0
+"""Seconds between looks for a gap by a handle that only reads. Who commits looks each time."""
 
 
 class Log:
@@ -60,21 +62,49 @@ class Log:
         self._transactions: set[str] = set()
         self._next = entry_path(0)
         self._opened = False
+        self._look_again = 0.0
 
     def refresh(self) -> None:
         """Read what was committed meanwhile.
 
         Raises:
             CollectionDestroyedError: the collection was destroyed.
+            IllegalStateError: an entry is damaged, or missing.
         """
         if not self._opened:
             with self._whole_or_reset():
                 self._open()
+        self._read_on()
+        if time.monotonic() >= self._look_again:
+            self._check_end()
+        if DESTROYED in self._transactions:
+            raise CollectionDestroyedError(f"{self.title} was destroyed; get it by name again for a new one")
+
+    def _read_on(self) -> None:
         while self.folder.exists(self._next):
             with self._whole_or_reset():
                 self._read_next()
-        if DESTROYED in self._transactions:
-            raise CollectionDestroyedError(f"{self.title} was destroyed; get it by name again for a new one")
+
+    def _check_end(self) -> None:
+        """See whether the log ends where the next entry is not found, or has a gap there.
+
+        A commit that is known from elsewhere was made before that was known, so its entry is there, and those before it.
+        """
+        last = last_version(self.folder)
+        if last < 0 and not self._look_again:  # this handle has just opened the log
+            behind = self.folder.found(LOG, after=self._next)
+            last = max((entry_version(file.path) or -1 for file in behind), default=-1)
+        if last > self.version:
+            self._read_on()
+        if last > self.version:
+            raise self._gap(self.version + 1, last)
+        self._look_again = time.monotonic() + _LOOK_EVERY
+
+    def _gap(self, version: int, last: int) -> IllegalStateError:
+        return IllegalStateError(
+            f"{self.title} is damaged: the log entry {self.folder.url}/{entry_path(version)} is missing, and commit {last} "
+            "was made after it; restore the file from a backup"
+        )
 
     def is_destroyed(self) -> bool:
         """Say whether the collection was destroyed."""
@@ -104,8 +134,12 @@ class Log:
 
         A request to an object store that was sent twice meets its own file; that is no conflict.
         """
-        stamped = self._stamped(actions, self.version + 1)
-        data = stamped.to_json(self.version + 1, int(time.time() * 1000))
+        if last_version(self.folder) > self.version:
+            self._check_end()  # a gap must not be filled
+            return False
+        version, now = self.version + 1, int(time.time() * 1000)
+        stamped = self._stamped(actions, version)
+        data = packed(self.folder, version, stamped.info(now), stamped.to_json(version, now))
         if not self.folder.create(self._next, data) and self.folder.read(self._next) != data:
             return False
         with self._whole_or_reset():
@@ -143,7 +177,10 @@ class Log:
 
     def _additions(self, versions: Iterable[int]) -> Iterator[tuple[int, list[DataFile]]]:
         for version in versions:
-            entry = read_entry(self.folder, version)
+            try:
+                entry = read_entry(self.folder, version)
+            except FileNotFoundError as error:
+                raise self._gap(version, self.version) from error
             adds = [data_file(line["add"]) for line in entry if "add" in line and line["add"]["dataChange"]]
             if adds:
                 yield version, adds
@@ -169,7 +206,9 @@ class Log:
             self._advance()
         elif self.folder.exists(f"{LOG}/_last_checkpoint") and not self.folder.exists(self._next):
             # To begin at 0 would be to take a full collection for a new one.
-            raise IllegalStateError(f"{self.title} is damaged: {self.folder.url}/{LOG} has no checkpoint and no start")
+            raise IllegalStateError(
+                f"{self.title} is damaged: {self.folder.url}/{LOG} has no checkpoint and no start; restore it from a backup"
+            )
         self._opened = True
 
     def _read_next(self) -> None:
@@ -214,7 +253,8 @@ class Log:
     def missing(self, path: str) -> IllegalStateError:
         """Return the error for a live file that is not there."""
         return IllegalStateError(
-            f"{self.title} is damaged: its file {self.folder.url}/{path} is missing; another program has removed it"
+            f"{self.title} is damaged: its file {self.folder.url}/{path} is missing; another program has removed it; "
+            "restore it from a backup"
         )
 
 

@@ -41,7 +41,7 @@ def _matches(folder: Folder, file: DataFile, layout: Layout, keys: list[Any]) ->
     named = [codec.decode_key(known[0]) if type(known) is tuple else known for known in keys]
     typed, escaped = (physical(column).drop_null() for column in codec.key_columns(named))
     matches: list[tuple[Any, Any, bool]] = []
-    with opened(folder, file.path) as reader:
+    with opened(folder, file) as reader:
         there = reader.schema_arrow.names
         for group in range(reader.num_row_groups):
             if not len(escaped) and _are_elsewhere(reader.metadata.row_group(group), typed):

@@ -11,7 +11,7 @@ from typing import Any
 from dstream.errors import DStreamError, EngineError
 from dstream.storage.lake.files import Folder, Found
 
-__all__ = ["FileGoneError", "NamedFolder"]
+__all__ = ["FileGoneError", "NamedFolder", "failed"]
 
 
 class FileGoneError(FileNotFoundError):
@@ -89,10 +89,15 @@ class NamedFolder:
         with self._naming("writing", path):
             opened.__exit__(None, None, None)
 
-    def found(self, path: str = "") -> Iterator[Found]:
-        """List all files below a path."""
+    def last_created(self, path: str) -> bytes | None:
+        """Return what the file holds that was created last in a folder."""
+        with self._naming("reading", path):
+            return self.folder.last_created(path)
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List the files below a path."""
         with self._naming("listing", path):
-            return iter(list(self.folder.found(path)))
+            return iter(list(self.folder.found(path, after)))
 
     def delete(self, path: str) -> None:
         """Remove a file."""
@@ -111,8 +116,12 @@ class NamedFolder:
             return error
         if isinstance(error, FileNotFoundError) and doing != "writing":
             return FileGoneError(path)
-        place = f"{self.url}/{path}" if path else self.url
-        return EngineError(f"{self.title}: {doing} {place} failed: {error}{_to_do(error, doing)}")
+        return failed(self.title, doing, f"{self.url}/{path}" if path else self.url, error)
+
+
+def failed(title: str, doing: str, place: str, error: Exception) -> EngineError:
+    """Return the error for something that a file system refused, or could not do."""
+    return EngineError(f"{title}: {doing} {place} failed: {error}{_to_do(error, doing)}")
 
 
 def _to_do(error: Exception, doing: str) -> str:

@@ -131,13 +131,18 @@ class ObjectFolder:
             file.seek(0)
             obstore.put(_store(self.root), self._at(path), file)
 
-    def found(self, path: str = "") -> Iterator[Found]:
-        """List all files below a path."""
+    def last_created(self, path: str) -> bytes | None:
+        """Return None: a second request for each commit would cost more than a listing now and then."""
+        return None
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List the files below a path."""
         import obstore
 
         below = self._at(path) or None
         start = len(self.prefix) + 1 if self.prefix else 0
-        for page in obstore.list(_store(self.root), below):
+        offset = self._at(after) if after else None
+        for page in obstore.list(_store(self.root), below, offset=offset):
             for entry in page:
                 yield Found(entry["path"][start:], entry["last_modified"].timestamp())
 

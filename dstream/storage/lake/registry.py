@@ -11,13 +11,16 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
 from dstream.errors import IllegalStateError
 from dstream.spi.store import Kind
+from dstream.storage.lake.checksums import is_sealed, seal
 from dstream.storage.lake.description import Description
+from dstream.storage.lake.entries import LOG
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.log import Log
 from dstream.storage.lake.named_folder import NamedFolder
@@ -25,6 +28,9 @@ from dstream.storage.lake.named_folder import NamedFolder
 __all__ = ["Registry"]
 
 _LONGEST = 150
+_HEAD = b'{"crc32":"'
+_MARK = f"{LOG}/_made"
+"""Is in the folder of a collection before its name is. A name without it names what was removed."""
 _GENERATION = re.compile(r"names/[^/]+/[^/]+/\d+\.json")
 
 
@@ -53,18 +59,22 @@ class Registry:
             number += 1
             made = replace(description, identity=uuid.uuid4().hex)
             path = f"{folder}/{number:08d}.json"
-            if self._names.create(path, json.dumps(made.to_json()).encode()):
+            data = seal(_HEAD, _json({"path": path, **made.to_json()}))
+            mark = f"{_data(made)}/{_MARK}"
+            self._names.replace(mark, data)
+            if self._names.create(path, data):
                 return made
+            self._names.delete(mark)
             newest = self._read(path)  # another process has made it, whatever a listing says of it
         return newest
 
     def names(self) -> list[tuple[Kind, str]]:
         """Return the kinds and names of all collections that are not destroyed, sorted."""
-        newest: dict[str, str] = {}
-        for path in self._files("names"):
-            folder = path.rpartition("/")[0]
-            newest[folder] = max(newest.get(folder, ""), path)
-        found = [self._read(path) for path in newest.values()]
+        folders: dict[str, list[str]] = {}
+        for file in self._names.found("names"):
+            folders.setdefault(file.path.rpartition("/")[0], []).append(file.path)
+        generations = [_complete(self._names, folder, files) for folder, files in folders.items()]
+        found = [self._read(paths[-1]) for paths in generations if paths]
         return sorted((entry.kind, entry.name) for entry in found if not self._is_destroyed(entry))
 
     def predecessors(self, description: Description) -> Iterator[Log]:
@@ -77,7 +87,7 @@ class Registry:
         """Return the log of a collection, the same one each time."""
         log = self._logs.get(description.identity)
         if log is None:
-            folder = NamedFolder(self._folder.child(f"data/{description.identity}"), description.title)
+            folder = NamedFolder(self._folder.child(_data(description)), description.title)
             log = self._logs.setdefault(description.identity, Log(folder, description.title, description.partitions))
         return log
 
@@ -90,29 +100,60 @@ class Registry:
             yield self._read(path)
 
     def _generation_paths(self, folder: str) -> list[str]:
-        return sorted(self._files(folder))
-
-    def _files(self, path: str) -> list[str]:
-        # Others leave files in folders, such as .DS_Store, or .nfs000... on network drives.
-        return [file.path for file in self._names.found(path) if _GENERATION.fullmatch(file.path)]
+        return _complete(self._names, folder, [file.path for file in self._names.found(folder)])
 
     def _read(self, path: str) -> Description:
         data = self._names.read(path)
         try:
-            return Description.from_json(json.loads(data))
+            content = json.loads(data)
+            description = Description.from_json(content)
+            is_its_own = _folder(description.kind, description.name) == path.rpartition("/")[0]
         except (ValueError, LookupError, TypeError) as error:
-            raise IllegalStateError(
-                f"{self._names.title} is damaged: {self._names.url}/{path} does not describe a collection"
-            ) from error
+            raise _damaged(self._names, path, "does not describe a collection") from error
+        if is_sealed(_HEAD, data) is False or not is_its_own or content.get("path", path) != path:
+            raise _damaged(self._names, path, "is not what was written there")
+        return description
 
     def _is_destroyed(self, description: Description) -> bool:
+        """Say whether a collection was destroyed; one that has neither a log nor the mark of a new one is lost."""
         log = self.log(description)
         with log.lock:
-            return log.is_destroyed()
+            is_destroyed = log.is_destroyed()
+        if log.version < 0 and description.has_mark and not log.folder.exists(_MARK):
+            raise IllegalStateError(
+                f"{description.title} is damaged: there is nothing in {log.folder.url}; restore the folder from a backup"
+            )
+        return is_destroyed
+
+
+def _complete(names: Folder, folder: str, files: Iterable[str]) -> list[str]:
+    """Return the generations of a name among files, in order; one that is certain to have been made must be there."""
+    # Others leave files in folders, such as .DS_Store, or .nfs000... on network drives.
+    paths = {path for path in files if _GENERATION.fullmatch(path)}
+    data = names.last_created(folder)
+    last = str(json.loads(data)["path"]) if data is not None and is_sealed(_HEAD, data) else ""
+    if last.startswith(f"{folder}/") and last not in paths:
+        if not names.exists(last):
+            raise _damaged(names, last, "is missing")
+        paths.add(last)
+    return sorted(paths)
+
+
+def _damaged(names: Folder, path: str, what: str) -> IllegalStateError:
+    return IllegalStateError(f"{names.title} is damaged: {names.url}/{path} {what}; restore the file from a backup")
 
 
 def _folder(kind: Kind, name: str) -> str:
     return f"names/{kind}/{_quoted(name)}"
+
+
+def _data(description: Description) -> str:
+    return f"data/{description.identity}"
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    """Return what follows the checksum."""
+    return b'",' + json.dumps(content).encode().removeprefix(b"{")
 
 
 def _number(path: str) -> int:

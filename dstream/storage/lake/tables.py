@@ -22,8 +22,10 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.scalars import ColumnTooLargeError
 from dstream.storage.codec.types import Type
 from dstream.storage.lake.actions import DataFile
+from dstream.storage.lake.checksums import MismatchError, SummingSink, checked, sums_of
 from dstream.storage.lake.columns import logical, physical, physical_type
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.named_folder import failed
 
 __all__ = [
     "NOT_COMMITTED",
@@ -159,7 +161,7 @@ def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str =
     data = sink.getvalue()
     with folder.writing(path) as file:
         file.write(data)
-    return DataFile(NOT_COMMITTED, 0, bucket, path, data.size, batch.num_rows)
+    return DataFile(NOT_COMMITTED, 0, bucket, path, data.size, batch.num_rows, sums_of(data))
 
 
 def write_parts(folder: Folder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
@@ -193,7 +195,7 @@ class DataWriter:
         self._bucket = bucket
         self._path = _new_path(prefix)
         self._opened = folder.writing(self._path)
-        self._sink = self._opened.__enter__()
+        self._sink = SummingSink(self._opened.__enter__())
         self._rows = 0
         try:
             self._writer = parquet.ParquetWriter(
@@ -215,12 +217,12 @@ class DataWriter:
         if error is None:
             try:
                 self._writer.close()
-                size = self._sink.tell()
             except BaseException as failure:
                 self._give_up(failure)
                 raise
             self._opened.__exit__(None, None, None)
-            self.file = DataFile(NOT_COMMITTED, 0, self._bucket, self._path, size, self._rows)
+            size, sums = self._sink.size, self._sink.sums.text()
+            self.file = DataFile(NOT_COMMITTED, 0, self._bucket, self._path, size, self._rows, sums)
         else:
             self._give_up(error)
 
@@ -257,20 +259,25 @@ def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
 
 
 @contextmanager
-def opened(folder: Folder, path: str) -> Iterator[parquet.ParquetFile]:
-    """Open a file to read rows from it.
+def opened(folder: Folder, file: DataFile) -> Iterator[parquet.ParquetFile]:
+    """Open a file to read rows from it; what is read is compared with its checksums.
 
     Raises:
         FileGoneError: a vacuum has removed the file.
-        IllegalStateError: it is torn, or no Parquet file.
+        EngineError: the disk, or the network drive, fails.
+        IllegalStateError: it is not as it was written, or no Parquet file.
     """
-    with folder.open(path) as handle:
+    with folder.open(file.path) as handle:
         try:
-            yield parquet.ParquetFile(handle)
-        except (pa.ArrowInvalid, OSError) as error:
+            yield parquet.ParquetFile(checked(handle, file.size, file.sums))
+        except (pa.ArrowInvalid, MismatchError, OSError) as error:
             if isinstance(error, FileNotFoundError):
                 raise
-            raise IllegalStateError(f"{folder.title} is damaged: its file {folder.url}/{path}: {error}") from error
+            if isinstance(error, OSError) and error.errno:  # pyarrow's own about what it reads have no number
+                raise failed(folder.title, "reading", f"{folder.url}/{file.path}", error) from error
+            raise IllegalStateError(
+                f"{folder.title} is damaged: its file {folder.url}/{file.path}: {error}; restore it from a backup"
+            ) from error
 
 
 def batches(folder: Folder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -279,7 +286,7 @@ def batches(folder: Folder, file: DataFile, columns: Sequence[str] | None = None
     Raises:
         FileGoneError: a vacuum has removed the file.
     """
-    with opened(folder, file.path) as reader:
+    with opened(folder, file) as reader:
         names = None if columns is None else [name for name in columns if name in reader.schema_arrow.names]
         if file.rows <= _READ_AT_ONCE:
             yield from reader.read(names, use_threads=False).combine_chunks().to_batches()

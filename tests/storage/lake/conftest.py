@@ -84,8 +84,11 @@ class Tampered:
         with self.folder.writing(path) as file:
             yield _Sink(file, self.hook, path)
 
-    def found(self, path: str = "") -> Iterator[Found]:
-        return self.folder.found(path)
+    def last_created(self, path: str) -> bytes | None:
+        return self.folder.last_created(path)
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        return self.folder.found(path, after)
 
     def delete(self, path: str) -> None:
         self.hook("delete", path)
