@@ -264,7 +264,7 @@ def _write(root: Path, changed: dict[str, bytes | None], in_place: bool) -> None
             (root / path).write_bytes(data)
 
 
-# --------------------------------------------------------------------------------------------------------------- verdict
+# -------------------------------------------------------------------------------------------------------------- verdict
 
 
 def _verdict(right: Any, answer: Any) -> str:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from dstream.errors import UnsupportedError
 
-__all__ = ["PROTOCOL", "Actions", "DataFile", "check_protocol", "data_file"]
+__all__ = ["PROTOCOL", "Actions", "DataFile", "check_protocol", "condemned_in", "data_file"]
 
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 _SUMS = "dstream.crc32"
+_CONDEMNED = "condemned"
 
 
 class DataFile(NamedTuple):
@@ -51,6 +52,8 @@ class Actions:
         changes_data: what is read is different afterwards; compaction says no.
         metadata: how the collection is described from now on, as in the log.
         transaction: the name of a job that is done with this commit.
+        begun: the newest commit that was known when the first of `adds` was begun to be written.
+        condemned: files that no commit names, and that none may add from now on: a vacuum removes them.
     """
 
     adds: tuple[DataFile, ...] = ()
@@ -58,11 +61,14 @@ class Actions:
     changes_data: bool = True
     metadata: Mapping[str, Any] | None = None
     transaction: str | None = None
+    begun: int = -1
+    condemned: tuple[str, ...] = ()
     partitions: tuple[str, ...] = field(default=("_b", "_v"))
 
     def info(self, now: int) -> dict[str, Any]:
         """Return what only this library reads; no two are equal, so that a writer knows its own entry again."""
-        return {"timestamp": now, "dstream": uuid.uuid4().hex}
+        condemned = {_CONDEMNED: self.condemned} if self.condemned else {}
+        return {"timestamp": now, "dstream": uuid.uuid4().hex, **condemned}
 
     def to_json(self, version: int, now: int) -> list[dict[str, Any]]:
         """Return the actions of the log entry."""
@@ -101,6 +107,12 @@ class Actions:
     def _partition(self, file: DataFile) -> dict[str, str]:
         values = {"_b": file.bucket, "_v": file.version, "_i": file.place}
         return {name: str(values[name]) for name in self.partitions}
+
+
+def condemned_in(entry: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the files that the actions of a commit forbid to add."""
+    infos = (line["commitInfo"] for line in entry if "commitInfo" in line)
+    return [path for info in infos for path in info.get(_CONDEMNED, ())]
 
 
 def data_file(add: Mapping[str, Any]) -> DataFile:

@@ -1,7 +1,7 @@
 """Checksums: CRC-32 of each block of a data file, and of the whole of small files.
 
-The log names those of the data files, so that a file is checked from its first to its last byte, whatever reads it: what
-says where its pages are, what its columns are called and what they hold. Checksums of Parquet's own cover pages alone.
+The log names those of the data files, so that a file is checked from its first to its last byte: what says where its
+pages are, what its columns are called and what they hold. The checksums of Parquet itself cover pages alone.
 """
 
 from __future__ import annotations

@@ -200,13 +200,13 @@ class Collection:
         except Exception as error:
             _log.warning("%s could not be tidied up after a commit: %s", self._description.title, error)
 
-    def _replace_files(self, old: tuple[DataFile, ...], new: tuple[DataFile, ...]) -> bool:
-        """Commit a compaction; False if one of the files is no longer live."""
+    def _replace_files(self, old: tuple[DataFile, ...], new: tuple[DataFile, ...], begun: int) -> bool:
+        """Commit a compaction that was begun after a commit; False if one of the files is no longer live."""
 
         def prepare() -> Actions | None:
             if not all(self._log.is_live(file.path) for file in old):
                 return None
-            return Actions(adds=new, removes=old, changes_data=False)
+            return Actions(adds=new, removes=old, changes_data=False, begun=begun)
 
         return self._log.commit(prepare)
 

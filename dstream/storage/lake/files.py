@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,10 @@ class Folder(Protocol):
 
     def exists(self, path: str) -> bool:
         """Say whether there is a whole file of that path."""
+        ...
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some paths at which there is no file."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -137,6 +141,10 @@ class LocalFolder:
     def exists(self, path: str) -> bool:
         """Say whether there is a whole file."""
         return _is_there(f"{self.root}/{path}")
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some paths at which there is no file."""
+        return [path for path in paths if not self.exists(path)]
 
     def read(self, path: str) -> bytes:
         """Return what a file holds."""

@@ -123,7 +123,8 @@ class LakeList(Collection):
             for part in chain(self._kept(head, layout), _encoded(splice.items, layout), self._kept(tail, layout)):
                 writer.write(part)
         adds = self._placed(writer.file, touched)
-        return Actions(adds, touched, metadata=self.metadata_for(codec) if adds else None)
+        metadata = self.metadata_for(codec) if adds else None
+        return Actions(adds, touched, metadata=metadata, begun=self._log.version)
 
     def _kept(self, parts: Iterable[tuple[DataFile, int, int]], layout: Layout) -> Iterator[pa.RecordBatch]:
         for part in parts:
@@ -173,7 +174,7 @@ class LakeList(Collection):
         """Fold neighbouring files into one that stands in the place of the first; False if one is gone meanwhile."""
         with self._log.lock:
             self._refresh()
-            files, layout = self._log.groups.get(0, ()), self._layout
+            files, layout, begun = self._log.groups.get(0, ()), self._layout, self._log.version
         old = chosen(files)
         if len(old) < 2:
             return True
@@ -188,7 +189,7 @@ class LakeList(Collection):
                     raise self._log.missing(str(error)) from error
             return False
         new = self._placed(writer.file, old)
-        if self._replace_files(old, new):
+        if self._replace_files(old, new, begun):
             return True
         remove_quietly(self._folder, [file.path for file in new])
         return False

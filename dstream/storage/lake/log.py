@@ -12,10 +12,11 @@ import time
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from dstream.errors import CollectionDestroyedError, IllegalStateError
-from dstream.storage.lake.actions import Actions, DataFile, check_protocol, data_file
+from dstream.storage.lake.actions import Actions, DataFile, check_protocol, condemned_in, data_file
 from dstream.storage.lake.checkpoints import read_checkpoint
 from dstream.storage.lake.entries import LOG, entry_path, entry_version, last_version, packed, read_entry
 from dstream.storage.lake.files import Folder
@@ -63,6 +64,7 @@ class Log:
         self._next = entry_path(0)
         self._opened = False
         self._look_again = 0.0
+        self._vacuums: list[int] = []
 
     def refresh(self) -> None:
         """Read what was committed meanwhile.
@@ -88,7 +90,7 @@ class Log:
     def _check_end(self) -> None:
         """See whether the log ends where the next entry is not found, or has a gap there.
 
-        A commit that is known from elsewhere was made before that was known, so its entry is there, and those before it.
+        A commit that is known from elsewhere was made before that was known. So its entry is there, and those before.
         """
         last = last_version(self.folder)
         if last < 0 and not self._look_again:  # this handle has just opened the log
@@ -102,8 +104,8 @@ class Log:
 
     def _gap(self, version: int, last: int) -> IllegalStateError:
         return IllegalStateError(
-            f"{self.title} is damaged: the log entry {self.folder.url}/{entry_path(version)} is missing, and commit {last} "
-            "was made after it; restore the file from a backup"
+            f"{self.title} is damaged: the log entry {self.folder.url}/{entry_path(version)} is missing, and commit "
+            f"{last} was made; restore the file from a backup"
         )
 
     def is_destroyed(self) -> bool:
@@ -132,11 +134,17 @@ class Log:
     def publish(self, actions: Actions) -> bool:
         """Commit as the next version; False if another commit has taken it.
 
+        This and `vacuum` hold a protocol that no clock has a part in: a vacuum commits the names of files that it
+        takes for orphans before it removes them, and no later commit adds such a file. Both are commits, so one is
+        first. If it is the vacuum, the writer has read it when it gets here. If it is the writer, the vacuum finds
+        the file live.
+
         A request to an object store that was sent twice meets its own file; that is no conflict.
         """
         if last_version(self.folder) > self.version:
             self._check_end()  # a gap must not be filled
             return False
+        self._check_condemned(actions)
         version, now = self.version + 1, int(time.time() * 1000)
         stamped = self._stamped(actions, version)
         data = packed(self.folder, version, stamped.info(now), stamped.to_json(version, now))
@@ -145,15 +153,45 @@ class Log:
         with self._whole_or_reset():
             self._apply(stamped.adds, (file.path for file in stamped.removes), stamped.changes_data)
             self._note(stamped.metadata, stamped.transaction)
+            if stamped.condemned:
+                self._vacuums.append(version)
             self._advance()
         return True
+
+    def _check_condemned(self, actions: Actions) -> None:
+        """Refuse files that a vacuum has named since they were begun.
+
+        Vacuums that a checkpoint has summed up are not known here, so the commits before it are read again; that
+        happens to a handle that began anew in the meantime, and to no other.
+        """
+        if not actions.adds or (self._summed_up <= actions.begun and not self._vacuums):
+            return
+        unknown = range(actions.begun + 1, self._summed_up + 1)
+        added = {file.path for file in actions.adds}
+        for version in [*unknown, *(version for version in self._vacuums if version > actions.begun)]:
+            gone = added.intersection(condemned_in(self._entry(version)))
+            if gone:
+                raise self.gone_before_commit(min(gone))
+
+    def _entry(self, version: int) -> list[dict[str, Any]]:
+        """Return an entry that was there when the log was read."""
+        try:
+            return read_entry(self.folder, version)
+        except FileNotFoundError as error:
+            raise self._gap(version, self.version) from error
+
+    def gone_before_commit(self, path: str) -> IllegalStateError:
+        """Return the error for a file that was removed before a commit could name it."""
+        return IllegalStateError(
+            f"{self.title}: nothing was changed, since {self.folder.url}/{path} was removed before it could be "
+            "committed: a vacuum takes what waits for a day for left behind. Do it again; if it was begun today, set "
+            "the clocks"
+        )
 
     def _stamped(self, actions: Actions, version: int) -> Actions:
         """Give new files the version of the commit; files that replace others have one already."""
         adds = tuple(file._replace(version=version) if file.version < 0 else file for file in actions.adds)
-        return Actions(
-            adds, actions.removes, actions.changes_data, actions.metadata, actions.transaction, self._partitions
-        )
+        return replace(actions, adds=adds, partitions=self._partitions)
 
     def has_committed(self, transaction: str) -> bool:
         """Say whether a job of that name is done."""
@@ -177,10 +215,7 @@ class Log:
 
     def _additions(self, versions: Iterable[int]) -> Iterator[tuple[int, list[DataFile]]]:
         for version in versions:
-            try:
-                entry = read_entry(self.folder, version)
-            except FileNotFoundError as error:
-                raise self._gap(version, self.version) from error
+            entry = self._entry(version)
             adds = [data_file(line["add"]) for line in entry if "add" in line and line["add"]["dataChange"]]
             if adds:
                 yield version, adds
@@ -206,8 +241,9 @@ class Log:
             self._advance()
         elif self.folder.exists(f"{LOG}/_last_checkpoint") and not self.folder.exists(self._next):
             # To begin at 0 would be to take a full collection for a new one.
+            where = f"{self.folder.url}/{LOG}"
             raise IllegalStateError(
-                f"{self.title} is damaged: {self.folder.url}/{LOG} has no checkpoint and no start; restore it from a backup"
+                f"{self.title} is damaged: {where} has no checkpoint and no start; restore it from a backup"
             )
         self._opened = True
 
@@ -221,6 +257,8 @@ class Log:
                 removes[line["remove"]["dataChange"]].append(line["remove"]["path"])
             elif "protocol" in line:
                 check_protocol(line["protocol"], self.folder.url)
+            elif condemned_in([line]):
+                self._vacuums.append(self.version + 1)
             else:
                 transaction = line.get("txn")
                 self._note(line.get("metaData"), transaction["appId"] if transaction else None)

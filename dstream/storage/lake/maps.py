@@ -125,7 +125,7 @@ class LakeMap(Collection):
 
         What was written stays if the commit failed halfway: an object store may still carry it out.
         """
-        log = self._log
+        log, begun = self._log, version
         while True:
             try:
                 self._refresh()
@@ -136,6 +136,7 @@ class LakeMap(Collection):
                 actions = Actions(
                     adds=change.written(self._folder, self._layout_for(codec)),
                     metadata=self.metadata_for(codec),
+                    begun=begun,
                 )
             except BaseException:
                 change.discard(self._folder)
@@ -226,7 +227,7 @@ class LakeMap(Collection):
     def _fold(self, bucket: int, fold: Callable[..., Fold]) -> bool:
         """Fold files of a bucket; False if another commit has taken one of them away meanwhile."""
         with self._log.lock:
-            files, layout = self._log.groups[bucket], self._layout
+            files, layout, begun = self._log.groups[bucket], self._layout, self._log.version
         try:
             if not files or (len(files) == 1 and not has_removed_rows(self._folder, files[0])):
                 return True
@@ -237,7 +238,7 @@ class LakeMap(Collection):
                 if self._log.groups[bucket] is files:
                     raise self._log.missing(str(error)) from error
             return False
-        if self._replace_files(old, new):
+        if self._replace_files(old, new, begun):
             return True
         remove_quietly(self._folder, [file.path for file in new])
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +48,11 @@ class NamedFolder:
             return self.folder.exists(path)
         except Exception as error:
             raise self._named(error, "looking for", path) from error
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some paths at which there is no file."""
+        with self._naming("looking for", ""):
+            return self.folder.missing(paths)
 
     def read(self, path: str) -> bytes:
         """Return what a file holds."""

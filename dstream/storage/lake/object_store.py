@@ -10,7 +10,7 @@ import functools
 import io
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -73,6 +73,11 @@ class ObjectFolder:
         except FileNotFoundError:
             return False
         return True
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some paths at which there is no file, with many requests at a time."""
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            return [path for path, is_there in zip(paths, pool.map(self.exists, paths), strict=True) if not is_there]
 
     def read(self, path: str) -> bytes:
         """Return what a file holds."""

@@ -121,7 +121,7 @@ class Registry:
             is_destroyed = log.is_destroyed()
         if log.version < 0 and description.has_mark and not log.folder.exists(_MARK):
             raise IllegalStateError(
-                f"{description.title} is damaged: there is nothing in {log.folder.url}; restore the folder from a backup"
+                f"{description.title} is damaged: there is nothing in {log.folder.url}; restore it from a backup"
             )
         return is_destroyed
 

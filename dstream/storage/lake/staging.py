@@ -54,6 +54,7 @@ class StagedJob(ABC, Generic[W]):
         self._writer = writer
         self._prefix = prefix
         self._has_committed = False
+        self._begun = collection.log.version
 
     @property
     def writer(self) -> W:
@@ -80,7 +81,16 @@ class StagedJob(ABC, Generic[W]):
         actions = self._actions(receipts, codec)
         if not (actions.adds or actions.removes or self._transaction):
             return None
-        return replace(actions, metadata=self._collection.metadata_for(codec), transaction=self._transaction)
+        self._check_there(actions)
+        metadata = self._collection.metadata_for(codec)
+        return replace(actions, metadata=metadata, transaction=self._transaction, begun=self._begun)
+
+    def _check_there(self, actions: Actions) -> None:
+        """Refuse to commit a file that anybody has removed. Of what was just written here nobody knows the name."""
+        log = self._collection.log
+        missing = log.folder.missing([file.path for file in actions.adds]) if self._transaction else []
+        if missing:
+            raise log.gone_before_commit(missing[0])
 
     @abstractmethod
     def _actions(self, receipts: Sequence[Receipt], codec: Codec) -> Actions:

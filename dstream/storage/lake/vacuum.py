@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
-from dstream.storage.lake.entries import LOG
+from dstream.errors import CollectionDestroyedError
+from dstream.storage.lake.actions import Actions
+from dstream.storage.lake.entries import LOG, entry_version, read_entry
 from dstream.storage.lake.files import Folder, Found, is_temporary
 from dstream.storage.lake.log import Log
 
@@ -23,6 +25,9 @@ def vacuum(log: Log, older_than: float) -> int:
     says when it was written. The log itself stays, also that of a destroyed collection: a handle that was
     opened long ago reads on where it stopped.
 
+    A clock that is wrong may make a file look like an orphan whose writer still lives. So orphans are named in a
+    commit first, and no later commit can add them (`Log.publish`): the writer fails, and the collection stays whole.
+
     Args:
         log: the log of the collection.
         older_than: seconds that a file must have been without use.
@@ -37,8 +42,8 @@ def vacuum(log: Log, older_than: float) -> int:
     unnamed = [file for file in others if file.written_at <= limit and not log.is_live(file.path)]
     taken_out = dict(_taken_out(log.folder, (entry for entry in entries if entry.written_at > staged_limit)))
     unneeded = [file.path for file in unnamed if taken_out.get(file.path, _unknown(file, staged_limit)) <= limit]
-    _read_on(log)  # what was committed while the folder was listed stays
-    removed = [path for path in unneeded if not log.is_live(path)]
+    _condemn(log, [path for path in unneeded if path not in taken_out and not is_temporary(path)])
+    removed = [path for path in unneeded if not log.is_live(path)]  # what was committed meanwhile stays
     for path in removed:
         log.folder.delete(path)
     return len(removed)
@@ -47,6 +52,17 @@ def vacuum(log: Log, older_than: float) -> int:
 def _read_on(log: Log) -> None:
     with log.lock:
         log.is_destroyed()
+
+
+def _condemn(log: Log, orphans: Sequence[str]) -> None:
+    """Commit that orphans are removed; to a collection that was destroyed nobody commits any more."""
+
+    def named() -> Actions | None:
+        condemned = tuple(path for path in orphans if not log.is_live(path))
+        return Actions(condemned=condemned) if condemned else None
+
+    with suppress(CollectionDestroyedError):
+        log.commit(named)
 
 
 def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
@@ -63,9 +79,8 @@ def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
 def _taken_out(folder: Folder, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
     """Give the files that some log entries take out, and when."""
     for entry in entries:
-        data = folder.read(entry.path)
-        for line in data.splitlines() if b'"remove"' in data else ():
-            action = json.loads(line)
+        version = entry_version(entry.path)
+        for action in () if version is None else read_entry(folder, version):
             if "remove" in action:
                 yield action["remove"]["path"], entry.written_at
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,6 +59,9 @@ class Tampered:
     def exists(self, path: str) -> bool:
         self.hook("exists", path)
         return self.folder.exists(path)
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        return self.folder.missing(paths)
 
     def read(self, path: str) -> bytes:
         return self.folder.read(path)

@@ -141,7 +141,7 @@ def test_missing_entry_is_found_by_a_handle_from_before(lake, read, monkeypatch)
     if read:
         monkeypatch.setattr(old.log, "_look_again", 0.5)
 
-    with pytest.raises(IllegalStateError, match=r"0001\.json is missing, and commit 2 was made"):
+    with pytest.raises(IllegalStateError, match=r"0001\.json is missing, and commit 2 was made; "):
         old.get_many(["a"]) if read else lake.put(old, b=1)
     assert not _entry(new, 1).exists()
 
