@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import operator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
+import numpy
 import pyarrow.parquet
 import pytest
+
+from reducers import to_imap
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,18 @@ def test_parquet_holds_the_columns(command, folder, storage, kind):
     assert (ended.exit_code, ended.stderr) == (0, "1 written to ships.parquet\n")
     value = {"name": "Pequod", "masts": 3} if kind == "map" else 3
     assert pyarrow.parquet.read_table("ships.parquet").to_pylist() == [{"key": "Pequod", "value": value}]
+
+
+def test_export_writes_a_map_whose_keys_are_texts_of_numpy(command, storage):
+    """Keys that are taken from an array are plain texts in the file."""
+    words = storage.stream(numpy.array(["b", "a", "b"]))
+    words.collect(to_imap("words", lambda word: word, lambda word: 1, operator.add))
+
+    assert command("collections", "export", "words", "words.parquet").exit_code == 0
+    assert sorted(pyarrow.parquet.read_table("words.parquet").to_pylist(), key=str) == [
+        {"key": "a", "value": 1},
+        {"key": "b", "value": 2},
+    ]
 
 
 def test_csv_and_json_hold_what_they_can(command, folder, storage):

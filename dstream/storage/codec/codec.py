@@ -74,8 +74,8 @@ class Codec:
         Raises:
             TypeError: the values are of a class that nobody could load again.
         """
-        key = self.key if self.kind == "list" else self._decided(self.key, keys)
-        value = self._decided(self.value, values)
+        key = self.key if self.kind == "list" else self._decided(self.key, keys, hints.infer_key)
+        value = self._decided(self.value, values, hints.infer)
         if key is self.key and value is self.value:
             return self
         return replace(self, key=key, value=value, pickles=self._allowing_inferred(key, value))
@@ -282,7 +282,7 @@ class Codec:
         # A strict collection takes what was declared; a first value must not narrow it.
         return found is None or (found.is_open and not self.strict)
 
-    def _decided(self, found: Type | None, values: Sequence[Any]) -> Type | None:
+    def _decided(self, found: Type | None, values: Sequence[Any], infer: Callable[[Any], Type]) -> Type | None:
         if not self._is_open(found):
             return found
         first = next((value for value in values if value is not None and not (type(value) is list and not value)), None)
@@ -290,7 +290,7 @@ class Codec:
             first = next((value for value in values if value is not None), None)
         if first is None:
             return found
-        return Type.infer(first) if found is None else found.refined(first)
+        return infer(first) if found is None else found.refined(first)
 
     def _allowing_inferred(self, *types: Type | None) -> Pickles:
         found = [kind for part in types if part is not None for kind in hints.classes_in(part.hint)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -9,16 +10,19 @@ from typing import Any
 
 from dstream.storage.codec import records
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
+from dstream.storage.codec.keys import without_numpy
 from dstream.storage.codec.kinds import ListOf, OptionalOf, Other, Record
 from dstream.storage.codec.scalars import SCALARS
 from dstream.storage.codec.types import Type
 
-__all__ = ["classes_in", "from_json", "infer", "type_of"]
+__all__ = ["classes_in", "from_json", "infer", "infer_key", "type_of"]
 
 _ANYTHING = Other("object", (), object)
 _OPEN = Other("object", (), object, is_inferable=True)
 _UNIONS = (typing.Union, types.UnionType)
 _SCALARS = {scalar.name: scalar for scalar in SCALARS.values()}
+_BASES = sorted(SCALARS.items(), key=lambda found: -len(found[0].__mro__))
+"""The plain types, subclasses first: a bool is an int, and a datetime is a date."""
 
 
 def type_of(hint: Any, around: tuple[type, ...] = ()) -> Type:
@@ -53,6 +57,14 @@ def infer(value: Any) -> Type:
     if kind is list:
         return _infer_list(value)
     return type_of(kind).refined(value)
+
+
+def infer_key(key: Any) -> Type:
+    """Return the type in which a key comes back: for a scalar of numpy or a subclass, the plain type that it equals."""
+    key = without_numpy(key)
+    if isinstance(key, enum.Enum):
+        return infer(key)
+    return next((scalar for base, scalar in _BASES if isinstance(key, base)), None) or infer(key)
 
 
 def from_json(data: Any, classes: Classes, hint: Any = None) -> Type:

@@ -20,7 +20,7 @@ from dstream.errors import NullElementError, UnstableKeyError
 from dstream.storage.codec import moment_keys, number_keys, records
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
 
-__all__ = ["bucket_of", "decode_key", "encode_key", "identity"]
+__all__ = ["bucket_of", "decode_key", "encode_key", "identity", "without_numpy"]
 
 
 def encode_key(key: Any) -> bytes:
@@ -74,7 +74,8 @@ def identity(key: Any) -> Any:
 
 
 _STANDS_FOR_ITSELF = frozenset({str, int, bytes})
-_PLAIN_TAGS = frozenset({b"b", b"i"})
+_PLAIN_TAGS = frozenset({b"s", b"b", b"i"})
+"""The tags of what stands for itself: the bytes of a subclass, such as `numpy.str_`, become a plain text again."""
 _NO_CLASSES: Any = None
 
 
@@ -89,8 +90,7 @@ def _encode(key: Any) -> bytes:
         return b"n"
     if isinstance(key, enum.Enum) and type(key).__eq__ is object.__eq__:
         return _encode_member(key)
-    if _is_numpy_scalar(key):
-        key = _as_python(key)
+    key = without_numpy(key)
     for base, encode in _ENCODERS:
         if isinstance(key, base):
             return encode(key) if _compares_as(type(key), base) else _refuse(key)
@@ -119,15 +119,16 @@ def _compares_as(kind: type, base: type) -> bool:
     return equal is base.__eq__ and hashed is base.__hash__
 
 
-def _is_numpy_scalar(key: Any) -> bool:
+def without_numpy(key: Any) -> Any:
+    """Return what stands for a scalar of numpy in Python, and any other key as it is.
+
+    Raises:
+        UnstableKeyError: what the scalar equals depends on its unit.
+    """
     kind = type(key)
-    return kind.__module__ == "numpy" and any(base.__name__ == "generic" for base in kind.__mro__)
-
-
-def _as_python(key: Any) -> Any:
-    if type(key).__name__ in ("datetime64", "timedelta64", "void"):
-        _refuse(key)  # what they equal depends on their unit
-    return key.item()
+    if kind.__module__ != "numpy" or all(base.__name__ != "generic" for base in kind.__mro__):
+        return key
+    return _refuse(key) if kind.__name__ in ("datetime64", "timedelta64", "void") else key.item()
 
 
 def _encode_str(key: str) -> bytes:

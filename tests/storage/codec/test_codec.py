@@ -8,6 +8,7 @@ from dataclasses import dataclass, make_dataclass
 from decimal import Decimal
 
 import cloudpickle
+import numpy
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ from dstream.errors import NullElementError, UnstableKeyError, UnsupportedError
 from dstream.spi.store import Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
+from tests.keys.specimens import Day, Id, Moment, Money, Mood, Number, Octets, Real, Text
 from tests.storage.codec.samples import Color, Loose, Order, Plain, Point, Spot
 
 TRUSTED, RESTRICTED, NEVER = Pickles("trusted"), Pickles("restricted"), Pickles("never")
@@ -41,6 +43,32 @@ def test_of_leaves_open_what_is_not_declared():
     assert codec("list").decided_by([], [1]).is_decided
     assert made.decided_by([], []) is made
     assert decided.decided_by([1], ["a"]) is decided
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        *((Text("a"), "str"), (numpy.str_("a"), "str"), (Number(1), "int"), (numpy.int8(1), "int"), (True, "bool")),
+        *((numpy.bool_(True), "bool"), (Real(0.5), "float"), (numpy.float32(0.5), "float"), (Octets(b"a"), "bytes")),
+        *((Day(2024, 1, 1), "date"), (Moment(2024, 1, 1), "datetime"), (Money(1), "Decimal"), (Id(int=1), "UUID")),
+    ],
+    ids=lambda found: type(found).__name__,
+)
+def test_decided_by_takes_the_plain_type_of_a_key(key, name):
+    """A key of a subclass or of numpy comes back as the plain value that it equals, and has its column."""
+    decided = codec().decided_by([key], [1])
+    column, escape = decided.key_columns([key])
+
+    assert decided.key.name == name
+    assert (column.null_count, escape.null_count) == (0, 1)
+    assert type(decided.keys_from(column, escape)[0]).__name__ == name
+
+
+def test_decided_by_keeps_the_class_of_an_enum():
+    """Members of an enum come back as members, also where they equal a text."""
+    decided = codec().decided_by([Mood.GLAD], [1])
+
+    assert decided.keys_from(*decided.key_columns([Mood.GLAD, "n", "other"])) == [Mood.GLAD, Mood.GLAD, "other"]
 
 
 def test_decided_by_passes_over_what_says_nothing():
