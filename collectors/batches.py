@@ -71,7 +71,20 @@ def prepared(collector: Collector[Any, Any, Any]) -> Prepared:
     """Return the two steps of `collector`; for most the first does nothing."""
     if isinstance(collector.accumulate_all, Prepared):
         return collector.accumulate_all
-    return Prepared(identity, collector.accumulator, collector.accumulated)
+    add_each = _append_each if collector.supplier is list and collector.accumulator is list.append else None
+    return Prepared(identity, collector.accumulator, collector.accumulated, add_each)
+
+
+def _append_each(groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
+    """Append each value to the list of its key."""
+    held = groups.get
+    for key, value in zip(keys, values, strict=True):
+        values_of_key = held(key)
+        if values_of_key is None:
+            groups[key] = [value]
+        else:
+            values_of_key.append(value)
+    return True
 
 
 class Batched(ABC, Generic[T]):

@@ -10,7 +10,7 @@ from collectors.arguments import checked_function, checked_text, shown
 from collectors.batches import batches, kinds
 from collectors.naming import named
 from dstream.errors import NullElementError, UnstableKeyError
-from dstream.keys import canonical
+from dstream.keys import are_canonical, canonical
 from dstream.spi import Characteristics, Collector
 
 __all__ = [
@@ -28,8 +28,6 @@ C = TypeVar("C")
 
 _IDENTITY_FINISH = frozenset({Characteristics.IDENTITY_FINISH})
 _UNORDERED = frozenset({Characteristics.UNORDERED})
-_ALIKE = frozenset({str, int, bytes, bool, type(None)})
-"""Types whose equal values are equal in every process; a NaN is not equal to its own copy."""
 
 
 @named
@@ -70,7 +68,7 @@ def _put(container: set[Any], item: Any) -> None:
 
 def _put_all(container: set[Any], items: Iterable[Any]) -> set[Any]:
     for batch in batches(items):
-        container.update(batch if kinds(batch) <= _ALIKE else map(_standard, batch))
+        container.update(batch if are_canonical(batch) else map(_standard, batch))
     return container
 
 

@@ -21,7 +21,7 @@ from collectors.batches import Prepared, batches, kinds, prepared
 from collectors.containers import to_list
 from collectors.naming import named
 from dstream.errors import NullElementError
-from dstream.keys import canonical
+from dstream.keys import are_canonical, canonical, canonical_all
 from dstream.spi import Characteristics, Collector, Keyed
 
 __all__ = ["frequencies", "grouping_by", "grouping_by_concurrent", "partitioning_by"]
@@ -141,6 +141,11 @@ class _Keys:
         """Return what the classifier gives for each item, unchecked."""
         return list(map(self.classifier, batch))
 
+    def are_checked(self, given: list[Any]) -> bool:
+        """Say whether `checked` leaves all keys as they are; False also where only a look at each key can tell."""
+        found = kinds(given)
+        return found <= _CANONICAL or (type(None) not in found and are_canonical(given))
+
     def checked(self, key: Any, item: Any) -> Any:
         """Return the canonical form of the key that an item has."""
         if key is None:
@@ -157,12 +162,15 @@ class _ItemsAsKeys(_Keys):
     def given(self, batch: list[Any]) -> list[Any]:
         return batch
 
+    def are_checked(self, given: list[Any]) -> bool:
+        return are_canonical(given)
+
     def checked(self, key: Any, item: Any) -> Any:
         return canonical(key)
 
 
 def _all_checked(keys: _Keys, given: list[Any], batch: list[Any]) -> list[Any]:
-    return given if kinds(given) <= _CANONICAL else list(map(keys.checked, given, batch))
+    return given if keys.are_checked(given) else list(map(keys.checked, given, batch))
 
 
 def _grouping(
@@ -239,11 +247,7 @@ def _group_together(
 
 def _count_keys(keys: _Keys, groups: Counter[Any], items: Iterable[Any]) -> Counter[Any]:
     for batch in batches(items):
-        given = keys.given(batch)
-        if type(given[0]) in _CANONICAL:
-            _count_batch(keys, groups, given, batch)
-        else:
-            groups.update(_all_checked(keys, given, batch))
+        _count_batch(keys, groups, keys.given(batch), batch)
     return groups
 
 
@@ -256,7 +260,7 @@ def _count_batch(keys: _Keys, groups: Counter[Any], given: list[Any], batch: lis
         _all_checked(keys, given, batch)
         raise
     added = list(islice(reversed(groups), len(groups) - known))
-    if kinds(added) <= _CANONICAL:
+    if keys.are_checked(added):
         return
     groups.subtract(given)
     for key in added:
@@ -265,7 +269,7 @@ def _count_batch(keys: _Keys, groups: Counter[Any], given: list[Any], batch: lis
 
 
 def _combine_groups(downstream: Downstream, left: Groups, right: Groups) -> Groups:
-    if not kinds(right) <= _CANONICAL:
+    if not are_canonical(list(right)):
         left, right = _with_canonical_keys(left), _with_canonical_keys(right)
     for key, container in right.items():
         left[key] = downstream.combined(left[key], container) if key in left else container
@@ -275,7 +279,7 @@ def _combine_groups(downstream: Downstream, left: Groups, right: Groups) -> Grou
 def _with_canonical_keys(groups: Groups) -> Groups:
     """Return the groups by keys that a dict finds again: a NaN that went through pickle is another object."""
     found = type(groups)()
-    dict.update(found, zip(map(canonical, groups), groups.values(), strict=True))
+    dict.update(found, zip(canonical_all(list(groups)), groups.values(), strict=True))
     return found
 
 

@@ -214,7 +214,7 @@ class _Rules:
 
     def combine(self, left: dict[Any, Entry], right: dict[Any, Entry]) -> None:
         # A NaN that went through pickle is another object; its canonical key is the one that `left` knows.
-        self.add_entries(left, list(map(canonical, right)), list(right.values()))
+        self.add_entries(left, canonical_all(list(right)), list(right.values()))
 
 
 def _checked_rules(

@@ -19,7 +19,7 @@ from collectors.batches import Batched, Prepared, batches, kinds
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles
 from dstream.errors import SetupError
-from dstream.keys import canonical, stable_hash
+from dstream.keys import canonical, has_generated_eq, stable_hash
 from dstream.spi import Characteristics, Collector
 
 __all__ = ["approx_count_distinct", "quantiles"]
@@ -249,7 +249,7 @@ def _token(key: Any) -> str | int:
         return f"\0tuple{[_token(part) for part in key]!r}"
     if isinstance(key, frozenset):
         return f"\0set{sorted(repr(_token(part)) for part in key)!r}"
-    if dataclasses.is_dataclass(key) and not isinstance(key, type) and _has_generated_eq(type(key)):
+    if dataclasses.is_dataclass(key) and not isinstance(key, type) and has_generated_eq(type(key)):
         return f"\0{type(key).__qualname__}{[_token(part) for part in _compared(key)]!r}"
     return f"\0{type(key).__qualname__} {stable_hash(key)}"
 
@@ -274,12 +274,6 @@ def _number_token(number: Any) -> str | int:
     if nearest != nearest:
         return "\0nan"
     return f"\0number {hash(number)} {nearest!r}"
-
-
-def _has_generated_eq(kind: type) -> bool:
-    """Say whether `@dataclass` wrote the equality of `kind` (its code has no file)."""
-    code = getattr(kind.__eq__, "__code__", None)
-    return code is not None and code.co_filename == "<string>"
 
 
 def _compared(key: Any) -> Sequence[Any]:

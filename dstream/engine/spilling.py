@@ -108,7 +108,14 @@ def distinct_items(
         if first is _END:
             return
         for item in chain((first,), chunk):
-            found = canonical(find_key(item))
+            key = find_key(item)
+            try:
+                if key in seen:
+                    continue
+            except Exception:  # The key has no hash, or one that fails, which `canonical` says in our words.
+                canonical(key)
+                raise
+            found = canonical(key)
             if found not in seen:
                 add(found)
                 yield item
@@ -228,8 +235,7 @@ class _Groups:
 
     def take(self, keys: list[Any], columns: Sequence[list[Any]], combine: Combining) -> None:
         """Take in containers and what stands beside them, combining those of a key."""
-        if not _SAME_ANYWHERE.issuperset(map(type, keys)):
-            keys = list(map(canonical, keys))
+        keys = canonical_all(keys)
         if self._places.keys().isdisjoint(keys):
             self._append(keys, columns)
             return
@@ -254,16 +260,12 @@ class _Groups:
         self._places, self._columns = {}, []
 
 
-_SAME_ANYWHERE = frozenset({str, int, bytes})
-"""Types whose instances are canonical as they come out of a pickle."""
-
-
 def in_batches(groups: Iterable[tuple[Any, ...]], combine: Combining) -> Iterator[Columns]:
     """Give (keys, containers, ...) of some (key, container, ...) at a time, with each key of them combined."""
     for chunk in chunked(groups, _CHUNK):
         keys, containers, *others = map(list, zip(*chunk, strict=True))
         places: dict[Any, int] = {}
-        for place, key in enumerate(map(canonical, keys)):
+        for place, key in enumerate(canonical_all(keys)):
             first = places.setdefault(key, place)
             if first != place:
                 containers[first] = combine(containers[first], containers[place])

@@ -15,7 +15,7 @@ LEGAL = {
     "dstream/__init__.py": "from dstream.session import connect",
     "dstream/errors.py": "",
     "dstream/neighbours.py": "",
-    "dstream/keys.py": "import dstream.errors",
+    "dstream/keys/__init__.py": "import dstream.errors",
     "dstream/pickling.py": "",
     "dstream/failures.py": "import dstream.errors",
     "dstream/tables.py": "import dstream.failures",
@@ -54,7 +54,7 @@ PYSPARK = "Only the Spark engine imports pyspark"
 
 ILLEGAL = [
     (LAYERS, "dstream/errors.py", "import dstream.values"),
-    (LAYERS, "dstream/keys.py", "import dstream.spi"),
+    (LAYERS, "dstream/keys/__init__.py", "import dstream.spi"),
     (LAYERS, "dstream/spi/__init__.py", "import dstream.plan"),
     (LAYERS, "dstream/plan/__init__.py", "import dstream.stream"),
     (LAYERS, "dstream/stream/__init__.py", "import dstream.engine.kernels"),

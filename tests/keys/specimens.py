@@ -79,7 +79,7 @@ class Mood(enum.StrEnum):
     GLAD = "n"
 
 
-class Old(str, enum.Enum):
+class Old(str, enum.Enum):  # noqa: UP042 - what was written before `StrEnum`
     GLAD = "n"
 
 

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dstream.keys import FieldNan
 from dstream.storage.codec import records
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
 from dstream.storage.codec.keys import without_numpy
@@ -51,7 +52,7 @@ def type_of(hint: Any, around: tuple[type, ...] = ()) -> Type:
 
 def infer(value: Any) -> Type:
     """Return the type of a value."""
-    kind = type(value)
+    kind = float if type(value) is FieldNan else type(value)
     if kind in SCALARS:
         return SCALARS[kind]
     if kind is list:

@@ -17,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from dstream.errors import NullElementError, UnstableKeyError
+from dstream.keys import NAN, FieldNan, has_generated_eq, has_generated_hash
 from dstream.storage.codec import moment_keys, number_keys, records
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
 
@@ -90,7 +91,7 @@ def _encode(key: Any) -> bytes:
         return b"n"
     if isinstance(key, enum.Enum) and type(key).__eq__ is object.__eq__:
         return _encode_member(key)
-    key = without_numpy(key)
+    key = NAN if type(key) is FieldNan else without_numpy(key)
     for base, encode in _ENCODERS:
         if isinstance(key, base):
             return encode(key) if _compares_as(type(key), base) else _refuse(key)
@@ -175,13 +176,12 @@ def _encode_dataclass(key: Any) -> bytes:
 
 def _is_stable(kind: type) -> bool:
     """Say whether `@dataclass` wrote equality and hash, and the fields that are not compared can be filled again."""
-    generated = all(_is_generated(getattr(kind, name)) for name in ("__eq__", "__hash__"))
-    return generated and records.field_names(kind) is not None and all(map(_can_be_filled, dataclasses.fields(kind)))
-
-
-def _is_generated(method: Any) -> bool:
-    code = getattr(method, "__code__", None)
-    return code is not None and code.co_filename == "<string>"
+    return (
+        has_generated_eq(kind)
+        and has_generated_hash(kind)
+        and records.field_names(kind) is not None
+        and all(map(_can_be_filled, dataclasses.fields(kind)))
+    )
 
 
 def _can_be_filled(field: dataclasses.Field[Any]) -> bool:

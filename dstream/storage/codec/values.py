@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import msgpack
 
+from dstream.keys import NAN, FieldNan
 from dstream.storage.codec import records
 from dstream.storage.codec.classes import ClassRefusedError, reference
 from dstream.storage.codec.pickles import Pickles
@@ -79,9 +80,11 @@ class Values:
             data, ext_hook=self._from_extension, strict_map_key=False, unicode_errors="surrogatepass"
         )
 
-    def _extension(self, value: Any) -> msgpack.ExtType:
+    def _extension(self, value: Any) -> msgpack.ExtType | float:
         """Return what msgpack writes for a value that it does not know."""
         kind = type(value)
+        if kind is FieldNan:
+            return NAN
         code = _COLLECTIONS.get(kind)
         if code is not None:
             return msgpack.ExtType(code, self._pack(list(value)))
