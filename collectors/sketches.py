@@ -19,7 +19,7 @@ from collectors.batches import Batched, Prepared, batches, kinds
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles
 from dstream.errors import SetupError
-from dstream.keys import canonical, has_generated_eq, stable_hash
+from dstream.keys import canonical, compared_fields, has_generated_eq, stable_hash
 from dstream.spi import Characteristics, Collector
 
 __all__ = ["approx_count_distinct", "quantiles"]
@@ -277,4 +277,5 @@ def _number_token(number: Any) -> str | int:
 
 
 def _compared(key: Any) -> Sequence[Any]:
-    return [canonical(getattr(key, field.name)) for field in dataclasses.fields(key) if field.compare]
+    kind: Any = type(key)
+    return [canonical(getattr(key, name)) for name in compared_fields(kind)]

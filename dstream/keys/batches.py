@@ -28,7 +28,8 @@ def are_canonical(keys: list[Any]) -> bool:
     """Say whether `canonical` leaves all keys as they are; False also where only a look at each key can tell."""
     kinds = set(map(type, keys))
     if len(kinds) == 1:
-        return kinds <= PLAIN or _are_of_kind_canonical(*kinds, keys)
+        (kind,) = kinds
+        return kind in PLAIN or _are_of_kind_canonical(kind, keys)
     kinds -= PLAIN
     if len(kinds) > _MOST_KINDS:
         return False

@@ -39,9 +39,11 @@ def canonical(key: Any) -> Any:
         return key if parts == key else parts
     if form is Form.FIELDS:
         return _canonical_dataclass(key, kind)
+    if kind is FieldNan:
+        return NAN
     if kind not in _vetted:
         _vet(key, kind)
-    return NAN if kind is FieldNan or not (isinstance(key, type) or _equals_itself(key)) else key
+    return key if isinstance(key, type) or _equals_itself(key) else NAN
 
 
 def is_vetted(kind: type) -> bool:

@@ -43,13 +43,14 @@ def form_of(kind: Any) -> Form:
 @functools.lru_cache(maxsize=4096)
 def compared_fields(kind: Any) -> tuple[str, ...]:
     """Return the fields that equality or hash of a dataclass depend on."""
-    return tuple(field.name for field in dataclasses.fields(kind) if field.compare or field.hash)
+    compared = [field.name for field in _fields(kind, "__eq__") if field.compare]
+    return tuple(dict.fromkeys([*compared, *hashed_fields(kind)]))
 
 
 @functools.lru_cache(maxsize=4096)
 def hashed_fields(kind: Any) -> tuple[str, ...]:
     """Return the fields that the hash of a dataclass depends on."""
-    fields = dataclasses.fields(kind)
+    fields = _fields(kind, "__hash__")
     return tuple(field.name for field in fields if (field.compare if field.hash is None else field.hash))
 
 
@@ -71,23 +72,32 @@ def has_generated_hash(kind: type) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_generated(kind: Any, method: str) -> bool:
-    if not hasattr(kind, "__dataclass_fields__"):
+    if not dataclasses.is_dataclass(_owner(kind, method)):
         return False
-    written, like = _code_of(getattr(kind, method)), _like(kind)
+    written, like = _code_of(getattr(kind, method)), _like(kind, method)
     return written is not None and written == _code_of(getattr(like, method))
+
+
+def _owner(kind: Any, method: str) -> Any:
+    """Return the class that a method is inherited from: it is over the fields of that class, and of no subclass."""
+    return next(base for base in kind.__mro__ if method in vars(base))
+
+
+def _fields(kind: Any, method: str) -> tuple[dataclasses.Field[Any], ...]:
+    owner = _owner(kind, method)
+    return dataclasses.fields(owner if dataclasses.is_dataclass(owner) else kind)
+
+
+def _like(kind: Any, method: str) -> type:
+    """Return what `@dataclass` makes of the fields that a method is over, nothing written by hand."""
+    fields = [
+        (field.name, object, dataclasses.field(compare=field.compare, hash=field.hash))
+        for field in _fields(kind, method)
+    ]
+    return dataclasses.make_dataclass("Like", fields, frozen=True)
 
 
 def _code_of(method: Any) -> Any:
     """Return what a method does; the names of the file, the function and its module are no part of it."""
     code = getattr(method, "__code__", None)
     return code and (code.co_code, code.co_names, code.co_consts, code.co_varnames, code.co_freevars)
-
-
-@functools.lru_cache(maxsize=4096)
-def _like(kind: Any) -> type:
-    """Return what `@dataclass` makes of the fields of a class, nothing written by hand."""
-    fields = [
-        (field.name, object, dataclasses.field(compare=field.compare, hash=field.hash))
-        for field in dataclasses.fields(kind)
-    ]
-    return dataclasses.make_dataclass("Like", fields, frozen=True)

@@ -138,7 +138,7 @@ ONE_KEY: list[list[Any]] = [
     ["", Text(), numpy.str_("")],
     [1, Number(1), True, 1.0, Real(1), Size.ONE, Bits.A, numpy.int8(1), numpy.uint64(1), numpy.bool_(True)]
     + [numpy.float32(1), Decimal(1), Money(1), Fraction(1), Share(1), 1 + 0j, Wave(1), numpy.complex64(1)],
-    [2, Number(2), Bits.B, numpy.int64(2), Money("2.00")],
+    [2, Number(2), Bits.B, numpy.int64(2), Real(2)],
     [3, Bits.A | Bits.B, Real(3.0)],
     [0, False, -0.0, Real(-0.0), numpy.bool_(False), Bits(0), numpy.float64(-0.0)],
     [2**70, Number(2**70), float(2**70), Real(2**70), Money(2**70)],

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from dstream.errors import NullElementError, UnstableKeyError
-from dstream.keys import NAN, FieldNan, has_generated_eq, has_generated_hash
+from dstream.keys import NAN, FieldNan, compared_fields, has_generated_eq, has_generated_hash
 from dstream.storage.codec import moment_keys, number_keys, records
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
 
@@ -181,6 +181,7 @@ def _is_stable(kind: type) -> bool:
         and has_generated_hash(kind)
         and records.field_names(kind) is not None
         and all(map(_can_be_filled, dataclasses.fields(kind)))
+        and compared_fields(kind) == tuple(field.name for field in dataclasses.fields(kind) if field.compare)
     )
 
 

@@ -6,6 +6,7 @@ import enum
 import struct
 import subprocess
 import sys
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -134,6 +135,13 @@ class Caseless(str):
         return hash(self.lower())
 
 
+@dataclass(frozen=True, eq=False)
+class Wider(Place):
+    """Is equal to another one that differs in `extra`: it inherits the equality of two fields."""
+
+    extra: object = None
+
+
 class Strange(enum.Enum):
     A = 1
 
@@ -155,6 +163,7 @@ class Strange(enum.Enum):
         Point,
         Place,
         Caseless("a"),
+        Wider("a"),
         Strange.A,
         numpy.datetime64("2024"),
         numpy.timedelta64(1, "D"),
