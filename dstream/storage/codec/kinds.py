@@ -270,9 +270,10 @@ class Other(Type):
     def shaped(self, key: Any) -> Any:
         if not self.fits(key) and isinstance(self.kind, type) and issubclass(self.kind, enum.Enum):
             try:
-                return self.kind(key)  # a member that is a str or an int stands there by its value
+                member = self.kind(key)  # a member that is a str or an int stands there by its value
             except ValueError:
                 return NOTHING
+            return member if member == key else NOTHING
         return key if self.fits(key) else NOTHING
 
     def to_array(self, values: Sequence[Any]) -> pa.Array | None:

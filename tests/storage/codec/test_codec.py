@@ -16,7 +16,7 @@ from dstream.errors import NullElementError, UnstableKeyError, UnsupportedError
 from dstream.spi.store import Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
-from tests.keys.specimens import Day, Id, Moment, Money, Mood, Number, Octets, Real, Text
+from tests.keys.specimens import Day, Id, Moment, Money, Mood, Number, Octets, Real, Rights, Size, Text
 from tests.storage.codec.samples import Color, Loose, Order, Plain, Point, Spot
 
 TRUSTED, RESTRICTED, NEVER = Pickles("trusted"), Pickles("restricted"), Pickles("never")
@@ -69,6 +69,15 @@ def test_decided_by_keeps_the_class_of_an_enum():
     decided = codec().decided_by([Mood.GLAD], [1])
 
     assert decided.keys_from(*decided.key_columns([Mood.GLAD, "n", "other"])) == [Mood.GLAD, Mood.GLAD, "other"]
+
+
+@pytest.mark.parametrize(("member", "value"), [(Color.RED, 1), (Rights.READ, 1), (Size.ONE, "ONE")], ids=str)
+def test_decided_by_an_enum_leaves_other_keys_what_they_are(member, value):
+    """The value of a member that it does not equal is another key, and no member."""
+    decided = codec().decided_by([member], [1])
+    found = decided.keys_from(*decided.key_columns([member, value]))
+
+    assert [(type(key), key) for key in found] == [(type(member), member), (type(value), value)]
 
 
 def test_decided_by_passes_over_what_says_nothing():
