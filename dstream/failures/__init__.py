@@ -8,6 +8,7 @@ shows, `showing` writes items and places short.
 
 from dstream.failures.frames import Origin, is_full, is_of_spark, item_of, origin_of, shorten
 from dstream.failures.known import MISSING, Account, Failure, attach, blame, failure, known_of, naming
+from dstream.failures.places import is_installed, is_our_name, is_ours
 from dstream.failures.showing import near, shown, source_line
 
 __all__ = [
@@ -19,7 +20,10 @@ __all__ = [
     "blame",
     "failure",
     "is_full",
+    "is_installed",
     "is_of_spark",
+    "is_our_name",
+    "is_ours",
     "item_of",
     "known_of",
     "naming",

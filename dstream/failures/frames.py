@@ -5,23 +5,23 @@ from __future__ import annotations
 import dis
 import os
 import sys
-import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any
 
+from dstream.failures.places import is_installed, is_ours
 from dstream.failures.showing import source_line
 
 __all__ = ["Origin", "is_full", "is_of_spark", "item_of", "origin_of", "shorten"]
 
-_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
 _MACHINERY = frozenset(
     {"pyspark", "py4j", "contextlib", "functools", "more_itertools", "cloudpickle", "pickle", "copyreg", "pyarrow",
      "heapq", "threading", "socket", "selectors", "socketserver", "concurrent", "dis"}
 )  # fmt: skip
 """What dstream runs on: its frames say nothing to a user, unless the user's own function called it."""
+_SPARK = frozenset({"pyspark", "py4j"})
 _STANDARD = (sys.stdlib_module_names | {"more_itertools"}) - {"__main__"}
 
 
@@ -60,16 +60,27 @@ def origin_of(error: BaseException, depth: int = 0) -> Origin | None:
 
 
 _DEEPEST = 5
-_INSTALLED = tuple(
-    {os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
 
 
 def _is_of_the_user(frame: FrameType) -> bool:
-    top, file = _top(frame), frame.f_code.co_filename
-    if top in _OURS or top in _STANDARD or file.startswith("<frozen "):
+    file = _file(frame)
+    if is_ours(frame) or _is_of(frame, _SPARK) or file.startswith("<frozen "):
         return False
-    return not file.startswith(_INSTALLED) and "site-packages" not in file and "dist-packages" not in file
+    return file.startswith("<") or not is_installed(file)
+
+
+def _file(frame: FrameType) -> str:
+    """Return the file of a frame; that of its module if its code was generated."""
+    file = frame.f_code.co_filename
+    return str(frame.f_globals.get("__file__") or file) if file.startswith("<") else file
+
+
+def _is_of(frame: FrameType, modules: Collection[str]) -> bool:
+    """Say whether a frame runs code of installed modules: a user's file in a folder `queue` is none of Python's."""
+    if _top(frame) not in modules:
+        return False
+    file = _file(frame)
+    return file.startswith("<") or is_installed(file) or ".zip" + os.sep in file  # as Spark ships PySpark
 
 
 def _top(frame: FrameType) -> str:
@@ -103,10 +114,10 @@ def item_of(error: BaseException, missing: Any) -> Any:
     caller: FrameType | None = None
     item: Any = missing
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if _top(frame) in _OURS:
+        if is_ours(frame):
             caller = frame
             item = frame.f_locals.get("item", item)
-        elif _top(frame) not in _STANDARD:
+        elif not _is_of(frame, _STANDARD):
             return _item_between(caller, frame, missing)
     return item
 
@@ -130,9 +141,6 @@ def _item_between(caller: FrameType | None, called: FrameType, missing: Any) -> 
 def is_full() -> bool:
     """Say whether the user asked for whole tracebacks: `DSTREAM_TRACEBACK=full`."""
     return os.environ.get("DSTREAM_TRACEBACK", "").strip().lower() == "full"
-
-
-_SPARK = frozenset({"pyspark", "py4j"})
 
 
 def shorten(error: BaseException) -> None:
@@ -165,17 +173,16 @@ def is_of_spark(error: BaseException) -> bool:
     if type(error).__module__.partition(".")[0] in _SPARK:
         return True
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return bool(frames) and _top(frames[-1]) in _SPARK
+    return bool(frames) and _is_of(frames[-1], _SPARK)
 
 
 def _without_ours(whole: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     is_of_the_user = False
     while whole is not None:
-        top = _top(whole.tb_frame)
-        if top in _OURS:
+        if is_ours(whole.tb_frame):
             is_of_the_user = False
-        elif is_of_the_user or top not in _MACHINERY:
+        elif is_of_the_user or not _is_of(whole.tb_frame, _MACHINERY):
             is_of_the_user = True
             kept.append(whole)
         whole = whole.tb_next

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dstream.errors import LargeCaptureWarning, SerializationError
-from dstream.failures import blame
+from dstream.failures import blame, is_our_name
 from dstream.plan.nodes import ForEach, Gather, Node, Peek, Read
 from dstream.plan.obstacles import Large, Obstacle, look
 from dstream.plan.recovering import Recover
@@ -27,7 +27,6 @@ from dstream.spi.in_parallel import Calling
 __all__ = ["check_captures"]
 
 _LARGE = 10 * 2**20
-_OURS = ("dstream.", "reducers.", "sources.")
 
 
 def check_captures(root: Node, *, travel: bool = True) -> None:
@@ -64,7 +63,7 @@ def _shipped(node: Node) -> Iterator[Any]:
         return
     if isinstance(node, Read):
         # What travels is a source's splits; of ours it is known that these hold the source's functions.
-        yield from _functions(node.source) if type(node.source).__module__.startswith(_OURS) else ()
+        yield from _functions(node.source) if is_our_name(type(node.source).__module__) else ()
         return
     yield from _functions(node)
 
@@ -78,7 +77,7 @@ def _functions(holder: Any) -> Iterator[Any]:
             continue
         if callable(value) and not isinstance(value, type):
             yield value
-        elif dataclasses.is_dataclass(value) and type(value).__module__.startswith(_OURS):
+        elif dataclasses.is_dataclass(value) and is_our_name(type(value).__module__):
             yield from _functions(value)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-__all__ = ["Where", "call_site", "entry_point"]
+from dstream.failures import is_ours
 
-_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
+__all__ = ["Where", "call_site", "entry_point"]
 
 
 class Where(NamedTuple):
@@ -24,7 +24,7 @@ def call_site() -> Where | None:
     """Return the place in the user's code that called into dstream, or None outside of any."""
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+        if not is_ours(frame):
             return Where(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -35,7 +35,7 @@ def entry_point() -> tuple[str, Where | None]:
     frame = sys._getframe(1)
     name = frame.f_code.co_name
     while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+        if not is_ours(frame):
             return name, Where(frame.f_code.co_filename, frame.f_lineno)
         name = frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]

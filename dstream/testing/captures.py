@@ -14,7 +14,7 @@ from typing import Any
 
 import cloudpickle
 
-from dstream.failures import shown
+from dstream.failures import is_our_name, shown
 from dstream.plan import Node, Peek, Read, topological
 from dstream.spi import Engine
 from dstream.testing.comparing import exact
@@ -25,7 +25,7 @@ __all__ = ["Observed", "State"]
 
 _STAYS = frozenset({"where", "step", "upstream", "parts", "writer"})
 _CONTAINERS = (list, dict, set, deque, bytearray)
-_OURS = frozenset({"dstream", "collectors", "reducers", "sources"})
+_STANDARD = sys.stdlib_module_names - {"__main__"}
 
 
 def _traveling(root: Node) -> Iterator[tuple[Node, Any]]:
@@ -75,15 +75,15 @@ def _inside(value: Any) -> list[tuple[str, Any]] | None:
         return [(f"the object of .{value.__name__}", value.__self__)]
     if isinstance(value, type | types.ModuleType):
         return []
-    if dataclasses.is_dataclass(value) and type(value).__module__.partition(".")[0] in _OURS:
+    if dataclasses.is_dataclass(value) and is_our_name(type(value).__module__):
         return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
     return None
 
 
 def _is_library(fn: types.FunctionType) -> bool:
     """Say whether a function is nobody's pipeline: what it keeps is its own affair."""
-    package = (fn.__module__ or "").partition(".")[0]
-    return package in _OURS or (package in sys.stdlib_module_names and package != "__main__")
+    module = fn.__module__ or ""
+    return is_our_name(module) or (module.partition(".")[0] in _STANDARD)
 
 
 def _variables(fn: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -134,7 +134,7 @@ def _can_change(value: Any) -> bool:
     """Say whether `value` is data that a function could change: a container, or an object of a user's class."""
     kind = type(value)
     package = kind.__module__.partition(".")[0]
-    is_object = hasattr(value, "__dict__") and package not in _OURS | sys.stdlib_module_names - {"__main__"}
+    is_object = hasattr(value, "__dict__") and not is_our_name(kind.__module__) and package not in _STANDARD
     return (isinstance(value, _CONTAINERS) or is_object) and _is_picklable(value)
 
 

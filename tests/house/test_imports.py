@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 import pytest
+
+from dstream import neighbours
 
 ROOT = Path(__file__).parents[2]
 
@@ -169,3 +172,13 @@ def test_imports_of_dstream_are_quick():
     assert unused.isdisjoint(modules)
     assert len(ours) < 120
     assert float(seconds) < 1.5
+
+
+def test_a_loaded_folder_that_hides_a_package_is_named(tmp_path, monkeypatch):
+    """As pytest loads a user's `sources/tests`, before the first import of dstream."""
+    folder = types.ModuleType("sources")
+    folder.__path__ = [str(tmp_path / "sources")]
+    monkeypatch.setitem(sys.modules, "sources", folder)
+
+    with pytest.raises(ImportError, match="sources hides the package 'sources' of dstream; rename it"):
+        neighbours.check(str(ROOT))

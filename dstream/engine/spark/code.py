@@ -9,15 +9,15 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-import site
 import sys
-import sysconfig
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+from dstream.failures import is_installed
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -81,15 +81,7 @@ def _files(module: ModuleType) -> Iterator[Path]:
 
 def _is_of_the_user(place: Path) -> bool:
     """Say whether `place` lies in a folder of the search path and is not installed."""
-    if {"site-packages", "dist-packages"} & set(place.parts) or any(map(place.is_relative_to, _installed())):
-        return False
-    return str(place.parent) in map(os.path.abspath, sys.path)
-
-
-def _installed() -> list[Path]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = [*map(sysconfig.get_path, names), *site.getsitepackages(), site.getusersitepackages()]
-    return [Path(os.path.abspath(folder)) for folder in folders]
+    return not is_installed(str(place)) and str(place.parent) in map(os.path.abspath, sys.path)
 
 
 def _write(archive: Path, places: list[Path]) -> None:
