@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,9 @@ from typing import Any, TypeVar, overload
 from collectors.arguments import checked_collector, checked_function, shown
 from collectors.batches import Prepared, batches, prepared
 from collectors.naming import named
+from collectors.shapes import OfItems
 from dstream.spi import Characteristics, Collector, Keyed
+from dstream.values import Optional
 
 __all__ = ["all_of", "collecting_and_then", "filtering", "flat_mapping", "mapping", "teeing"]
 
@@ -26,14 +29,35 @@ R4 = TypeVar("R4")
 Parts = tuple[Collector[Any, Any, Any], ...]
 
 
-# The second form of `mapping` and `flat_mapping` is for downstream collectors that take any item, such as
-# `to_list()`: mypy 2.4 settles the type of their items before it has seen what `fn` gives.
+# One form would serve pyright. mypy 2.4 settles the result of `downstream` before it has looked into `fn`: that of
+# `to_list()` is then a list of nothing, so the first forms say themselves what is made of items. Where that helps no
+# more, as for the keys of `mapping(fn, grouping_by(lambda item: ...))`, the last one lets it say Any.
 @overload
-def mapping(fn: Callable[[T], U], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]: ...
+def mapping(fn: Callable[[T], U], downstream: Collector[U, OfItems, list[U]]) -> Collector[T, object, list[U]]: ...
 @overload
-def mapping(fn: Callable[[T], Any], downstream: Collector[Any, Any, R]) -> Collector[T, Any, R]: ...
+def mapping(fn: Callable[[T], U], downstream: Collector[U, OfItems, set[U]]) -> Collector[T, object, set[U]]: ...
+@overload
+def mapping(
+    fn: Callable[[T], U], downstream: Collector[U, OfItems, tuple[U, ...]]
+) -> Collector[T, object, tuple[U, ...]]: ...
+@overload
+def mapping(
+    fn: Callable[[T], U], downstream: Collector[U, OfItems, frozenset[U]]
+) -> Collector[T, object, frozenset[U]]: ...
+@overload
+def mapping(
+    fn: Callable[[T], U], downstream: Collector[U, OfItems, Optional[U]]
+) -> Collector[T, object, Optional[U]]: ...
+@overload
+def mapping(
+    fn: Callable[[T], U], downstream: Collector[U, OfItems, Counter[U]]
+) -> Collector[T, object, Counter[U]]: ...
+@overload
+def mapping(fn: Callable[[T], U], downstream: Collector[U, Any, R]) -> Collector[T, object, R]: ...
+@overload
+def mapping(fn: Callable[[T], U], downstream: Collector[Any, Any, R]) -> Collector[T, object, R]: ...
 @named
-def mapping(fn: Callable[[Any], Any], downstream: Collector[Any, Any, R]) -> Collector[Any, Any, R]:
+def mapping(fn: Callable[[Any], Any], downstream: Any) -> Collector[Any, Any, Any]:
     """Apply `fn` to each item, None among them, and collect what it gives.
 
     Example:
@@ -62,7 +86,7 @@ def _map_and_prepare(
 
 
 @named
-def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]) -> Collector[T, Any, R]:
+def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]) -> Collector[T, object, R]:
     """Collect the items that satisfy `predicate`.
 
     Downstream of a grouping, a key none of whose items pass keeps its place, with the result of
@@ -91,15 +115,39 @@ def _filter_all(
 
 
 @overload
-def flat_mapping(fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, Any, R]) -> Collector[T, Any, R]: ...
+def flat_mapping(
+    fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, OfItems, list[U]]
+) -> Collector[T, object, list[U]]: ...
 @overload
 def flat_mapping(
-    fn: Callable[[T], Iterable[Any] | None], downstream: Collector[Any, Any, R]
-) -> Collector[T, Any, R]: ...
-@named
+    fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, OfItems, set[U]]
+) -> Collector[T, object, set[U]]: ...
+@overload
 def flat_mapping(
-    fn: Callable[[Any], Iterable[Any] | None], downstream: Collector[Any, Any, R]
-) -> Collector[Any, Any, R]:
+    fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, OfItems, tuple[U, ...]]
+) -> Collector[T, object, tuple[U, ...]]: ...
+@overload
+def flat_mapping(
+    fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, OfItems, frozenset[U]]
+) -> Collector[T, object, frozenset[U]]: ...
+@overload
+def flat_mapping(
+    fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, OfItems, Optional[U]]
+) -> Collector[T, object, Optional[U]]: ...
+@overload
+def flat_mapping(
+    fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, OfItems, Counter[U]]
+) -> Collector[T, object, Counter[U]]: ...
+@overload
+def flat_mapping(
+    fn: Callable[[T], Iterable[U] | None], downstream: Collector[U, Any, R]
+) -> Collector[T, object, R]: ...
+@overload
+def flat_mapping(
+    fn: Callable[[T], Iterable[U] | None], downstream: Collector[Any, Any, R]
+) -> Collector[T, object, R]: ...
+@named
+def flat_mapping(fn: Callable[[Any], Iterable[Any] | None], downstream: Any) -> Collector[Any, Any, Any]:
     """Collect all that is in what `fn` gives for each item: an iterable, a stream too, or None for nothing.
 
     Raises:
@@ -147,7 +195,7 @@ def _before(
 
 
 @named
-def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) -> Collector[T, Any, U]:
+def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) -> Collector[T, object, U]:
     """Apply `fn`, which may return None, to the result of `downstream`; it runs once, at the end.
 
     Example:
@@ -177,7 +225,7 @@ def _then(first: Callable[[Any], Any], second: Callable[[Any], Any], value: Any)
 @named
 def teeing(
     first: Collector[T, Any, R1], second: Collector[T, Any, R2], fn: Callable[[R1, R2], R]
-) -> Collector[T, Any, R]:
+) -> Collector[T, object, R]:
     """Give each item to both collectors, in one pass, and both results to `fn`.
 
     Example:
@@ -194,15 +242,15 @@ def _apply(fn: Callable[..., Any], results: tuple[Any, ...]) -> Any:
 
 
 @overload
-def all_of() -> Collector[Any, Any, tuple[()]]: ...
+def all_of() -> Collector[Any, object, tuple[()]]: ...
 @overload
-def all_of(first: Collector[T, Any, R1], /) -> Collector[T, Any, tuple[R1]]: ...
+def all_of(first: Collector[T, Any, R1], /) -> Collector[T, object, tuple[R1]]: ...
 @overload
-def all_of(first: Collector[T, Any, R1], second: Collector[T, Any, R2], /) -> Collector[T, Any, tuple[R1, R2]]: ...
+def all_of(first: Collector[T, Any, R1], second: Collector[T, Any, R2], /) -> Collector[T, object, tuple[R1, R2]]: ...
 @overload
 def all_of(
     first: Collector[T, Any, R1], second: Collector[T, Any, R2], third: Collector[T, Any, R3], /
-) -> Collector[T, Any, tuple[R1, R2, R3]]: ...
+) -> Collector[T, object, tuple[R1, R2, R3]]: ...
 @overload
 def all_of(
     first: Collector[T, Any, R1],
@@ -210,7 +258,7 @@ def all_of(
     third: Collector[T, Any, R3],
     fourth: Collector[T, Any, R4],
     /,
-) -> Collector[T, Any, tuple[R1, R2, R3, R4]]: ...
+) -> Collector[T, object, tuple[R1, R2, R3, R4]]: ...
 @overload
 def all_of(
     first: Collector[T, Any, Any],
@@ -220,7 +268,7 @@ def all_of(
     fifth: Collector[T, Any, Any],
     /,
     *more: Collector[T, Any, Any],
-) -> Collector[T, Any, tuple[Any, ...]]: ...
+) -> Collector[T, object, tuple[Any, ...]]: ...
 @named
 def all_of(*collectors: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
     """Give each item to all the collectors, in one pass, and return the tuple of their results.

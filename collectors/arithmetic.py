@@ -46,14 +46,15 @@ _SUMMARIES = Waiting(Summary)
 
 
 @named
-def counting() -> Collector[Any, Any, int]:
+def counting() -> Collector[Any, object, int]:
     """Count the items, None among them; 0 of nothing.
 
     Example:
         >>> counting().collect("abc")
         3
     """
-    return Collector(int, _count_one, operator.add, accumulate_all=count_all)
+    collector: Collector[Any, Any, Any] = Collector(int, _count_one, operator.add, accumulate_all=count_all)
+    return collector
 
 
 def _count_one(count: int, item: object) -> int:
@@ -66,9 +67,9 @@ def count_all(count: int, items: Iterable[object]) -> int:
 
 
 @overload
-def summing() -> Collector[N, Any, N]: ...
+def summing() -> Collector[N, object, N]: ...
 @overload
-def summing(fn: Callable[[T], N]) -> Collector[T, Any, N]: ...
+def summing(fn: Callable[[T], N]) -> Collector[T, object, N]: ...
 @named
 def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Sum what `fn` gives for each item: an int if all are ints, exactly; 0 of nothing.
@@ -93,7 +94,7 @@ def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
 
 
 @named
-def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, Any, float]:
+def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, object, float]:
     """Average what `fn` gives for each item, ints and floats; 0.0 of nothing.
 
     Example:
@@ -104,9 +105,9 @@ def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, Any, float
 
 
 @overload
-def summarizing() -> Collector[N, Any, SummaryStatistics[N]]: ...
+def summarizing() -> Collector[N, object, SummaryStatistics[N]]: ...
 @overload
-def summarizing(fn: Callable[[T], N]) -> Collector[T, Any, SummaryStatistics[N]]: ...
+def summarizing(fn: Callable[[T], N]) -> Collector[T, object, SummaryStatistics[N]]: ...
 @named
 def summarizing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Take count, sum, least, greatest and average; of ints unless a float is among the numbers.
@@ -119,7 +120,7 @@ def summarizing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, A
 
 
 @named
-def summing_int(fn: Callable[[T], int]) -> Collector[T, Any, int]:
+def summing_int(fn: Callable[[T], int]) -> Collector[T, object, int]:
     """Sum the ints that `fn` gives; 0 of nothing. Nothing overflows.
 
     Raises:
@@ -133,7 +134,7 @@ def summing_int(fn: Callable[[T], int]) -> Collector[T, Any, int]:
 
 
 @named
-def summing_long(fn: Callable[[T], int]) -> Collector[T, Any, int]:
+def summing_long(fn: Callable[[T], int]) -> Collector[T, object, int]:
     """Sum the ints that `fn` gives, as `summing_int`: Python has one kind of int.
 
     Example:
@@ -144,7 +145,7 @@ def summing_long(fn: Callable[[T], int]) -> Collector[T, Any, int]:
 
 
 @named
-def summing_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
+def summing_double(fn: Callable[[T], float]) -> Collector[T, object, float]:
     """Sum what `fn` gives as floats, without loss, rounded once; 0.0 of nothing.
 
     Raises:
@@ -158,7 +159,7 @@ def summing_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
 
 
 @named
-def averaging_int(fn: Callable[[T], int]) -> Collector[T, Any, float]:
+def averaging_int(fn: Callable[[T], int]) -> Collector[T, object, float]:
     """Average the ints that `fn` gives; 0.0 of nothing.
 
     Example:
@@ -169,7 +170,7 @@ def averaging_int(fn: Callable[[T], int]) -> Collector[T, Any, float]:
 
 
 @named
-def averaging_long(fn: Callable[[T], int]) -> Collector[T, Any, float]:
+def averaging_long(fn: Callable[[T], int]) -> Collector[T, object, float]:
     """Average the ints that `fn` gives, as `averaging_int`.
 
     Example:
@@ -180,7 +181,7 @@ def averaging_long(fn: Callable[[T], int]) -> Collector[T, Any, float]:
 
 
 @named
-def averaging_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
+def averaging_double(fn: Callable[[T], float]) -> Collector[T, object, float]:
     """Average what `fn` gives as floats; 0.0 of nothing.
 
     Example:
@@ -191,7 +192,7 @@ def averaging_double(fn: Callable[[T], float]) -> Collector[T, Any, float]:
 
 
 @named
-def summarizing_int(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStatistics]:
+def summarizing_int(fn: Callable[[T], int]) -> Collector[T, object, IntSummaryStatistics]:
     """Take the statistics of the ints that `fn` gives; of nothing 0, 0, None, None, 0.0.
 
     Example:
@@ -204,7 +205,7 @@ def summarizing_int(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStati
 
 
 @named
-def summarizing_long(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStatistics]:
+def summarizing_long(fn: Callable[[T], int]) -> Collector[T, object, IntSummaryStatistics]:
     """Take the statistics of the ints that `fn` gives, as `summarizing_int`.
 
     Example:
@@ -217,7 +218,7 @@ def summarizing_long(fn: Callable[[T], int]) -> Collector[T, Any, IntSummaryStat
 
 
 @named
-def summarizing_double(fn: Callable[[T], float]) -> Collector[T, Any, DoubleSummaryStatistics]:
+def summarizing_double(fn: Callable[[T], float]) -> Collector[T, object, DoubleSummaryStatistics]:
     """Take the statistics of what `fn` gives as floats; one NaN makes all but the count NaN.
 
     Example:

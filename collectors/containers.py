@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from collectors.arguments import checked_function, checked_text, shown
 from collectors.batches import batches, kinds
 from collectors.naming import named
+from collectors.shapes import OfItems
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import are_canonical, canonical
 from dstream.spi import Characteristics, Collector
@@ -31,14 +32,17 @@ _UNORDERED = frozenset({Characteristics.UNORDERED})
 
 
 @named
-def to_list() -> Collector[T, Any, list[T]]:
+def to_list() -> Collector[T, OfItems, list[T]]:
     """Gather the items in a list, in encounter order, None among them.
 
     Example:
         >>> to_list().collect("abc")
         ['a', 'b', 'c']
     """
-    return Collector(list, list.append, list.extend, characteristics=_IDENTITY_FINISH, accumulate_all=_extend)
+    collector: Collector[Any, Any, Any] = Collector(
+        list, list.append, list.extend, characteristics=_IDENTITY_FINISH, accumulate_all=_extend
+    )
+    return collector
 
 
 def _extend(container: list[Any], items: Iterable[Any]) -> list[Any]:
@@ -47,7 +51,7 @@ def _extend(container: list[Any], items: Iterable[Any]) -> list[Any]:
 
 
 @named
-def to_set() -> Collector[T, Any, set[T]]:
+def to_set() -> Collector[T, OfItems, set[T]]:
     """Gather the distinct items in a set; every NaN is the same item.
 
     Raises:
@@ -59,7 +63,10 @@ def to_set() -> Collector[T, Any, set[T]]:
     """
     # Combining puts each item in again: a NaN that went through pickle is another object, which a set
     # would take for another item.
-    return Collector(set, _put, _put_all, characteristics=_IDENTITY_FINISH | _UNORDERED, accumulate_all=_put_all)
+    collector: Collector[Any, Any, Any] = Collector(
+        set, _put, _put_all, characteristics=_IDENTITY_FINISH | _UNORDERED, accumulate_all=_put_all
+    )
+    return collector
 
 
 def _put(container: set[Any], item: Any) -> None:
@@ -81,7 +88,7 @@ def _standard(item: Any) -> Any:
 
 
 @named
-def to_collection(factory: Callable[[], C]) -> Collector[Any, Any, C]:
+def to_collection(factory: Callable[[], C]) -> Collector[Any, object, C]:
     """Gather the items in the collection that `factory` makes, in encounter order.
 
     Args:
@@ -130,7 +137,7 @@ def _insert_all_of(left: C, right: Any) -> C:
 
 
 @named
-def to_unmodifiable_list() -> Collector[T, Any, tuple[T, ...]]:
+def to_unmodifiable_list() -> Collector[T, OfItems, tuple[T, ...]]:
     """Gather the items in a tuple, in encounter order.
 
     Raises:
@@ -140,7 +147,10 @@ def to_unmodifiable_list() -> Collector[T, Any, tuple[T, ...]]:
         >>> to_unmodifiable_list().collect("abc")
         ('a', 'b', 'c')
     """
-    return Collector(list, _append_value, list.extend, tuple, accumulate_all=_append_values)
+    collector: Collector[Any, Any, Any] = Collector(
+        list, _append_value, list.extend, tuple, accumulate_all=_append_values
+    )
+    return collector
 
 
 def _append_value(container: list[Any], item: Any) -> None:
@@ -154,7 +164,7 @@ def _append_values(container: list[Any], items: Iterable[Any]) -> list[Any]:
 
 
 @named
-def to_unmodifiable_set() -> Collector[T, Any, frozenset[T]]:
+def to_unmodifiable_set() -> Collector[T, OfItems, frozenset[T]]:
     """Gather the distinct items in a frozenset; every NaN is the same item.
 
     Raises:
@@ -165,7 +175,8 @@ def to_unmodifiable_set() -> Collector[T, Any, frozenset[T]]:
         >>> to_unmodifiable_set().collect("aa")
         frozenset({'a'})
     """
-    return Collector(set, _put_value, _put_all, frozenset, _UNORDERED, _put_values)
+    collector: Collector[Any, Any, Any] = Collector(set, _put_value, _put_all, frozenset, _UNORDERED, _put_values)
+    return collector
 
 
 def _put_value(container: set[Any], item: Any) -> None:
@@ -185,7 +196,7 @@ def _values(factory: str, batch: list[Any]) -> list[Any]:
 
 
 @named
-def joining(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, Any, str]:
+def joining(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, object, str]:
     """Join strings, empty ones too, in encounter order; nothing gives `prefix + suffix`.
 
     Raises:
@@ -199,7 +210,7 @@ def joining(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collecto
 
 
 @named
-def concatenating(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, Any, str]:
+def concatenating(delimiter: str = "", prefix: str = "", suffix: str = "") -> Collector[str, object, str]:
     """Join strings that are not empty; as `joining`, but no delimiter stands around an empty string.
 
     Example:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from collectors.arguments import checked_function
 from collectors.naming import named
+from collectors.shapes import OfItems
 from dstream.spi import Characteristics, Collector
 from dstream.values import Optional
 
@@ -26,11 +27,11 @@ Box = list[Any]
 
 
 @overload
-def reducing(op: Callable[[T, T], T], /) -> Collector[T, Any, Optional[T]]: ...
+def reducing(op: Callable[[T, T], T], /) -> Collector[T, object, Optional[T]]: ...
 @overload
-def reducing(identity: T, op: Callable[[T, T], T], /) -> Collector[T, Any, T]: ...
+def reducing(identity: T, op: Callable[[T, T], T], /) -> Collector[T, object, T]: ...
 @overload
-def reducing(identity: U, fn: Callable[[T], U], op: Callable[[U, U], U], /) -> Collector[T, Any, U]: ...
+def reducing(identity: U, fn: Callable[[T], U], op: Callable[[U, U], U], /) -> Collector[T, object, U]: ...
 @named
 def reducing(*arguments: Any) -> Collector[Any, Any, Any]:
     """Fold the items with an associative operator, in encounter order.
@@ -90,7 +91,7 @@ def _optional(box: Box) -> Optional[Any]:
 
 
 @named
-def pick_any() -> Collector[T, Any, Optional[T]]:
+def pick_any() -> Collector[T, OfItems, Optional[T]]:
     """Pick one of the items that are not None; an empty `Optional` if there is none.
 
     It is the first of them wherever order is kept, and no item after it is looked at.
@@ -99,9 +100,10 @@ def pick_any() -> Collector[T, Any, Optional[T]]:
         >>> pick_any().collect([None, "a", "b"])
         Optional['a']
     """
-    return Collector(
+    collector: Collector[Any, Any, Any] = Collector(
         list, _pick_one, _pick_all, _optional, frozenset({Characteristics.UNORDERED}), accumulate_all=_pick_all
     )
+    return collector
 
 
 def _pick_one(box: Box, item: Any) -> None:

@@ -20,6 +20,7 @@ from collectors.arithmetic import count_all, counting
 from collectors.batches import Prepared, batches, kinds, prepared
 from collectors.containers import to_list
 from collectors.naming import named
+from collectors.shapes import OfItems
 from dstream.errors import NullElementError
 from dstream.keys import are_canonical, canonical, canonical_all
 from dstream.spi import Characteristics, Collector, Keyed
@@ -41,15 +42,15 @@ _CANONICAL = frozenset({str, int, bytes, bool})
 
 
 @overload
-def grouping_by(classifier: Callable[[T], K]) -> Collector[T, Any, dict[K, list[T]]]: ...
+def grouping_by(classifier: Callable[[T], K]) -> Collector[T, object, dict[K, list[T]]]: ...
 @overload
-def grouping_by(classifier: Callable[[T], K], downstream: Collector[T, Any, D]) -> Collector[T, Any, dict[K, D]]: ...
+def grouping_by(classifier: Callable[[T], K], downstream: Collector[T, Any, D]) -> Collector[T, object, dict[K, D]]: ...
 @overload
-def grouping_by(classifier: Callable[[T], Any], *, map_factory: Callable[[], M]) -> Collector[T, Any, M]: ...
+def grouping_by(classifier: Callable[[T], Any], *, map_factory: Callable[[], M]) -> Collector[T, object, M]: ...
 @overload
 def grouping_by(
     classifier: Callable[[T], Any], downstream: Collector[T, Any, Any], *, map_factory: Callable[[], M]
-) -> Collector[T, Any, M]: ...
+) -> Collector[T, object, M]: ...
 @named
 def grouping_by(
     classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
@@ -79,17 +80,19 @@ def grouping_by(
 
 
 @overload
-def grouping_by_concurrent(classifier: Callable[[T], K]) -> Collector[T, Any, dict[K, list[T]]]: ...
+def grouping_by_concurrent(classifier: Callable[[T], K]) -> Collector[T, object, dict[K, list[T]]]: ...
 @overload
 def grouping_by_concurrent(
     classifier: Callable[[T], K], downstream: Collector[T, Any, D]
-) -> Collector[T, Any, dict[K, D]]: ...
+) -> Collector[T, object, dict[K, D]]: ...
 @overload
-def grouping_by_concurrent(classifier: Callable[[T], Any], *, map_factory: Callable[[], M]) -> Collector[T, Any, M]: ...
+def grouping_by_concurrent(
+    classifier: Callable[[T], Any], *, map_factory: Callable[[], M]
+) -> Collector[T, object, M]: ...
 @overload
 def grouping_by_concurrent(
     classifier: Callable[[T], Any], downstream: Collector[T, Any, Any], *, map_factory: Callable[[], M]
-) -> Collector[T, Any, M]: ...
+) -> Collector[T, object, M]: ...
 @named
 def grouping_by_concurrent(
     classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
@@ -110,7 +113,7 @@ def grouping_by_concurrent(
 
 
 @named
-def frequencies() -> Collector[T, Any, Counter[T]]:
+def frequencies() -> Collector[T, OfItems, Counter[T]]:
     """Count how often each item occurs, None among them, in a `collections.Counter`.
 
     Raises:
@@ -309,11 +312,11 @@ def _without_none(pair: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 @overload
-def partitioning_by(predicate: Callable[[T], object]) -> Collector[T, Any, dict[bool, list[T]]]: ...
+def partitioning_by(predicate: Callable[[T], object]) -> Collector[T, object, dict[bool, list[T]]]: ...
 @overload
 def partitioning_by(
     predicate: Callable[[T], object], downstream: Collector[T, Any, D]
-) -> Collector[T, Any, dict[bool, D]]: ...
+) -> Collector[T, object, dict[bool, D]]: ...
 @named
 def partitioning_by(
     predicate: Callable[[Any], object], downstream: Downstream = _LISTS

@@ -33,7 +33,7 @@ Merge = Callable[[Any, Any], Any]
 @overload
 def to_map(
     key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
-) -> Collector[T, Any, dict[K, V]]: ...
+) -> Collector[T, object, dict[K, V]]: ...
 @overload
 def to_map(
     key: Callable[[T], Any],
@@ -41,14 +41,14 @@ def to_map(
     merge: Merge | None = None,
     *,
     map_factory: Callable[[], M],
-) -> Collector[T, Any, M]: ...
+) -> Collector[T, object, M]: ...
 @overload
 def to_map(
     key: Callable[[T], Any],
     value: Callable[[T], V],
     merge: Merge | None,
     map_factory: Callable[[], M],
-) -> Collector[T, Any, M]: ...
+) -> Collector[T, object, M]: ...
 @named
 def to_map(
     key: Callable[[Any], Any],
@@ -84,7 +84,7 @@ def to_map(
 @overload
 def to_concurrent_map(
     key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
-) -> Collector[T, Any, dict[K, V]]: ...
+) -> Collector[T, object, dict[K, V]]: ...
 @overload
 def to_concurrent_map(
     key: Callable[[T], Any],
@@ -92,14 +92,14 @@ def to_concurrent_map(
     merge: Merge | None = None,
     *,
     map_factory: Callable[[], M],
-) -> Collector[T, Any, M]: ...
+) -> Collector[T, object, M]: ...
 @overload
 def to_concurrent_map(
     key: Callable[[T], Any],
     value: Callable[[T], V],
     merge: Merge | None,
     map_factory: Callable[[], M],
-) -> Collector[T, Any, M]: ...
+) -> Collector[T, object, M]: ...
 @named
 def to_concurrent_map(
     key: Callable[[Any], Any],
@@ -126,7 +126,7 @@ def to_concurrent_map(
 @named
 def to_unmodifiable_map(
     key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
-) -> Collector[T, Any, MappingProxyType[K, V]]:
+) -> Collector[T, object, MappingProxyType[K, V]]:
     """Map keys to values as `to_map` does, read-only; None keys are refused.
 
     Raises:

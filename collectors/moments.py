@@ -26,7 +26,7 @@ Tally = dict[int, int]
 
 
 @named
-def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, Any, float]:
+def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, object, float]:
     """Take the variance of what `fn` gives for each item, of the population.
 
     Exact sums stand behind it, so no order, no split and no large mean changes the result.
@@ -52,7 +52,7 @@ def variance(fn: Callable[[T], float] | None = None, *, sample: bool = False) ->
 
 
 @named
-def stddev(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, Any, float]:
+def stddev(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> Collector[T, object, float]:
     """Take the standard deviation of what `fn` gives, the square root of `variance`.
 
     Example:
@@ -63,7 +63,7 @@ def stddev(fn: Callable[[T], float] | None = None, *, sample: bool = False) -> C
 
 
 @named
-def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, Any, float]:
+def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, object, float]:
     """Take the slope of the straight line through the points (x, y), by least squares.
 
     The sums are exact, so no order and no split changes the result. The slope is NaN where it is
@@ -79,7 +79,8 @@ def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[
     """
     checked_function(x, "x")
     checked_function(y, "y")
-    return Collector(_Moments, partial(_add_point, x, y), _Moments.merge, _slope)
+    collector: Collector[Any, Any, Any] = Collector(_Moments, partial(_add_point, x, y), _Moments.merge, _slope)
+    return collector
 
 
 class _Moments:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from collectors.arguments import checked_count, checked_function
 from collectors.batches import applied, batches, kinds
 from collectors.naming import named
+from collectors.shapes import OfItems
 from dstream.spi import Collector
 from dstream.values import Optional
 
@@ -29,7 +30,7 @@ _key = operator.itemgetter(0)
 
 
 @named
-def min_by(key: Callable[[T], Any] | None = None) -> Collector[T, Any, Optional[T]]:
+def min_by(key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, Optional[T]]:
     """Take the item with the least key, the first of equals.
 
     Nothing gives an empty `Optional`, and so does None as the least item.
@@ -46,7 +47,7 @@ def min_by(key: Callable[[T], Any] | None = None) -> Collector[T, Any, Optional[
 
 
 @named
-def max_by(key: Callable[[T], Any] | None = None) -> Collector[T, Any, Optional[T]]:
+def max_by(key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, Optional[T]]:
     """Take the item with the greatest key, the first of equals; otherwise as `min_by`.
 
     Example:
@@ -120,7 +121,7 @@ def _holds_nan(ranks: list[Any]) -> bool:
 
 
 @named
-def top_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
+def top_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, list[T]]:
     """Take the `n` items with the greatest keys, the greatest first, the first of equals first.
 
     No more than a few times `n` items are held.
@@ -137,7 +138,7 @@ def top_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, Any, li
 
 
 @named
-def bottom_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
+def bottom_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, list[T]]:
     """Take the `n` items with the least keys, the least first; otherwise as `top_n`.
 
     Example:
@@ -195,14 +196,17 @@ def _leaders(n: int, descending: bool, leading: Ranked) -> list[Any]:
 
 
 @named
-def sorting(key: Callable[[T], Any] | None = None) -> Collector[T, Any, list[T]]:
+def sorting(key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, list[T]]:
     """Put all items in a list in the order of their keys; equal ones keep their encounter order.
 
     Example:
         >>> sorting(len).collect(["ccc", "a", "bb", "d"])
         ['a', 'd', 'bb', 'ccc']
     """
-    return Collector(list, list.append, list.extend, partial(_sorted, _optional_key(key)), accumulate_all=_extend)
+    collector: Collector[Any, Any, Any] = Collector(
+        list, list.append, list.extend, partial(_sorted, _optional_key(key)), accumulate_all=_extend
+    )
+    return collector
 
 
 def _extend(items: list[Any], others: Iterable[Any]) -> list[Any]:

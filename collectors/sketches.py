@@ -34,7 +34,7 @@ _DISTINCT_SIZE = 14
 
 
 @named
-def quantiles(fractions: Iterable[float], fn: Callable[[T], float] | None = None) -> Collector[T, Any, list[float]]:
+def quantiles(fractions: Iterable[float], fn: Callable[[T], float] | None = None) -> Collector[T, object, list[float]]:
     """Estimate the quantiles of what `fn` gives for each item, in one pass and little memory.
 
     For a fraction f the estimate is one of the numbers: the least that at least the share f of them
@@ -65,13 +65,14 @@ def quantiles(fractions: Iterable[float], fn: Callable[[T], float] | None = None
     if fn is not None:
         checked_function(fn, "fn")
     taken = doubles("quantiles")
-    return Collector(
+    collector: Collector[Any, Any, Any] = Collector(
         _Ranks,
         partial(_add_number, taken, fn),
         _Ranks.merge,
         partial(_quantiles_of, shares),
         accumulate_all=Prepared(partial(taken.every, fn), _Ranks.add, _Ranks.add_all),
     )
+    return collector
 
 
 def _checked_share(fraction: float) -> float:
@@ -130,7 +131,7 @@ def _restored_ranks(pending: list[float], data: bytes | None) -> _Ranks:
 
 
 @named
-def approx_count_distinct() -> Collector[Any, Any, int]:
+def approx_count_distinct() -> Collector[Any, object, int]:
     """Estimate how many distinct items there are, in one pass and about 10 KB.
 
     Items are distinct as keys of a dict are: `1`, `1.0` and `True` are one, and so are all NaN; None
@@ -147,7 +148,7 @@ def approx_count_distinct() -> Collector[Any, Any, int]:
         2
     """
     _check_library("approx_count_distinct")
-    return Collector(
+    collector: Collector[Any, Any, Any] = Collector(
         _Distinct,
         _add_item,
         _Distinct.merge,
@@ -155,6 +156,7 @@ def approx_count_distinct() -> Collector[Any, Any, int]:
         frozenset({Characteristics.UNORDERED}),
         _add_items,
     )
+    return collector
 
 
 def _add_item(distinct: _Distinct, item: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from dstream.spi import Output, Reducer
 from reducers.writing import WritingReducer, checked_text
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
 __all__ = ["to_ilist"]
 
+T = TypeVar("T")
 
-def to_ilist(name: str, *, job: str | None = None) -> Reducer[Any, IStreamList[Any]]:
+
+def to_ilist(name: str, *, job: str | None = None) -> Reducer[T, IStreamList[T]]:
     """Append the items to the list `name`, made if there is none, and return it.
 
     An ordered stream keeps its order. Nothing is shuffled.

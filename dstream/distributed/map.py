@@ -333,7 +333,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
 
     # Functions that go to the entries
 
-    def execute_on_key(self, key: K, fn: Callable[[LiveEntry[K, V]], R]) -> R:
+    def execute_on_key(self, key: K, fn: Callable[[LiveEntry[K, V | None]], R]) -> R:
         """Let `fn` read and change one entry, atomically; return what it returns.
 
         Args:
@@ -347,7 +347,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             >>> with connect(engine="local", storage="memory:") as ctx:
             ...     counts = ctx.get_map("counts")
             ...     counts["whale"] = 1
-            ...     counts.execute_on_key("whale", lambda entry: entry.set_value(entry.value + 1))
+            ...     counts.execute_on_key("whale", lambda entry: entry.set_value((entry.value or 0) + 1))
             ...     counts["whale"]
             1
             2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from dstream.gatherers.arguments import function, optional_function
 from dstream.spi import AtEnd, Downstream, Gatherer, Running
@@ -13,11 +13,30 @@ __all__ = ["fold", "scan"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+U = TypeVar("U")
+U2 = TypeVar("U2")
+U3 = TypeVar("U3")
 
 
-def fold(
+@overload
+def fold(  # type: ignore[overload-overlap]  # For pyright, as with `Stream.iterate`: it takes `(0, 1)` for that 0 and 1.
     start: Callable[[], R], fn: Callable[[R, T], R], combiner: Callable[[R, R], R] | None = None
-) -> Gatherer[T, Any, R]:
+) -> Gatherer[T, Any, R]: ...
+@overload
+def fold(
+    start: Callable[[], tuple[U, U2]],
+    fn: Callable[[tuple[U, U2], T], tuple[U, U2]],
+    combiner: Callable[[tuple[U, U2], tuple[U, U2]], tuple[U, U2]] | None = None,
+) -> Gatherer[T, Any, tuple[U, U2]]: ...
+@overload
+def fold(
+    start: Callable[[], tuple[U, U2, U3]],
+    fn: Callable[[tuple[U, U2, U3], T], tuple[U, U2, U3]],
+    combiner: Callable[[tuple[U, U2, U3], tuple[U, U2, U3]], tuple[U, U2, U3]] | None = None,
+) -> Gatherer[T, Any, tuple[U, U2, U3]]: ...
+def fold(
+    start: Callable[[], Any], fn: Callable[[Any, Any], Any], combiner: Callable[[Any, Any], Any] | None = None
+) -> Gatherer[Any, Any, Any]:
     """Gather all items into one value: `functools.reduce(fn, items, start())`. An empty stream gives `start()`.
 
     Without a `combiner` one task takes all items, in order. With one, each partition folds its own items from
@@ -75,9 +94,25 @@ def _folded(start: Callable[[], R], fn: Callable[[R, T], R], items: Iterable[T])
     yield from _state_of(start, fn, items)
 
 
-def scan(
+@overload
+def scan(  # type: ignore[overload-overlap]  # For pyright, as with `Stream.iterate`: it takes `(0, 1)` for that 0 and 1.
     start: Callable[[], R], fn: Callable[[R, T], R], combiner: Callable[[R, R], R] | None = None
-) -> Gatherer[T, Any, R]:
+) -> Gatherer[T, Any, R]: ...
+@overload
+def scan(
+    start: Callable[[], tuple[U, U2]],
+    fn: Callable[[tuple[U, U2], T], tuple[U, U2]],
+    combiner: Callable[[tuple[U, U2], tuple[U, U2]], tuple[U, U2]] | None = None,
+) -> Gatherer[T, Any, tuple[U, U2]]: ...
+@overload
+def scan(
+    start: Callable[[], tuple[U, U2, U3]],
+    fn: Callable[[tuple[U, U2, U3], T], tuple[U, U2, U3]],
+    combiner: Callable[[tuple[U, U2, U3], tuple[U, U2, U3]], tuple[U, U2, U3]] | None = None,
+) -> Gatherer[T, Any, tuple[U, U2, U3]]: ...
+def scan(
+    start: Callable[[], Any], fn: Callable[[Any, Any], Any], combiner: Callable[[Any, Any], Any] | None = None
+) -> Gatherer[Any, Any, Any]:
     """Gather the value so far behind each item: `itertools.accumulate` without its start.
 
     Without a `combiner` one task takes all items, in order. With one, each partition first folds its own items

@@ -62,6 +62,8 @@ T = TypeVar("T")
 A = TypeVar("A")
 R = TypeVar("R")
 U = TypeVar("U")
+U2 = TypeVar("U2")
+U3 = TypeVar("U3")
 S = TypeVar("S", bound="BaseStream[Any]")
 
 
@@ -272,7 +274,28 @@ class BaseStream(Generic[T]):
     def reduce(self, identity: T, op: Callable[[T, T], T], /) -> T: ...
 
     @overload
-    def reduce(self, identity: U, accumulator: Callable[[U, T], U], combiner: Callable[[U, U], U], /) -> U: ...
+    def reduce(  # type: ignore[overload-overlap]  # As said below.
+        self, identity: U, accumulator: Callable[[U, T], U], combiner: Callable[[U, U], U], /
+    ) -> U: ...
+
+    # Pyright takes `(0, 0)` for a pair of zeros, unless a form names the places.
+    @overload
+    def reduce(
+        self,
+        identity: tuple[U, U2],
+        accumulator: Callable[[tuple[Any, Any], T], tuple[U, U2]],
+        combiner: Callable[[tuple[U, U2], tuple[U, U2]], tuple[U, U2]],
+        /,
+    ) -> tuple[U, U2]: ...
+
+    @overload
+    def reduce(
+        self,
+        identity: tuple[U, U2, U3],
+        accumulator: Callable[[tuple[Any, Any, Any], T], tuple[U, U2, U3]],
+        combiner: Callable[[tuple[U, U2, U3], tuple[U, U2, U3]], tuple[U, U2, U3]],
+        /,
+    ) -> tuple[U, U2, U3]: ...
 
     def reduce(self, *args: Any) -> Any:
         """Fold the items in encounter order with an associative function.

@@ -26,6 +26,8 @@ __all__ = ["Stream", "from_iterable", "iteration", "of_nullable", "read", "shown
 
 T = TypeVar("T")
 U = TypeVar("U")
+U2 = TypeVar("U2")
+U3 = TypeVar("U3")
 
 
 class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], Tabular[T]):
@@ -83,11 +85,42 @@ class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], Tabular[T]):
 
     @overload
     @staticmethod
-    def iterate(seed: U, next: Callable[[U], U], /) -> Stream[U]: ...
+    def iterate(seed: U, next: Callable[[U], U], /) -> Stream[U]: ...  # type: ignore[overload-overlap]  # As said below.
 
     @overload
     @staticmethod
-    def iterate(seed: U, has_next: Callable[[U], object], next: Callable[[U], U], /) -> Stream[U]: ...
+    def iterate(  # type: ignore[overload-overlap]  # As said below.
+        seed: U, has_next: Callable[[U], object], next: Callable[[U], U], /
+    ) -> Stream[U]: ...
+
+    # Pyright takes `(0, 1)` for a pair of that 0 and that 1, whatever comes after them, unless a form names the places.
+    @overload
+    @staticmethod
+    def iterate(seed: tuple[U, U2], next: Callable[[tuple[U, U2]], tuple[U, U2]], /) -> Stream[tuple[U, U2]]: ...
+
+    @overload
+    @staticmethod
+    def iterate(
+        seed: tuple[U, U2],
+        has_next: Callable[[tuple[Any, Any]], object],
+        next: Callable[[tuple[U, U2]], tuple[U, U2]],
+        /,
+    ) -> Stream[tuple[U, U2]]: ...
+
+    @overload
+    @staticmethod
+    def iterate(
+        seed: tuple[U, U2, U3], next: Callable[[tuple[U, U2, U3]], tuple[U, U2, U3]], /
+    ) -> Stream[tuple[U, U2, U3]]: ...
+
+    @overload
+    @staticmethod
+    def iterate(
+        seed: tuple[U, U2, U3],
+        has_next: Callable[[tuple[Any, Any, Any]], object],
+        next: Callable[[tuple[U, U2, U3]], tuple[U, U2, U3]],
+        /,
+    ) -> Stream[tuple[U, U2, U3]]: ...
 
     @staticmethod
     def iterate(seed: Any, *functions: Any) -> Stream[Any]:
@@ -176,7 +209,13 @@ class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], Tabular[T]):
         doubles: DoubleStream = self._as("DoubleStream", self._flat_map(fn, float, "flat_map_to_double"))
         return doubles
 
-    def map_multi(self, fn: Callable[[T, Callable[[U], None]], object]) -> Stream[U]:
+    @overload
+    def map_multi(self, fn: Callable[[T, Callable[[U], None]], object]) -> Stream[U]: ...
+
+    @overload  # For lambdas: what they emit, no type checker finds out.
+    def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stream[Any]: ...
+
+    def map_multi(self, fn: Callable[[T, Callable[[Any], None]], object]) -> Stream[Any]:
         """Replace each item by what `fn(item, emit)` passes to `emit`, from none to many.
 
         Example:

@@ -44,7 +44,7 @@ def written(words: Stream[str]) -> None:
     assert_type(words.collect(replacing(to_imap("m", str.upper, len))), IStreamMap[str, int])
     assert_type(words.map(lambda word: (word, len(word))).collect(to_imap("m")), IStreamMap[str, int])
     assert_type(words.collect(counting_objects()), IStreamMap[object, int])
-    assert_type(words.collect(to_ilist("l")), IStreamList[Any])
+    assert_type(words.collect(to_ilist("l")), IStreamList[str])
 
 
 def written_again(ages: IStreamMap[str, int]) -> None:
@@ -84,7 +84,7 @@ def ages_methods(ages: IStreamMap[str, int]) -> None:
     assert_type(ages.pop("a"), int)
     assert_type(ages.pop("a", None), int | None)
     assert_type(ages.popitem(), Entry[str, int])
-    assert_type(ages.execute_on_key("a", lambda entry: entry.value), int)
+    assert_type(ages.execute_on_key("a", lambda entry: entry.value), int | None)
     assert_type(ages.execute_on_entries(lambda entry: entry.key, lambda entry: entry.value > 1), dict[str, str])
     assert_type(ages.stream(), Stream[Entry[str, int]])
     assert_type(ages.stream(lambda entry: entry.value > 1), Stream[Entry[str, int]])
@@ -127,7 +127,7 @@ def tokens_methods(tokens: IStreamCache[str, int]) -> None:
     assert_type(tokens.pop("a"), int)
     assert_type(tokens.pop("a", None), int | None)
     assert_type(tokens.popitem(), Entry[str, int])
-    assert_type(tokens.execute_on_key("a", lambda entry: entry.value), int)
+    assert_type(tokens.execute_on_key("a", lambda entry: entry.value), int | None)
     assert_type(tokens.execute_on_entries(lambda entry: entry.key, lambda entry: entry.value > 1), dict[str, str])
     assert_type(tokens.stream(), Stream[Entry[str, int]])
     assert_type(tokens.stream(lambda entry: entry.value > 1), Stream[Entry[str, int]])
