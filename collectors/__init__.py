@@ -91,3 +91,7 @@ __all__ = [
     "top_n",
     "variance",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -47,3 +47,7 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
         if name in _PLANNED:
             raise errors.UnsupportedError(f"dstream.{name} does not exist yet; docs/limits.md lists what is missing")
         raise AttributeError(f"module 'dstream' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -79,3 +79,7 @@ class EngineError(DStreamError, RuntimeError):
 
 class LargeCaptureWarning(UserWarning):
     """A function captures an object above 10 MB, which travels to every task."""
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,3 +17,7 @@ __all__ = [
     "to_ilist",
     "to_imap",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -47,4 +47,4 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted(__all__)

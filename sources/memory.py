@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
+from dstream.spi.written import shown_function
+
 __all__ = [
     "Generate",
     "GenerateSplit",
@@ -226,7 +228,7 @@ def _chunks(tape: _Tape[T]) -> Iterator[ItemsSplit[T]]:
         yield ItemsSplit([])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Iterate(Generic[T]):
     """`seed`, `next(seed)`, `next(next(seed))`, ... while `has_next` holds.
 
@@ -279,6 +281,10 @@ class Iterate(Generic[T]):
         """Run the functions on one item, as the split does; None if it is the last one."""
         return self.next(item) if self.has_next is None or self.has_next(item) else None
 
+    def __repr__(self) -> str:
+        functions = (self.has_next, self.next) if self.has_next else (self.next,)
+        return f"Iterate({reprlib.repr(self.seed)}, {', '.join(map(shown_function, functions))})"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterateSplit(Generic[T]):
@@ -296,7 +302,7 @@ class IterateSplit(Generic[T]):
             item = self.next(item)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Generate(Generic[T]):
     """What `supplier()` returns, again and again, without end and without order.
 
@@ -333,6 +339,9 @@ class Generate(Generic[T]):
     def splits(self, parallelism: int) -> list[GenerateSplit[T]]:
         """Give one endless split for each task."""
         return [GenerateSplit(self.supplier)] * max(1, parallelism)
+
+    def __repr__(self) -> str:
+        return f"Generate({shown_function(self.supplier)})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

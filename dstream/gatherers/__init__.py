@@ -10,3 +10,7 @@ from dstream.gatherers.windows import window_fixed, window_sliding
 from dstream.spi import Downstream, Gatherer
 
 __all__ = ["Downstream", "Gatherer", "Retry", "fold", "map_concurrent", "scan", "window_fixed", "window_sliding"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

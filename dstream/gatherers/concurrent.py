@@ -13,6 +13,7 @@ from dstream.gatherers.pace import CLOCK, Clock, Pace
 from dstream.gatherers.retry import Retry, checked_retry
 from dstream.spi import Calling, Gatherer, Outcome, Reducer
 from dstream.spi.gatherer import Downstream
+from dstream.spi.written import shown_function
 
 __all__ = ["map_concurrent"]
 
@@ -197,7 +198,7 @@ class Concurrent(Calling):
 
     def name(self) -> str:
         """Return the call as the user wrote it, in short."""
-        return f"map_concurrent({self.n}, {_shown(self.fn)})"
+        return f"map_concurrent({self.n}, {shown_function(self.fn)})"
 
     def _settled(self, outcome: Outcome) -> Any:
         if outcome.error is None:
@@ -213,8 +214,3 @@ class Concurrent(Calling):
 
 async def _awaited(fn: Callable[[Any], Awaitable[Any]], item: Any) -> Any:
     return await fn(item)
-
-
-def _shown(fn: Any) -> str:
-    name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
-    return "lambda" if name.endswith("<lambda>") else name.rpartition("<locals>.")[2]

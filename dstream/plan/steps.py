@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dstream.failures import blame
 from dstream.plan.where import Where
+from dstream.spi.written import shown_function
 
 __all__ = ["Step", "shown_function"]
 
@@ -54,11 +54,3 @@ class _Guarded:
         except Exception as error:
             blame(error, self.step, item)
             raise
-
-
-def shown_function(fn: Any) -> str:
-    """Write a function as short as its user would: `parse`, `lambda`, `partial(parse)`."""
-    if isinstance(fn, functools.partial):
-        return f"partial({shown_function(fn.func)})"
-    name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
-    return "lambda" if name.endswith("<lambda>") else name.rpartition("<locals>.")[2]

@@ -17,6 +17,7 @@ from dstream.session.workers import inside_a_worker, refuse_on_a_worker
 from dstream.spi import Engine, Storage
 from dstream.storage import Settings, open_storage
 from dstream.stream.runtime import bind_default
+from dstream.values.secrets import shown_url
 
 __all__ = ["connect", "default_context", "set_default_context"]
 
@@ -89,9 +90,16 @@ def connect(
         }
     )
     opening = _storage_opener(chosen, allowed)
-    context = Context(_STARTERS[chosen["engine"]](chosen), chosen["engine"], opening, _stages(chosen))
+    start = _STARTERS[chosen["engine"]](chosen)
+    context = Context(start, chosen["engine"], opening, _stages(chosen), _shown_choices(chosen))
     contexts.add(context)
     return context
+
+
+def _shown_choices(chosen: Configuration) -> str:
+    """Return the master and the storage as the `repr` of a context has them, without a password."""
+    master = "" if chosen["engine"] == "local" else f", master {chosen['master'] or 'any that runs, or local[*]'}"
+    return f"{master}, storage {shown_url(chosen['storage'])}"
 
 
 def default_context() -> Context:

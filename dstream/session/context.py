@@ -47,8 +47,10 @@ class Context:
         engine_name: str,
         open_storage: Callable[[], Storage],
         stages: Callable[[Any, Any], Stages],
+        shown: str = "",
     ) -> None:
         self._start = start
+        self._shown = shown
         self._stages = stages
         self._engine_name = engine_name
         self._engine: Engine | None = None
@@ -366,7 +368,7 @@ class Context:
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else "open" if self._engine is None else "running"
-        return f"<dstream context on {self._engine_name}, {state}>"
+        return f"<dstream context on {self._engine_name}{self._shown}, {state}>"
 
     def _stays_in_the_driver(self) -> str:
         """Say why a function that runs on the workers cannot take this along, and what to do instead."""

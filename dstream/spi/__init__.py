@@ -69,3 +69,7 @@ __all__ = [
     "Writing",
     "identity",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
+from dstream.spi.written import shown_function
+
 __all__ = ["Characteristics", "Collector", "Keyed", "identity"]
 
 T = TypeVar("T")
@@ -30,7 +32,7 @@ def identity(container: Any) -> Any:
     return container
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Collector(Generic[T, A, R]):
     """How items become a result: `supplier`, `accumulator`, `combiner`, `finisher`.
 
@@ -59,6 +61,11 @@ class Collector(Generic[T, A, R]):
     accumulate_all: Callable[[A, Iterable[T]], A] | None = None
     keyed: Keyed[T, R] | None = None
     name: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        functions: list[Any] = [self.supplier, self.accumulator, self.combiner]
+        functions += [self.finisher] * (self.finisher is not identity)
+        return self.name or f"Collector({', '.join(map(shown_function, functions))})"
 
     def __post_init__(self) -> None:
         for name in ("supplier", "accumulator", "combiner", "finisher"):

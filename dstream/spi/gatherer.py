@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from dstream.spi.in_parallel import Calling, InParallel, ItemWise
 from dstream.spi.integration import Composition, Integration, finished
+from dstream.spi.written import shown_function
 
 __all__ = ["Downstream", "Gatherer"]
 
@@ -33,7 +34,7 @@ class Downstream(Protocol[R_contra]):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gatherer(Generic[T, A, R]):
     """How items become other items, with a state between them. `Gatherer.of` makes one.
 
@@ -118,6 +119,9 @@ class Gatherer(Generic[T, A, R]):
                 raise TypeError(f"{name} must be a function, not {'None' if fn is None else type(fn).__name__}")
         return Gatherer(initializer or _nothing, integrator, combiner, finisher, name="Gatherer.of(...)")
 
+    def __repr__(self) -> str:
+        return self.name or f"Gatherer({shown_function(self.initializer)}, {shown_function(self.integrator)})"
+
     def and_then(self, other: Gatherer[R, Any, U]) -> Gatherer[T, Any, U]:
         """Return a gatherer whose items `other` gathers, one by one, as they are pushed.
 
@@ -143,7 +147,7 @@ class Gatherer(Generic[T, A, R]):
             both.finish,
             both.gather if self.gather_all is not None or isinstance(other.parallel, Calling) else None,
             ItemWise() if _runs_anywhere(self) and _runs_anywhere(other) else None,
-            f"{self.name}.and_then({other.name})",
+            f"{self}.and_then({other})",
         )
 
     def gather(self, items: Iterable[T]) -> Iterator[R]:

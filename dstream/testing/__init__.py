@@ -25,3 +25,7 @@ __all__ = [
     "same_everywhere",
     "watch",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -40,7 +40,7 @@ class KitContext(Context):
             engine = context.running_engine()
             return wrap(engine) if wrap else engine
 
-        super().__init__(start, context.engine, context.running_storage, context.stages)
+        super().__init__(start, context.engine, context.running_storage, context.stages, context._shown)
         self._partitions = partitions
 
     def stream(self, iterable: Iterable[T], partitions: int | None = None) -> Stream[T]:
