@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dstream.spi import Collector
+from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
 __all__ = ["checked_choice", "checked_collector", "checked_count", "checked_function", "checked_text", "shown"]
 
@@ -22,7 +23,7 @@ def checked_function(value: F, name: str) -> F:
         TypeError: it cannot; the message names the argument.
     """
     if not callable(value):
-        raise TypeError(f"{name} must be callable, not {type(value).__name__}")
+        raise TypeError(f"{name} must be callable, not {type(value).__name__}{hint_of_a_field(value)}")
     return value
 
 
@@ -39,8 +40,7 @@ def checked_collector(value: Any, name: str = "downstream") -> Any:
             f"{name}: a reducer is not a collector and cannot be downstream; "
             f"{type(value).__name__} ends a stream, use it in stream.collect(...)"
         )
-    hint = "; call the factory, as in counting()" if callable(value) else ""
-    raise TypeError(f"{name} must be a Collector, not {type(value).__name__}{hint}")
+    raise TypeError(f"{name} must be a Collector, not {type(value).__name__}{hint_of_a_collector(value)}")
 
 
 def checked_count(value: int, name: str) -> int:

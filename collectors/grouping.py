@@ -7,13 +7,14 @@ first seen.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice
 from operator import not_
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from collectors.arguments import checked_collector, checked_function, shown
 from collectors.arithmetic import count_all, counting
@@ -31,6 +32,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 D = TypeVar("D")
 M = TypeVar("M")
+F = TypeVar("F", bound=Callable[..., Any])
 
 Downstream = Collector[Any, Any, Any]
 Groups = dict[Any, Any]
@@ -39,6 +41,19 @@ Groups = dict[Any, Any]
 _LISTS: Downstream = to_list()
 _CANONICAL = frozenset({str, int, bytes, bool})
 """Types whose instances are their own canonical keys; None is not among them, since groupings refuse it."""
+
+
+def _as_in_java(factory: F) -> F:
+    """Let a factory say what to write instead of Java's `groupingBy(classifier, mapFactory, downstream)`."""
+
+    @functools.wraps(factory)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 3:
+            name = factory.__name__
+            raise TypeError(f"{name}() takes no three arguments: write {name}(classifier, downstream, map_factory=...)")
+        return factory(*args, **kwargs)
+
+    return cast(F, make)
 
 
 @overload
@@ -52,6 +67,7 @@ def grouping_by(
     classifier: Callable[[T], Any], downstream: Collector[T, Any, Any], *, map_factory: Callable[[], M]
 ) -> Collector[T, object, M]: ...
 @named
+@_as_in_java
 def grouping_by(
     classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
 ) -> Collector[Any, Any, Any]:
@@ -94,6 +110,7 @@ def grouping_by_concurrent(
     classifier: Callable[[T], Any], downstream: Collector[T, Any, Any], *, map_factory: Callable[[], M]
 ) -> Collector[T, object, M]: ...
 @named
+@_as_in_java
 def grouping_by_concurrent(
     classifier: Callable[[Any], Any], downstream: Downstream = _LISTS, *, map_factory: Callable[[], Any] = dict
 ) -> Collector[Any, Any, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dstream.spi import Collector, Kind, Output, Reducer
+from dstream.spi.meant import hint_of_a_collector
 from reducers.writing import WritingReducer, checked_function, checked_text, kind_of
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ def _grouping(
     checked_text(name, "name")
     checked_function(classifier, "classifier")
     if downstream is not None and not isinstance(downstream, Collector):
-        hint = "; call the factory, as in counting()" if callable(downstream) else ""
-        raise TypeError(f"downstream must be a Collector, not {kind_of(downstream)}{hint}")
+        raise TypeError(f"downstream must be a Collector, not {kind_of(downstream)}{hint_of_a_collector(downstream)}")
     if job is not None:
         checked_text(job, "job")
     label = f"{function}({name!r})"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dstream.spi import Output, Reducer, Writing
+from dstream.spi.meant import hint_of_a_field
 
 __all__ = ["WritingReducer", "checked_function", "checked_text", "kind_of", "replacing"]
 
@@ -62,7 +63,7 @@ def checked_function(value: F, name: str) -> F:
         TypeError: it cannot; the message names the argument.
     """
     if not callable(value):
-        raise TypeError(f"{name} must be callable, not {kind_of(value)}")
+        raise TypeError(f"{name} must be callable, not {kind_of(value)}{hint_of_a_field(value)}")
     return value
 
 

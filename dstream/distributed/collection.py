@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
+from dstream.distributed.names import no_such_name
 from dstream.errors import CollectionDestroyedError, DStreamError, SerializationError
 from dstream.spi.engine import Runtime
 from dstream.spi.store import Kind, Options, Store
@@ -197,6 +198,11 @@ class Collection(ABC, Generic[S]):
         """Return the splits of the whole content."""
 
     # What a handle cannot be
+
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(no_such_name(type(self), name, self._kind))
 
     def _stays_in_the_driver(self) -> str:
         """Say why a function that runs on the workers cannot take this along, and what to do instead."""

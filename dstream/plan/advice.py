@@ -58,6 +58,8 @@ def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> s
     for kind, words in _HAPPENED.items():
         if isinstance(error, kind):
             return words
+    if isinstance(error, errors.IllegalStateError) and _CLOSED in str(error):
+        return "the context that this stream belongs to was closed"
     if isinstance(error, errors.IllegalStateError):
         return "this operation could not go on with the items that it was given"
     if isinstance(node, Read):
@@ -67,6 +69,8 @@ def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> s
     return ""
 
 
+_CLOSED = "context is closed"
+_ITEM = re.compile(r"^an item cannot travel between processes: (?:.*cannot pickle '(\w+)' object)?", re.DOTALL)
 _WANTS_TWO = re.compile(r"\(\) missing 1 required positional argument: ")
 _GIVEN = re.compile(r"^(an int is|a number is) needed here|^flat_map\(\) needs a function")
 """How the checks of what a function gave begin: these are no exceptions of the function itself."""
@@ -91,6 +95,8 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
     """Say what the user can do about it."""
     if known.advice is not None:
         return known.advice
+    if isinstance(error, errors.SerializationError) and (item := _ITEM.match(str(error))):
+        return _of_an_item(item[1])
     if known.origin is None or known.step is None:
         for kind, words in _TO_DO.items():
             if isinstance(error, kind):
@@ -108,7 +114,21 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
     return _of_a_function(known, node)
 
 
+def _of_an_item(kind: str) -> str:
+    """Say what to do about an item that cannot be pickled."""
+    match kind:
+        case "generator":
+            return "use flat_map() where map() is given a function that yields: its items travel, a generator cannot"
+        case "coroutine":
+            return "use gather(map_concurrent(n, fn)) where map() is given an async function: it awaits the results"
+        case "async_generator":
+            return "gather its items in a list, in an async function, and use gather(map_concurrent(n, fn)).flatten()"
+    return "map() such an item to plain values that you take out of it, such as a str, a number or a tuple of them"
+
+
 def _of_a_state(error: errors.IllegalStateError) -> str:
+    if _CLOSED in str(error):
+        return "connect() again and build the stream on the new context, or run it inside of the with block"
     if "Duplicate key" in str(error):
         return "give the collector a merge function that makes one value of two, such as max or operator.add"
     if "on a Spark worker" in str(error):

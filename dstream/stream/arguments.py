@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from dstream.errors import UnsupportedError
 from dstream.spi import Collector, Output, Reducer
+from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
 __all__ = [
     "choice",
@@ -30,7 +31,7 @@ def function(value: F, name: str) -> F:
         TypeError: it cannot; the message names the argument.
     """
     if not callable(value):
-        raise TypeError(f"{name} must be a function, not {kind_of(value)}")
+        raise TypeError(f"{name} must be a function, not {kind_of(value)}{hint_of_a_field(value)}")
     return value
 
 
@@ -120,8 +121,8 @@ def not_collected(args: tuple[Any, ...]) -> str:
     match args:
         case ():
             return f"{takes}; to_list() gives all items"
-        case (function,) if getattr(function, "__module__", "").partition(".")[0] in ("collectors", "reducers"):
+        case (function,) if getattr(function, "__module__", "").partition(".")[0] == "reducers":
             return f"{takes}; {function.__name__} is a function that makes one, so call it: {function.__name__}(...)"
         case (other,):
-            return f"{takes}, not {kind_of(other)}"
+            return f"{takes}, not {kind_of(other)}{hint_of_a_collector(other)}"
     return f"{takes}, not {len(args)} arguments"

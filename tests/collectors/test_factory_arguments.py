@@ -93,7 +93,8 @@ def test_a_reducer_cannot_be_downstream(name):
 
 @pytest.mark.parametrize("name", WRAPPING)
 @pytest.mark.parametrize(
-    ("value", "shown"), [(None, "NoneType"), (5, "int"), (c.counting, "function; call the factory")]
+    ("value", "shown"),
+    [(None, "NoneType"), (5, "int"), (c.counting, "function; counting is a function that")],
 )
 def test_downstream_must_be_a_collector(name, value, shown):
     """A factory that was not called gets a hint."""

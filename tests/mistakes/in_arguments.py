@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import dstream as ds
 from collectors import grouping_by, joining, to_list
 from dstream.errors import IllegalStateError
@@ -142,3 +144,73 @@ def a_name_as_in_pyspark(desk):
 def a_misspelt_name(desk):
     """A method is misspelt."""
     desk.ctx.stream(["a"]).mapp(len)  # here
+
+
+@mistake(AttributeError, r"an IStreamMap has no 'containsKey'", r"use key in collection", engines=LOCAL)
+def a_name_as_in_javas_maps(desk):
+    """A method of a map is called as in Java."""
+    desk.ctx.get_map("m").containsKey("a")  # here
+
+
+@mistake(AttributeError, r"has no 'reduce_by_key'", r"use collect\(to_map\(key, value, merge\)\)", engines=LOCAL)
+def a_name_as_in_pyspark_with_underscores(desk):
+    """A method of PySpark is called as Python would write it."""
+    desk.ctx.stream(["a"]).reduce_by_key(max)  # here
+
+
+@mistake(TypeError, r"not type", r"collector for list is to_list\(\)", engines=LOCAL)
+def a_class_for_a_collector(desk):
+    """`collect(list)` is meant to make a list."""
+    desk.ctx.stream(["a"]).collect(list)  # here
+
+
+@mistake(TypeError, r"not type", r"collector for set is to_set\(\)", engines=LOCAL)
+def another_class_for_a_collector(desk):
+    """`collect(set)` is meant to make a set."""
+    desk.ctx.stream(["a"]).collect(set)  # here
+
+
+@mistake(TypeError, r"not type", r"collector for dict is to_map\(key, value\)", engines=LOCAL)
+def a_dict_for_a_collector(desk):
+    """`collect(dict)` is meant to make a dict."""
+    desk.ctx.stream([("a", 1)]).collect(dict)  # here
+
+
+@mistake(TypeError, r"classifier must be callable, not str", r"operator.itemgetter\('host'\)", engines=LOCAL)
+def a_field_for_a_classifier(desk):
+    """`grouping_by("host")` names a column, as in SQL."""
+    desk.ctx.stream([{"host": "a"}]).collect(grouping_by("host"))  # here
+
+
+@mistake(TypeError, r"key must be a function, not str", r"operator.itemgetter\('host'\)", engines=LOCAL)
+def a_field_for_a_key(desk):
+    """So does `sorted(key="host")`."""
+    desk.ctx.stream([{"host": "a"}]).sorted(key="host")  # here
+
+
+@mistake(TypeError, r"grouping_by\(\) takes no three arguments", r"map_factory=", engines=LOCAL)
+def a_grouping_as_in_java(desk):
+    """Java's `groupingBy(classifier, mapFactory, downstream)`."""
+    desk.ctx.stream(["a"]).collect(grouping_by(len, dict, to_list()))  # here
+
+
+@mistake(TypeError, r"a _thread.lock cannot be stored", r"store plain values", engines=LOCAL)
+def a_lock_as_a_value(desk):
+    """A lock is put into a map."""
+    desk.ctx.get_map("m").put("a", threading.Lock())  # here
+
+
+@mistake(TypeError, r"'two' of type str, no int", r"\.jsonl", engines=LOCAL)
+def a_table_of_mixed_values(desk):
+    """A map of numbers and texts is no table."""
+    mixed = desk.ctx.get_map("mixed")
+    mixed.update({"a": 1, "b": "two"})
+    mixed.to_arrow()  # here
+
+
+@mistake(IllegalStateError, r"context that this stream belongs to was closed", r"connect\(\) again", engines=LOCAL)
+def a_closed_context(desk):
+    """A stream outlives the `with` block that made it."""
+    with ds.connect(engine="local") as ctx:
+        words = ctx.stream(["a"])
+    words.to_list()  # here

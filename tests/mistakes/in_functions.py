@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import operator
+import threading
 
 from collectors import averaging_int, counting, grouping_by, joining, mapping, to_list, to_map, to_unmodifiable_list
-from dstream.errors import IllegalStateError, NullElementError, UnstableKeyError
+from dstream.errors import IllegalStateError, NullElementError, SerializationError, UnstableKeyError
 from reducers import to_ilist, to_imap
 from tests.mistakes.mistake import SPARK, mistake
 
@@ -185,4 +186,30 @@ def a_result_that_cannot_travel(desk):
     """A function gives what cannot leave its worker."""
     import threading
 
+    desk.ctx.stream([1, 2], 2).map(lambda n: threading.Lock()).to_list()  # here
+
+
+@mistake(SerializationError, r"cannot pickle 'generator'", r"use flat_map\(\)", engines=SPARK)
+def a_map_that_yields(desk):
+    """`map` is given a generator function."""
+
+    def halves(n):
+        yield n / 2
+
+    desk.ctx.stream([1, 2], 2).map(halves).to_list()  # here
+
+
+@mistake(SerializationError, r"cannot pickle 'coroutine'", r"gather\(map_concurrent\(n, fn\)\)", engines=SPARK)
+def a_map_that_is_async(desk):
+    """`map` is given an async function."""
+
+    async def asked(n):
+        return n
+
+    desk.ctx.stream([1, 2], 2).map(asked).to_list()  # here
+
+
+@mistake(SerializationError, r"cannot pickle '_thread.lock'", r"map\(\) such an item to plain values", engines=SPARK)
+def an_item_that_is_a_lock(desk):
+    """`map` makes what belongs to one process."""
     desk.ctx.stream([1, 2], 2).map(lambda n: threading.Lock()).to_list()  # here

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import Any, Protocol
 
-__all__ = ["ClassRefusedError", "Classes", "find", "reference"]
+__all__ = ["ClassRefusedError", "Classes", "NotStorableError", "find", "reference"]
 
 
 class ClassRefusedError(TypeError):
     """Stored data name a class that cannot be found, has changed, or may not be loaded."""
+
+
+class NotStorableError(ClassRefusedError):
+    """A value cannot be pickled, whatever is allowed."""
 
 
 class Classes(Protocol):

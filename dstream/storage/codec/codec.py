@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dstream.errors import NullElementError, UnstableKeyError, UnsupportedError
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec import columns, hints, records
-from dstream.storage.codec.classes import ClassRefusedError, reference
+from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, reference
 from dstream.storage.codec.keys import decode_key, encode_key
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.types import NOTHING, Type
@@ -318,7 +318,7 @@ class Codec:
         if escape.null_count == len(escape):
             return array
         position = escape.is_valid().to_pylist().index(True)
-        raise TypeError(f"{self}: the key {_described(keys[position])} is no {self.key and self.key.name}")
+        raise TypeError(f"{self}: the key {_described(keys[position])} is no {self.key and self.key.name}{_MIXED}")
 
     def _column_of_values(self, keys: Sequence[Any], values: Sequence[Any]) -> pa.Array:
         value = self.value
@@ -327,15 +327,18 @@ class Codec:
             return array
         position = next(at for at, found in enumerate(values) if found is not None and not value.fits(found))
         place = f"item {position}" if self.kind == "list" else f"the value of {_shown(keys[position])}"
-        raise TypeError(f"{self}: {place} is {_described(values[position])}, no {value.name}")
+        raise TypeError(f"{self}: {place} is {_described(values[position])}, no {value.name}{_MIXED}")
 
     def _refused(self, error: ClassRefusedError, option: str) -> TypeError:
         hint = (
             ""
-            if option in str(error)
+            if option in str(error) or isinstance(error, NotStorableError)
             else f"; if you have the class, name it as {option}, or in connect(allowed=[...])"
         )
         return TypeError(f"{self}: {error}{hint}")
+
+
+_MIXED = "; a table has one type in each column: convert the others first, or export to .jsonl, which takes mixed ones"
 
 
 def _declared_key(hint: Any) -> Type | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dstream import pickling
-from dstream.storage.codec.classes import ClassRefusedError, find, reference
+from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, find, reference
 from dstream.storage.settings import PickleMode
 
 __all__ = ["Pickles"]
@@ -62,7 +62,9 @@ class Pickles:
         try:
             data = pickling.dumps(value) if self.mode == "trusted" else pickle.dumps(value, protocol=5)
         except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
-            raise ClassRefusedError(f"a {_named(type(value))} cannot be stored: {error}") from error
+            raise NotStorableError(
+                f"a {_named(type(value))} cannot be stored: {error}; store plain values that you take out of it"
+            ) from error
         if self.mode == "restricted":
             self.load(data)
         return data

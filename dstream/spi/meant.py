@@ -1,0 +1,52 @@
+"""What is probably meant by an argument of the wrong kind: half a sentence for the message that refuses it."""
+
+from __future__ import annotations
+
+__all__ = ["hint_of_a_collector", "hint_of_a_field"]
+
+
+def hint_of_a_field(value: object) -> str:
+    """Return how a function is made of the name of a field; nothing for anything else."""
+    if not isinstance(value, str):
+        return ""
+    return f"; operator.itemgetter({value!r}) takes that field of a dict, operator.attrgetter({value!r}) of an object"
+
+
+def hint_of_a_collector(value: object) -> str:
+    """Return which collector is meant by a class, or by a function of Python; nothing for anything else."""
+    if not callable(value):
+        return ""
+    module = getattr(value, "__module__", None) or ""
+    if module.partition(".")[0] == "collectors":
+        return f"; {_name(value)} is a function that makes one, so call it: {_name(value)}(...)"
+    meant = _MEANT.get(_name(value)) if module in _OF_PYTHON else None
+    return f"; the collector for {_name(value)} is {meant}" if meant else _hint_of_a_function(value)
+
+
+def _hint_of_a_function(value: object) -> str:
+    if isinstance(value, type):
+        return f"; to_collection({_name(value)}) gathers the items in one"
+    return f"; collecting_and_then(to_list(), {_name(value)}) gives a function the list of all items"
+
+
+def _name(value: object) -> str:
+    name: str = getattr(value, "__qualname__", type(value).__qualname__)
+    return "fn" if name.endswith("<lambda>") else name.rpartition("<locals>.")[2]
+
+
+_OF_PYTHON = frozenset({"builtins", "collections"})
+_MEANT = {
+    "Counter": "frequencies()",
+    "dict": "to_map(key, value)",
+    "frozenset": "to_unmodifiable_set()",
+    "len": "counting()",
+    "list": "to_list()",
+    "max": "max_by(key)",
+    "min": "min_by(key)",
+    "set": "to_set()",
+    "sorted": "sorting(key)",
+    "str": "joining(delimiter)",
+    "sum": "summing()",
+    "tuple": "to_unmodifiable_list()",
+}
+"""What is meant by a class or function of Python where a collector is wanted."""
