@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from collectors.arguments import checked_count, checked_function
@@ -27,6 +30,8 @@ Ranked = list[tuple[Any, Any]]
 """Items behind their keys: (key, item)."""
 
 _key = operator.itemgetter(0)
+_PLAIN = frozenset({int, float, str, bytes, bool, type(None), date, datetime, timedelta, Decimal})
+"""Types whose values are the same in every process: keys of these types, and tuples of them, travel with their items."""
 
 
 @named
@@ -61,7 +66,7 @@ def _selecting(better: Callable[[Any, Any], bool], select: Callable[..., Any], k
     return Collector(
         list,
         partial(_consider, better, _optional_key(key)),
-        partial(_consider_other, better),
+        partial(_consider_other, better, _optional_key(key)),
         _selected,
         accumulate_all=partial(_consider_all, better, select, key),
     )
@@ -72,12 +77,14 @@ def _optional_key(key: Key) -> Key:
 
 
 def _consider(better: Callable[[Any, Any], bool], key: Key, best: Ranked, item: Any) -> None:
-    _keep_better(better, best, item if key is None else key(item), item)
+    _keep_better(better, key, best, item if key is None else key(item), item)
 
 
-def _keep_better(better: Callable[[Any, Any], bool], best: Ranked, rank: Any, item: Any) -> None:
+def _keep_better(better: Callable[[Any, Any], bool], key: Key, best: Ranked, rank: Any, item: Any) -> None:
+    if best and best[0][0] is _NO_KEY:
+        best[:] = _with_keys(key, best)
     if not best or better(rank, best[0][0]):
-        best[:] = [(rank, item)]
+        best[:] = [(rank, item)] if type(rank) in _PLAIN else _sendable([(rank, item)])
 
 
 def _consider_all(
@@ -87,15 +94,60 @@ def _consider_all(
         ranks = applied(key, batch)
         if _holds_nan(ranks):
             for rank, item in zip(ranks, batch, strict=True):
-                _keep_better(better, best, rank, item)
+                _keep_better(better, key, best, rank, item)
         else:
-            _keep_better(better, best, *select(zip(ranks, batch, strict=True), key=_key))
+            _keep_better(better, key, best, *select(zip(ranks, batch, strict=True), key=_key))
     return best
 
 
-def _consider_other(better: Callable[[Any, Any], bool], left: Ranked, right: Ranked) -> None:
-    for rank, item in right:
-        _keep_better(better, left, rank, item)
+def _consider_other(better: Callable[[Any, Any], bool], key: Key, left: Ranked, right: Ranked) -> None:
+    for rank, item in _with_keys(key, right):
+        _keep_better(better, key, left, rank, item)
+
+
+class _Sent(tuple[Any, Any]):
+    """An item behind its key, of which only the item travels: the key may be one that cannot be pickled.
+
+    That of `functools.cmp_to_key` is such a key, and so is any whose copy is not ordered as it was. The process
+    that receives the item makes its key again.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (self[1],)
+
+
+class _NoKey:
+    """Stands for the key of an item that came from another process."""
+
+    def __reduce__(self) -> str:
+        return "_NO_KEY"
+
+
+_NO_KEY = _NoKey()
+
+
+def _received(item: Any) -> _Sent:
+    return _Sent((_NO_KEY, item))
+
+
+def _sendable(pairs: Ranked) -> Ranked:
+    """Return the same pairs, as such that travel without their keys unless all keys are plain values."""
+    ranks = [rank for rank, _ in pairs]
+    found = kinds(ranks)
+    if tuple in found:
+        parts = chain.from_iterable(rank for rank in ranks if type(rank) is tuple)
+        found = found - {tuple} | kinds(parts)
+    return pairs if found <= _PLAIN else list(map(_Sent, pairs))
+
+
+def _with_keys(key: Key, pairs: Ranked) -> Ranked:
+    """Return the same pairs; those that came from another process without their keys have them again."""
+    if _Sent not in kinds(pairs):
+        return pairs
+    found = [(rank if rank is not _NO_KEY else item if key is None else key(item), item) for rank, item in pairs]
+    return _sendable(found)
 
 
 def _selected(best: Ranked) -> Optional[Any]:
@@ -152,24 +204,25 @@ def _leading(n: int, key: Key, descending: bool) -> Collector[Any, Any, Any]:
     return Collector(
         list,
         partial(_lead_one, n, _optional_key(key), descending),
-        partial(_lead_others, n, descending),
-        partial(_leaders, n, descending),
+        partial(_lead_others, n, key, descending),
+        partial(_leaders, n, key, descending),
         accumulate_all=partial(_lead_all, n, key, descending),
     )
 
 
 def _lead_one(n: int, key: Key, descending: bool, leading: Ranked, item: Any) -> None:
-    leading.append((item if key is None else key(item), item))
+    leading += _sendable([(item if key is None else key(item), item)])
     if len(leading) > 2 * n + 64:
-        _prune(n, descending, leading)
+        _prune(n, key, descending, leading)
 
 
 def _lead_all(n: int, key: Key, descending: bool, leading: Ranked, items: Iterable[Any]) -> Ranked:
-    _prune(n, descending, leading)
+    _prune(n, key, descending, leading)
     for batch in batches(items):
         ranks = applied(key, batch)
         leading.extend(_challengers(n, descending, leading, ranks, batch))
-        _prune(n, descending, leading)
+        leading[:] = _in_order(leading, descending)[:n]
+    leading[:] = _sendable(leading)
     return leading
 
 
@@ -182,17 +235,17 @@ def _challengers(n: int, descending: bool, leading: Ranked, ranks: list[Any], ba
     return [pair for pair in pairs if last < pair[0]] if descending else [pair for pair in pairs if pair[0] < last]
 
 
-def _lead_others(n: int, descending: bool, left: Ranked, right: Ranked) -> None:
+def _lead_others(n: int, key: Key, descending: bool, left: Ranked, right: Ranked) -> None:
     left.extend(right)
-    _prune(n, descending, left)
+    _prune(n, key, descending, left)
 
 
-def _prune(n: int, descending: bool, leading: Ranked) -> None:
-    leading[:] = _in_order(leading, descending)[:n]
+def _prune(n: int, key: Key, descending: bool, leading: Ranked) -> None:
+    leading[:] = _in_order(_with_keys(key, leading), descending)[:n]
 
 
-def _leaders(n: int, descending: bool, leading: Ranked) -> list[Any]:
-    return [item for _, item in _in_order(leading, descending)[:n]]
+def _leaders(n: int, key: Key, descending: bool, leading: Ranked) -> list[Any]:
+    return [item for _, item in _in_order(_with_keys(key, leading), descending)[:n]]
 
 
 @named

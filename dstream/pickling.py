@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import copyreg
+import functools
+import gc
 import pickle
 from typing import Any
 
 import cloudpickle
 
 __all__ = ["dumps"]
+
+def _key_of(comparator: Any, *values: Any) -> Any:
+    """Return the key function that `cmp_to_key` makes of a comparator, or the key that it gives for a value."""
+    key = functools.cmp_to_key(comparator)
+    return key(*values) if values else key
+
+
+# Both are of one class, which cannot be pickled and does not show what it holds: a comparator, and in a key a value.
+# They are its referents, in the order of its fields (Python 3.11 to 3.13).
+copyreg.pickle(
+    type(functools.cmp_to_key(lambda left, right: 0)),
+    lambda key: (_key_of, tuple(part for part in gc.get_referents(key) if part is not type(key))),
+)
 
 
 def dumps(value: Any) -> bytes:

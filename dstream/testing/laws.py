@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
+from dstream import pickling as pickling  # Keys of `cmp_to_key` can be pickled once it is loaded.
 from dstream.failures import shown
 from dstream.spi import Characteristics, Collector
 from dstream.testing.comparing import difference, exact

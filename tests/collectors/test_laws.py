@@ -6,6 +6,7 @@ import functools
 import operator
 import pickle
 import random
+import threading
 from collections import deque
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -44,6 +45,29 @@ def pair(left: Any, right: Any) -> tuple[Any, Any]:
 def last_value(left: Any, right: Any) -> Any:
     """Return the later one: associative, not commutative, None too."""
     return right
+
+
+def compared(left: int, right: int) -> int:
+    """Compare the last digits only."""
+    return left % 10 - right % 10
+
+
+class OnlyLess:
+    """A key that cannot be pickled and knows `<` alone."""
+
+    def __init__(self, number: Any) -> None:
+        self.number, self.lock = number % 10, threading.Lock()
+
+    def __lt__(self, other: OnlyLess) -> bool:
+        return self.number < other.number
+
+
+def in_a_tuple(number: int) -> tuple[OnlyLess, int]:
+    """Return a key with a part that cannot be pickled."""
+    return OnlyLess(number), number % 3
+
+
+UNSENT_KEYS: list[Any] = [functools.cmp_to_key(compared), OnlyLess, in_a_tuple]
 
 
 class Longest(NamedTuple):
@@ -180,6 +204,16 @@ CASES: dict[str, list[Case]] = {
     "top_n": [on_numbers(c.top_n(3)), on_ints(c.top_n(5, tens)), on_ints(c.top_n(0))],
     "variance": [on_floats(c.variance()), on_numbers(c.variance(sample=True))],
 }
+for key in UNSENT_KEYS:
+    CASES["bottom_n"].append(on_ints(c.bottom_n(3, key)))
+    CASES["max_by"].append(on_ints(c.max_by(key)))
+    CASES["min_by"].append(on_ints(c.min_by(key)))
+    CASES["sorting"].append(on_ints(c.sorting(key)))
+    CASES["top_n"].append(on_ints(c.top_n(3, key)))
+CASES["all_of"].append(on_ints(c.all_of(c.max_by(OnlyLess), c.top_n(2, in_a_tuple))))
+CASES["grouping_by"].append(on_ints(c.grouping_by(tens, c.bottom_n(2, in_a_tuple))))
+CASES["partitioning_by"].append(on_ints(c.partitioning_by(tens, c.min_by(OnlyLess))))
+CASES["teeing"].append(on_ints(c.teeing(c.min_by(OnlyLess), c.max_by(in_a_tuple), pair)))
 EVERY = [pytest.param(case, id=f"{name}-{index}") for name, cases in CASES.items() for index, case in enumerate(cases)]
 KEYED = [param for param in EVERY if param.values[0].collector.keyed is not None]
 
@@ -196,9 +230,10 @@ def shape(result: Any) -> Any:
     return repr(result)
 
 
-def looped(collector: Collector[Any, Any, Any], items: list[Any]) -> Any:
-    """Return the container of `items`, filled one by one."""
-    return replace(collector, accumulate_all=None).accumulated(collector.supplier(), items)
+def looped(collector: Collector[Any, Any, Any], items: list[Any], container: Any = None) -> Any:
+    """Return the container of `items`, filled one by one, or one that held more before."""
+    container = collector.supplier() if container is None else container
+    return replace(collector, accumulate_all=None).accumulated(container, items)
 
 
 def by_parts(collector: Collector[Any, Any, Any], parts: list[list[Any]]) -> list[Any]:
@@ -281,15 +316,18 @@ def test_a_container_is_nobody_elses(case, data):
 @quick
 @given(data=st.data())
 def test_pickling_changes_nothing(case, library, data):
-    """A collector and its containers go through pickle, before and after they are combined."""
+    """A collector and its containers go through pickle, before and after they are combined, and take more items."""
     parts = data.draw(parts_of(case))
-    whole = shape(case.collector.collect(list(chain(*parts))))
+    more = data.draw(st.lists(case.items, max_size=12))
+    whole = shape(case.collector.collect(list(chain(*parts, more))))
     collector = library.loads(library.dumps(case.collector))
 
     containers = [pickle.loads(library.dumps(container)) for container in by_parts(case.collector, parts)]
     combined = functools.reduce(collector.combined, containers, collector.supplier())
+    one_by_one = looped(collector, more[:3], pickle.loads(library.dumps(combined)))
+    sent = collector.accumulated(pickle.loads(library.dumps(one_by_one)), more[3:])
 
-    assert shape(collector.finisher(pickle.loads(library.dumps(combined)))) == whole
+    assert shape(collector.finisher(pickle.loads(library.dumps(sent)))) == whole
 
 
 @every_case

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from collectors import bottom_n, max_by, min_by, sorting, top_n
+from collectors import all_of, bottom_n, grouping_by, max_by, min_by, sorting, top_n
 from dstream.values import Optional
 
 NAN = math.nan
@@ -96,3 +96,22 @@ def test_sorting_is_stable():
     """Equal keys keep their encounter order."""
     assert sorting(len).collect(["ccc", "b", "aaa", "a"]) == ["b", "a", "ccc", "aaa"]
     assert sorting().collect([]) == []
+
+
+COMPARED = functools.cmp_to_key(lambda left, right: (left > right) - (left < right))
+BY_COMPARATOR = {
+    "min_by": (min_by(COMPARED), Optional.of(0)),
+    "max_by": (max_by(COMPARED), Optional.of(9)),
+    "top_n": (top_n(2, lambda n: (COMPARED(n % 3), n)), [8, 5]),
+    "bottom_n": (bottom_n(2, COMPARED), [0, 1]),
+    "grouping_by": (grouping_by(lambda n: n % 2, max_by(COMPARED)), {0: Optional.of(8), 1: Optional.of(9)}),
+    "all_of": (all_of(min_by(COMPARED), top_n(1, COMPARED)), (Optional.of(0), [9])),
+}
+
+
+@pytest.mark.parametrize("name", BY_COMPARATOR)
+def test_keys_of_a_comparator_need_not_travel(engine, name):
+    """Items of several partitions are ranked by keys that no process could send to another."""
+    collector, expected = BY_COMPARATOR[name]
+
+    assert engine.stream(range(10), 3).collect(collector) == expected

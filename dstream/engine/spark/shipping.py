@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
-import functools
-import gc
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -18,14 +15,6 @@ from dstream.pickling import dumps
 from dstream.plan.obstacles import look
 
 __all__ = ["packed", "packed_split"]
-
-
-# A key of `cmp_to_key` holds its comparator and its value, and PySpark's workers need both. It cannot say
-# which is which; its referents come in the order of its fields (Python 3.11 to 3.13).
-copyreg.pickle(
-    type(functools.cmp_to_key(lambda left, right: 0)),
-    lambda key: (functools.cmp_to_key, tuple(part for part in gc.get_referents(key) if part is not type(key))),
-)
 
 
 def packed(stage: Stage | Piece) -> bytes:
