@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar, overload
 
@@ -16,7 +18,7 @@ from more_itertools import ilen
 from collectors.arguments import checked_function
 from collectors.batches import Waiting
 from collectors.naming import named
-from collectors.numeric import Numbers, doubles, ints, numbers
+from collectors.numeric import Numbers, doubles, exact_numbers, ints, numbers
 from collectors.totals import Summary, Totals
 from dstream.spi import Collector
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
@@ -40,6 +42,8 @@ __all__ = [
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
+X = TypeVar("X", int, float, Decimal, Fraction)
+E = TypeVar("E", Decimal, Fraction)
 
 _TOTALS = Totals()
 _SUMMARIES = Waiting(Summary)
@@ -67,22 +71,22 @@ def count_all(count: int, items: Iterable[object]) -> int:
 
 
 @overload
-def summing() -> Collector[N, object, N]: ...
+def summing() -> Collector[X, object, X]: ...
 @overload
-def summing(fn: Callable[[T], N]) -> Collector[T, object, N]: ...
+def summing(fn: Callable[[T], X]) -> Collector[T, object, X]: ...
 @named
 def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Sum what `fn` gives for each item: an int if all are ints, exactly; 0 of nothing.
 
-    Floats are added without loss and rounded once, so no split and no order changes the result.
-    Ints and floats may be mixed.
+    Floats are added without loss and rounded once, so no split and no order changes the result. The
+    sum of Fractions is exact; that of Decimals is rounded once, to the precision of the decimal context.
+    Ints may stand among all of them, and Fractions among floats, which make the sum a float.
 
     Args:
-        fn: gives an int or a float; without it the items are the numbers.
+        fn: gives an int, a float, a Decimal or a Fraction; without it the items are the numbers.
 
     Raises:
-        TypeError: an item gave something else, a Decimal too: `reducing(Decimal(0), operator.add)`
-            adds those.
+        TypeError: an item gave something else, or there were Decimals, and floats or Fractions.
 
     Example:
         >>> summing(len).collect(["a", "bc"])
@@ -90,18 +94,25 @@ def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
         >>> summing().collect([0.1] * 10)
         1.0
     """
-    return _numeric(_TOTALS, numbers("summing"), _optional(fn), _TOTALS.sum)
+    return _numeric(_TOTALS, exact_numbers("summing"), _optional(fn), _TOTALS.sum)
 
 
+@overload
+def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, object, float]: ...
+@overload
+def averaging(fn: Callable[[T], E]) -> Collector[T, object, E]: ...
 @named
-def averaging(fn: Callable[[T], float] | None = None) -> Collector[T, object, float]:
-    """Average what `fn` gives for each item, ints and floats; 0.0 of nothing.
+def averaging(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
+    """Average what `fn` gives for each item; 0.0 of nothing.
+
+    The mean of ints and floats is a float, that of Decimals a Decimal, and that of Fractions a
+    Fraction; what may be mixed is that of `summing`.
 
     Example:
         >>> averaging(len).collect(["a", "bc"])
         1.5
     """
-    return _numeric(_TOTALS, numbers("averaging"), _optional(fn), _TOTALS.average)
+    return _numeric(_TOTALS, exact_numbers("averaging"), _optional(fn), _TOTALS.average)
 
 
 @overload

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from collectors.arguments import checked_function, shown
 from collectors.batches import batches, kinds
@@ -31,6 +31,10 @@ Merge = Callable[[Any, Any], Any]
 
 
 @overload
+def to_map(*, merge: Merge | None = None) -> Collector[tuple[K, V], object, dict[K, V]]: ...
+@overload
+def to_map(*, merge: Merge | None = None, map_factory: Callable[[], M]) -> Collector[tuple[Any, Any], object, M]: ...
+@overload
 def to_map(
     key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
 ) -> Collector[T, object, dict[K, V]]: ...
@@ -51,12 +55,14 @@ def to_map(
 ) -> Collector[T, object, M]: ...
 @named
 def to_map(
-    key: Callable[[Any], Any],
-    value: Callable[[Any], Any],
+    key: Callable[[Any], Any] | None = None,
+    value: Callable[[Any], Any] | None = None,
     merge: Callable[[Any, Any], Any] | None = None,
     map_factory: Callable[[], Any] = dict,
 ) -> Collector[Any, Any, Any]:
     """Map the key of each item to its value. A key may be None, a value may not.
+
+    Without `key` and `value` the items are pairs of the two, such as entries of a map.
 
     Args:
         key: gives the key of an item.
@@ -76,11 +82,19 @@ def to_map(
         {1: 'A', 2: 'BB'}
         >>> to_map(len, str.upper, max).collect(["a", "b"])
         {1: 'B'}
+        >>> to_map().collect([("Ada", 36), ("Grace", 85)])
+        {'Ada': 36, 'Grace': 85}
     """
     checked_function(map_factory, "map_factory")
     return _mapping_out(_checked_rules("to_map", key, value, merge, null_keys=True), partial(_filled, map_factory))
 
 
+@overload
+def to_concurrent_map(*, merge: Merge | None = None) -> Collector[tuple[K, V], object, dict[K, V]]: ...
+@overload
+def to_concurrent_map(
+    *, merge: Merge | None = None, map_factory: Callable[[], M]
+) -> Collector[tuple[Any, Any], object, M]: ...
 @overload
 def to_concurrent_map(
     key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
@@ -102,8 +116,8 @@ def to_concurrent_map(
 ) -> Collector[T, object, M]: ...
 @named
 def to_concurrent_map(
-    key: Callable[[Any], Any],
-    value: Callable[[Any], Any],
+    key: Callable[[Any], Any] | None = None,
+    value: Callable[[Any], Any] | None = None,
     merge: Callable[[Any, Any], Any] | None = None,
     map_factory: Callable[[], Any] = dict,
 ) -> Collector[Any, Any, Any]:
@@ -123,10 +137,18 @@ def to_concurrent_map(
     return _mapping_out(rules, partial(_filled, map_factory), Characteristics.UNORDERED)
 
 
-@named
+@overload
+def to_unmodifiable_map(*, merge: Merge | None = None) -> Collector[tuple[K, V], object, MappingProxyType[K, V]]: ...
+@overload
 def to_unmodifiable_map(
     key: Callable[[T], K], value: Callable[[T], V], merge: Merge | None = None
-) -> Collector[T, object, MappingProxyType[K, V]]:
+) -> Collector[T, object, MappingProxyType[K, V]]: ...
+@named
+def to_unmodifiable_map(
+    key: Callable[[Any], Any] | None = None,
+    value: Callable[[Any], Any] | None = None,
+    merge: Callable[[Any, Any], Any] | None = None,
+) -> Collector[Any, Any, Any]:
     """Map keys to values as `to_map` does, read-only; None keys are refused.
 
     Raises:
@@ -219,16 +241,24 @@ class _Rules:
 
 def _checked_rules(
     factory: str,
-    key: Callable[[Any], Any],
-    value: Callable[[Any], Any],
+    key: Callable[[Any], Any] | None,
+    value: Callable[[Any], Any] | None,
     merge: Callable[[Any, Any], Any] | None,
     null_keys: bool,
 ) -> _Rules:
-    checked_function(key, "key")
-    checked_function(value, "value")
+    if key is None and value is None:
+        key, value = partial(_part, factory, 0), partial(_part, factory, 1)
     if merge is not None:
         checked_function(merge, "merge")
-    return _Rules(factory, key, value, merge, null_keys)
+    functions = checked_function(cast(Any, key), "key"), checked_function(cast(Any, value), "value")
+    return _Rules(factory, *functions, merge, null_keys)
+
+
+def _part(factory: str, place: int, pair: Any) -> Any:
+    """Return the key or the value of a pair; a text of two characters is none."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(f"{factory}() without key and value takes pairs of the two, not {shown(pair)}")
+    return pair[place]
 
 
 def _mapping_out(

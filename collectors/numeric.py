@@ -12,7 +12,7 @@ from typing import Any
 from collectors.arguments import shown
 from collectors.batches import applied, kinds
 
-__all__ = ["Numbers", "doubles", "ints", "numbers"]
+__all__ = ["Numbers", "doubles", "exact_numbers", "ints", "numbers"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,12 @@ def numbers(factory: str) -> Numbers:
     return Numbers(factory, "ints or floats", frozenset({int, float}), _as_number)
 
 
+def exact_numbers(factory: str) -> Numbers:
+    """Take ints, floats, and the exact numbers of Python's library, each as it is."""
+    taken = frozenset({int, float, Decimal, Fraction})
+    return Numbers(factory, "ints, floats, Decimals or Fractions", taken, _as_exact_number)
+
+
 def _as_float(value: Any) -> float:
     if isinstance(value, str | bytes | bytearray):
         raise TypeError("text is not a number")
@@ -80,6 +86,11 @@ def _as_number(value: Any) -> int | float:
     if hasattr(value, "__index__"):
         return operator.index(value)
     if isinstance(value, Decimal | Fraction):
-        # Their sums are exact in their own arithmetic only: reducing(Decimal(0), operator.add).
-        raise TypeError("not a float")
+        raise TypeError("not a float")  # A float would lose what they are used for.
     return _as_float(value)
+
+
+def _as_exact_number(value: Any) -> int | float | Decimal | Fraction:
+    if isinstance(value, Decimal):
+        return Decimal(value)
+    return Fraction(value) if isinstance(value, Fraction) else _as_number(value)

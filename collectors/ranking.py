@@ -31,7 +31,7 @@ Ranked = list[tuple[Any, Any]]
 
 _key = operator.itemgetter(0)
 _PLAIN = frozenset({int, float, str, bytes, bool, type(None), date, datetime, timedelta, Decimal})
-"""Types whose values are the same in every process: keys of these types, and tuples of them, travel with their items."""
+"""Types whose values are the same in every process: such keys, and tuples of them, travel with their items."""
 
 
 @named

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from collectors.batches import Batched, Prepared, Waiting, kinds
@@ -17,27 +20,43 @@ _INTS = frozenset({int})
 _FLOATS = frozenset({float})
 _COUNT_BITS = 48
 _COUNT = (1 << _COUNT_BITS) - 1
+_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
+"""Adds decimals without rounding: a sum has as many digits as it needs."""
+
+Number = int | float | Decimal | Fraction
 
 
-class Total(Batched[int | float]):
-    """The count and the exact sum of ints and floats.
+class Total(Batched[Number]):
+    """The count and the exact sum of numbers.
 
-    Ints add up as an int, floats as an `ExactSum`; the two meet when the sum is asked for, and are
-    then rounded once.
+    Each kind adds up in its own arithmetic: ints, floats as an `ExactSum`, decimals, fractions. They
+    meet when the sum is asked for, which is then rounded once.
     """
 
-    __slots__ = ("_count", "_fraction", "_whole")
+    __slots__ = ("_count", "_decimal", "_fraction", "_ratio", "_whole")
 
     def __init__(
-        self, pending: list[int | float] | None = None, count: int = 0, whole: int = 0, fraction: ExactSum | None = None
+        self,
+        pending: list[Number] | None = None,
+        count: int = 0,
+        whole: int = 0,
+        fraction: ExactSum | None = None,
+        decimal: Decimal | None = None,
+        ratio: Fraction | None = None,
     ) -> None:
         self._pending = [] if pending is None else pending
         self._count = count
         self._whole: int = whole
         self._fraction = fraction
+        self._decimal = decimal
+        self._ratio = ratio
 
-    def sum(self) -> int | float:
-        """Return the sum: an int unless a float was among the numbers."""
+    def sum(self) -> Number:
+        """Return the sum: an int unless other numbers were there.
+
+        Raises:
+            TypeError: there were decimals, and floats or fractions.
+        """
         held = set() if self._count else kinds(self._pending)
         if held == _INTS:
             return sum(self._pending)
@@ -45,28 +64,56 @@ class Total(Batched[int | float]):
             with suppress(OverflowError, ValueError):  # infinities: `ExactSum` knows what becomes of them
                 return math.fsum(self._pending)
         self.settle()
+        if self._decimal is not None:
+            return decimal.getcontext().plus(self._of_decimals(self._decimal))
         if self._fraction is None:
-            return self._whole
+            return self._whole if self._ratio is None else self._ratio + self._whole
         total = ExactSum()
         total.merge(self._fraction)
         total.add_all(_exact_floats(self._whole))
+        total.add_fraction(self._ratio or Fraction())
         return total.value()
 
-    def average(self) -> float:
+    def _of_decimals(self, total: Decimal) -> Decimal:
+        """Return the sum of decimals and ints, not rounded."""
+        if self._fraction is not None or self._ratio is not None:
+            other = "Fraction" if self._fraction is None else "float"
+            raise TypeError(f"a Decimal and a {other} cannot be added: give numbers of one kind")
+        return _EXACT.add(total, Decimal(self._whole)) if self._whole else total
+
+    def average(self) -> Number:
         """Return the mean, 0.0 of nothing."""
         count = self._count + len(self._pending)
-        return self.sum() / count if count else 0.0
+        if not count:
+            return 0.0
+        total = self.sum()
+        return (total if self._decimal is None else self._of_decimals(self._decimal)) / count
 
-    def _take(self, values: list[int | float]) -> None:
+    def _take(self, values: list[Number]) -> None:
         self._count += len(values)
         held = kinds(values)
         if held == _INTS:
             self._whole += sum(values)  # type: ignore[assignment]
         elif held == _FLOATS:
-            self._floats().add_all(values)
+            self._floats().add_all(values)  # type: ignore[arg-type]
         else:
-            self._whole += sum(value for value in values if type(value) is int)
+            self._take_mixed(values, held)
+
+    def _take_mixed(self, values: list[Number], held: set[type]) -> None:
+        self._whole += sum(value for value in values if type(value) is int)
+        if float in held:
             self._floats().add_all(value for value in values if type(value) is float)
+        if Decimal in held:
+            self._add_decimals(value for value in values if type(value) is Decimal)
+        if Fraction in held:
+            self._add_ratio(sum((value for value in values if type(value) is Fraction), Fraction()))
+
+    def _add_decimals(self, values: Iterable[Decimal]) -> None:
+        for value in values:
+            self._decimal = value if self._decimal is None else _EXACT.add(self._decimal, value)
+
+    def _add_ratio(self, value: Fraction) -> None:
+        self._ratio = value if self._ratio is None else self._ratio + value
 
     def _floats(self) -> ExactSum:
         if self._fraction is None:
@@ -78,10 +125,16 @@ class Total(Batched[int | float]):
         self._whole += other._whole
         if other._fraction is not None:
             self._floats().merge(other._fraction)
+        if other._decimal is not None:
+            self._add_decimals([other._decimal])
+        if other._ratio is not None:
+            self._add_ratio(other._ratio)
 
     def __reduce__(self) -> tuple[type[Total], tuple[object, ...]]:
         # A few numbers in place of nested objects: a grouping sends one container for each key.
-        settled = (self._count, self._whole, self._fraction) if self._count else ()
+        settled: tuple[object, ...] = (self._count, self._whole, self._fraction) if self._count else ()
+        if self._decimal is not None or self._ratio is not None:
+            settled += (self._decimal, self._ratio)
         return Total, (self._pending, *settled)
 
 
@@ -94,7 +147,7 @@ def _exact_floats(whole: int) -> Iterator[float]:
 
 
 @dataclass(frozen=True)
-class Totals(Waiting[int | float]):
+class Totals(Waiting[Number]):
     """Containers of the count and the sum of numbers, of which a grouping holds many.
 
     While all numbers are ints, a container is one int: their sum, shifted to leave the low 48 bits to their count.
@@ -102,7 +155,7 @@ class Totals(Waiting[int | float]):
     collector of cyclic garbage does not look at it. With the first float the container becomes a list, then a `Total`.
     """
 
-    kind: type[Batched[int | float]] = Total
+    kind: type[Batched[Number]] = Total
 
     supplier: ClassVar[type] = int
 
@@ -110,7 +163,7 @@ class Totals(Waiting[int | float]):
         """Return how batches get into containers, also into those of many keys at once."""
         return Prepared(prepare, self.add, self.add_all, self.add_each)
 
-    def add(self, container: Any, value: int | float) -> Any:
+    def add(self, container: Any, value: Number) -> Any:
         """Take one number in; return the container."""
         if type(container) is not int:
             return super().add(container, value)
@@ -118,7 +171,7 @@ class Totals(Waiting[int | float]):
             return container + (value << _COUNT_BITS) + 1
         return super().add(_opened(container), value)
 
-    def add_all(self, container: Any, values: Iterable[int | float]) -> Any:
+    def add_all(self, container: Any, values: Iterable[Number]) -> Any:
         """Take numbers in; return the container."""
         if type(container) is not int:
             return super().add_all(container, values)
@@ -146,7 +199,7 @@ class Totals(Waiting[int | float]):
         return super().merge(*(_opened(each) if type(each) is int else each for each in (left, right)))
 
     def sum(self, container: Any) -> Any:
-        """Return the sum: an int unless a float was among the numbers."""
+        """Return the sum: an int unless other numbers were there."""
         return container >> _COUNT_BITS if type(container) is int else self.finished(Total.sum, container)
 
     def average(self, container: Any) -> Any:
@@ -157,7 +210,7 @@ class Totals(Waiting[int | float]):
         return (container >> _COUNT_BITS) / count if count else 0.0
 
 
-def _opened(container: int) -> list[int | float] | Total:
+def _opened(container: int) -> list[Number] | Total:
     """Return a container of ints as one that takes floats too."""
     return Total(None, container & _COUNT, container >> _COUNT_BITS) if container else []
 

@@ -12,6 +12,7 @@ import cloudpickle
 
 __all__ = ["dumps"]
 
+
 def _key_of(comparator: Any, *values: Any) -> Any:
     """Return the key function that `cmp_to_key` makes of a comparator, or the key that it gives for a value."""
     key = functools.cmp_to_key(comparator)

@@ -23,7 +23,7 @@ LONGEST_FIELD = 64 << 20
 
 
 def csv_rows(
-    paths: Paths,
+    *paths: Paths,
     encoding: str = "utf-8",
     delimiter: str = ",",
     quotechar: str | None = '"',
@@ -64,7 +64,7 @@ def csv_rows(
     dialect = {"delimiter": delimiter, "quotechar": quotechar, "quoting": quoting, "strict": True}
     csv.reader([], **dialect)  # type: ignore[arg-type]  # Refuses what is not one character.
     names = checked_names(fieldnames, "fieldnames")
-    return CsvFiles(path_list(paths), checked_encoding(encoding), tuple(dialect.items()), names)
+    return CsvFiles(path_list(*paths), checked_encoding(encoding), tuple(dialect.items()), names)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,6 +7,7 @@ in the caller when a terminal operation starts; `opened` runs on the worker that
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import itertools
@@ -76,21 +77,34 @@ class Part:
     end: int | None = None
 
 
-def path_list(paths: Paths) -> tuple[str, ...]:
-    """Return the paths as strings, not yet looked up.
+def path_list(*given: Paths) -> tuple[str, ...]:
+    """Return the paths that a source was given, each of them one or several, as strings that are not yet looked up.
 
     Raises:
-        TypeError: a path is neither a str nor an `os.PathLike` of one.
+        TypeError: a path is neither a str nor an `os.PathLike` of one, or it is the name of an encoding.
         ValueError: there are no paths, or a path is empty.
     """
-    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
-        paths = [paths]
-    names = tuple(_text(path) for path in paths)
+    for path in given[1:]:
+        _refuse_encoding(path)
+    names = tuple(map(_text, itertools.chain.from_iterable(map(_each, given))))
     if not all(names):
         raise ValueError("a path is empty")
     if not names:
         raise ValueError("paths is empty: name at least one file, directory or glob")
     return names
+
+
+def _refuse_encoding(path: Paths) -> None:
+    """Refuse an encoding among the paths, unless there is a file of that name."""
+    if not isinstance(path, str) or os.path.exists(path):
+        return
+    with contextlib.suppress(LookupError, ValueError):
+        codecs.lookup(path)
+        raise TypeError(f"{path!r} is the name of an encoding, not of a file: write encoding={path!r}")
+
+
+def _each(paths: Paths) -> Iterable[str | os.PathLike[str]]:
+    return [paths] if isinstance(paths, str | os.PathLike) or not isinstance(paths, Iterable) else paths
 
 
 def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
@@ -100,9 +114,9 @@ def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
         >>> written_call("text_files", ("a.txt",), encoding="utf-8", with_names=True)
         "text_files('a.txt', with_names=True)"
     """
-    given = _SHORT.repr(paths[0]) if len(paths) == 1 else _SHORT.repr(list(paths))
+    given = [*map(_SHORT.repr, paths[: _SHORT.maxlist]), *(["..."] if len(paths) > _SHORT.maxlist else [])]
     named = [f"{name}={_SHORT.repr(other)}" for name, other in others.items() if other not in (None, "utf-8")]
-    return f"{maker}({', '.join([given, *named])})"
+    return f"{maker}({', '.join([*given, *named])})"
 
 
 def _text(path: object) -> str:

@@ -19,7 +19,7 @@ SHOWN = 200
 """How much of a bad line its error shows."""
 
 
-def json_lines(paths: Paths, encoding: str = "utf-8") -> Source[Any]:
+def json_lines(*paths: Paths, encoding: str = "utf-8") -> Source[Any]:
     r"""Read files that hold one JSON value a line; blank lines are skipped.
 
     Paths, line ends, order and compressed files are those of `text_files`; values are those of
@@ -42,7 +42,7 @@ def json_lines(paths: Paths, encoding: str = "utf-8") -> Source[Any]:
         >>> [value for split in json_lines(path).splits(2) for value in split.read()]
         [{'n': 1}, [2, 3]]
     """
-    return JsonLines(path_list(paths), checked_encoding(encoding))
+    return JsonLines(path_list(*paths), checked_encoding(encoding))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -24,6 +24,7 @@ __all__ = [
     "Iterate",
     "IterateSplit",
     "cut",
+    "length",
     "partition_count",
     "split_count",
     "whole",
@@ -119,7 +120,7 @@ class Items(Generic[T]):
     def count_splits(self, parallelism: int) -> int | None:
         """Say how many splits there will be, unless only reading the iterable can tell."""
         if isinstance(self.iterable, range):
-            return split_count(_length(self.iterable), self.partitions, parallelism)
+            return split_count(length(self.iterable), self.partitions, parallelism)
         if self._tape is not None or not isinstance(self.iterable, Sized):
             return None
         return split_count(len(self.iterable), self.partitions, parallelism)
@@ -127,7 +128,7 @@ class Items(Generic[T]):
     def count_items(self) -> float:
         """Say how many items there are; infinity if only reading the iterable can tell."""
         if isinstance(self.iterable, range):
-            return _length(self.iterable)
+            return length(self.iterable)
         if self._tape is not None or not isinstance(self.iterable, Sized):
             return math.inf
         try:
@@ -164,7 +165,7 @@ def whole(value: object, name: str) -> int:
 
 def cut(items: Sequence[T], partitions: int | None, parallelism: int) -> list[ItemsSplit[T]]:
     """Cut `items` into splits of nearly equal size, at least one."""
-    size = _length(items)
+    size = length(items)
     count = split_count(size, partitions, parallelism)
     return [ItemsSplit(items[size * i // count : size * (i + 1) // count]) for i in range(count)]
 
@@ -174,7 +175,7 @@ def split_count(size: int, partitions: int | None, parallelism: int) -> int:
     return partitions or max(1, min(size, parallelism))
 
 
-def _length(items: Sequence[Any]) -> int:
+def length(items: Sequence[Any]) -> int:
     """Return `len(items)`, also for a range that is too long for `len`."""
     if not isinstance(items, range):
         return len(items)

@@ -20,7 +20,7 @@ BATCH_ROWS = 8_192
 """Rows become dictionaries in batches of about 1 MiB of Parquet data, and of 8,192 rows at most."""
 
 
-def parquet_rows(paths: Paths, columns: Iterable[str] | None = None) -> Source[dict[str, Any]]:
+def parquet_rows(*paths: Paths, columns: Iterable[str] | None = None) -> Source[dict[str, Any]]:
     """Read the rows of Parquet files as dictionaries of Python values.
 
     Paths and order are those of `text_files`.
@@ -46,7 +46,7 @@ def parquet_rows(paths: Paths, columns: Iterable[str] | None = None) -> Source[d
         >>> [row for split in parquet_rows(path).splits(2) for row in split.read()]
         [{'name': 'Ada', 'age': 36}]
     """
-    return ParquetFiles(path_list(paths), checked_names(columns, "columns"))
+    return ParquetFiles(path_list(*paths), checked_names(columns, "columns"))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

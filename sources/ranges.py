@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sources.memory import ItemsSplit, cut, partition_count, split_count, whole
+from sources.memory import ItemsSplit, cut, length, partition_count, split_count, whole
 
 __all__ = ["Range"]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The whole numbers from `start` up to, but not including, `stop`; none if `start` >= `stop`.
+    """The whole numbers of `range(start, stop, step)`.
 
     **Parallelism**: `partitions` splits of nearly equal size, by default as many as keep every
     core busy. A split is a `range`; no list is ever built.
@@ -19,8 +19,8 @@ class Range:
     **On re-run**: the same numbers.
 
     Raises:
-        TypeError: `start`, `stop` or `partitions` is not an int.
-        ValueError: `partitions` is below 1.
+        TypeError: `start`, `stop`, `step` or `partitions` is not an int.
+        ValueError: `step` is 0, or `partitions` is below 1.
 
     Example:
         >>> [split.items for split in Range(0, 10).splits(3)]
@@ -29,6 +29,7 @@ class Range:
 
     start: int
     stop: int
+    step: int = 1
     partitions: int | None = None
 
     ordered = True
@@ -40,16 +41,19 @@ class Range:
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", whole(self.start, "start"))
         object.__setattr__(self, "stop", whole(self.stop, "stop"))
+        object.__setattr__(self, "step", whole(self.step, "step"))
+        if self.step == 0:
+            raise ValueError("step must not be 0")
         object.__setattr__(self, "partitions", partition_count(self.partitions))
 
     def count_splits(self, parallelism: int) -> int:
         """Say how many splits there will be."""
-        return split_count(max(0, self.stop - self.start), self.partitions, parallelism)
+        return split_count(self.count_items(), self.partitions, parallelism)
 
     def count_items(self) -> int:
         """Say how many numbers there are."""
-        return max(0, self.stop - self.start)
+        return length(range(self.start, self.stop, self.step))
 
     def splits(self, parallelism: int) -> list[ItemsSplit[int]]:
         """Cut the range into ranges."""
-        return cut(range(self.start, self.stop), self.partitions, parallelism)
+        return cut(range(self.start, self.stop, self.step), self.partitions, parallelism)

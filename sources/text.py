@@ -15,13 +15,11 @@ __all__ = ["NamedTextFiles", "NamedTextSplit", "TextFiles", "TextSplit", "text_f
 
 
 @overload
-def text_files(paths: Paths, encoding: str = ..., with_names: Literal[False] = ...) -> Source[str]: ...
+def text_files(*paths: Paths, encoding: str = ..., with_names: Literal[False] = ...) -> Source[str]: ...
 @overload
-def text_files(paths: Paths, encoding: str = ..., *, with_names: Literal[True]) -> Source[tuple[str, str]]: ...
-@overload
-def text_files(paths: Paths, encoding: str, with_names: Literal[True]) -> Source[tuple[str, str]]: ...
+def text_files(*paths: Paths, encoding: str = ..., with_names: Literal[True]) -> Source[tuple[str, str]]: ...
 def text_files(
-    paths: Paths, encoding: str = "utf-8", with_names: bool = False
+    *paths: Paths, encoding: str = "utf-8", with_names: bool = False
 ) -> Source[str] | Source[tuple[str, str]]:
     r"""Read the lines of text files, without their line ends.
 
@@ -37,7 +35,7 @@ def text_files(
     **On re-run**: the files are read again.
 
     Args:
-        paths: one path or several: a file, a directory (the files directly inside, without those
+        paths: one path or several, or lists of them: a file, a directory (the files directly inside, without those
             that start with "." or "_"), a glob (`**` too), or any URL that fsspec knows.
         encoding: as for `open`; "utf-8-sig" drops a byte order mark.
         with_names: give pairs of the path, absolute or a URL, and the line.
@@ -55,7 +53,7 @@ def text_files(
         >>> [line for split in source.splits(2) for line in split.read()]
         ['one', 'two', 'three']
     """
-    names = path_list(paths)
+    names = path_list(*paths)
     if not isinstance(with_names, bool):
         raise TypeError(f"with_names must be True or False, not {type(with_names).__name__}")
     if with_names:

@@ -7,8 +7,17 @@ from typing import Any
 from dstream.failures import shown
 from dstream.spi import Options, Source
 from dstream.values.fields import field_names
+from sources.tables import TableRows, table_of
 
-__all__ = ["check_options", "checked_source", "columns_of", "fitting"]
+__all__ = [
+    "check_options",
+    "checked_source",
+    "columns_of",
+    "fitting",
+    "from_df_label",
+    "is_table_here",
+    "table_rows",
+]
 
 _MOST_BUCKETS = 2**16
 """A task that writes keeps a place for each bucket, and makes a file for each that it has entries of."""
@@ -21,11 +30,33 @@ def checked_source(source: Any) -> Source[Any]:
     return source
 
 
+def is_table_here(df: object) -> bool:
+    """Say whether this process holds a table: one of pandas, or what gives Arrow its columns."""
+    if hasattr(df, "mapInArrow"):
+        return False
+    return hasattr(df, "__arrow_c_stream__") or (hasattr(df, "itertuples") and hasattr(df, "columns"))
+
+
+def table_rows(df: Any, kind: type | None) -> Source[Any]:
+    """Return the rows of a table of this process as a source, each as a dictionary or a `kind`."""
+    table = table_of(df)
+    if kind is None:
+        return TableRows(table)
+    return TableRows(table.select(field_names(fitting(kind, table.column_names))), kind)
+
+
+def from_df_label(df: object, kind: type | None) -> str:
+    """Return the call of `from_df` in short."""
+    return f"from_df({type(df).__name__}{'' if kind is None else f', {kind.__qualname__}'})"
+
+
 def columns_of(df: Any) -> list[str]:
     """Return the names of the columns of `df` if it is a Spark DataFrame; Spark is not loaded for that."""
     columns = getattr(df, "columns", None)
     if not hasattr(df, "mapInArrow") or not isinstance(columns, list):
-        raise TypeError(f"df must be a Spark DataFrame, not {type(df).__name__}")
+        raise TypeError(
+            f"df must be a DataFrame of Spark or pandas, or have Arrow's __arrow_c_stream__, not {type(df).__name__}"
+        )
     return columns
 
 

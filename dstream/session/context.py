@@ -10,7 +10,15 @@ from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_op
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node, Table, call_site
-from dstream.session.arguments import check_options, checked_source, columns_of, fitting
+from dstream.session.arguments import (
+    check_options,
+    checked_source,
+    columns_of,
+    fitting,
+    from_df_label,
+    is_table_here,
+    table_rows,
+)
 from dstream.session.contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
 from dstream.session.writing import engine_of_this_process, write
@@ -106,21 +114,39 @@ class Context:
     def from_df(self, df: Any, kind: type[T]) -> Stream[T]: ...
 
     def from_df(self, df: Any, kind: type[Any] | None = None) -> Stream[Any]:
-        """Return a stream of the rows of a Spark DataFrame, unordered; Spark runs it when the stream needs it.
+        """Return a stream of the rows of a table.
+
+        A pandas DataFrame, an Arrow table, or anything else with `__arrow_c_stream__`, such as a Polars
+        DataFrame, is taken as it is now. Its rows are dictionaries, in order, on every engine; a missing value of
+        pandas (NaN, NaT, NA) is None, and an index is left out: `reset_index()` makes columns of it.
+
+        A Spark DataFrame gives its rows unordered, and Spark runs it when the stream needs it.
 
         Args:
-            df: a `pyspark.sql.DataFrame` of this context's session, `ctx.spark`.
+            df: such a table; one of Spark's belongs to this context's session, `ctx.spark`.
             kind: a dataclass or named tuple that each row becomes, by the names of its fields; unset, items
-                are `pyspark.sql.Row`.
+                are dictionaries, or those of a Spark DataFrame `pyspark.sql.Row`.
 
         Raises:
-            TypeError: `df` is no DataFrame, or has no column for a field of `kind`.
-            UnsupportedError: the engine has no DataFrames.
+            TypeError: `df` is no table, or has no column for a field of `kind`.
+            ValueError: two columns have one name.
+            UnsupportedError: it is a Spark DataFrame, and the engine is not Spark.
+
+        Example:
+            >>> import pandas
+            >>> frame = pandas.DataFrame({"ship": ["Pequod", "Rachel"], "crew": [30, 26]})
+            >>> with connect(engine="local") as ctx:
+            ...     ctx.from_df(frame).pluck("ship").to_list()
+            ['Pequod', 'Rachel']
         """
         self._check_open()
-        if self._engine_name == "local":
-            raise UnsupportedError(f"the {self._engine_name} engine has no DataFrames: connect() with the Spark engine")
+        if is_table_here(df):
+            return read(table_rows(df, kind), from_df_label(df, kind), self)
         columns = columns_of(df)
+        if self._engine_name == "local":
+            raise UnsupportedError(
+                f"the {self._engine_name} engine has no DataFrames of Spark: connect() with the Spark engine"
+            )
         return Stream(Table(df, None if kind is None else fitting(kind, columns), where=call_site()), self)
 
     @overload

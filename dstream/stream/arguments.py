@@ -18,6 +18,7 @@ __all__ = [
     "kind_of",
     "optional_function",
     "partition_count",
+    "refuse_frame",
     "settings",
 ]
 
@@ -92,6 +93,19 @@ def choice(value: Any, name: str) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {kind_of(value)}")
     return value
+
+
+def refuse_frame(value: object) -> None:
+    """Refuse a table, which would give the names of its columns rather than its rows.
+
+    Raises:
+        TypeError: `value` is a DataFrame or an Arrow table.
+    """
+    gives_columns = hasattr(value, "__arrow_c_stream__") and (
+        hasattr(value, "columns") or not hasattr(value, "__iter__")
+    )
+    if gives_columns or hasattr(value, "mapInArrow") or (hasattr(value, "itertuples") and hasattr(value, "columns")):
+        raise TypeError(f"a {kind_of(value)} is a table, not an iterable of rows: ctx.from_df(...) streams its rows")
 
 
 def settings(value: Any, name: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, overload
 
@@ -575,17 +576,20 @@ class BaseStream(Generic[T]):
     def _map_multi(self, fn: Callable[[T, Callable[[Any], None]], object], kind: type | None, name: str) -> MapMulti:
         return MapMulti(self._node, function(fn, "fn"), kind, name, where=call_site())
 
-    def _concat(self, other: Self) -> Self:
-        if not isinstance(other, type(self)):
-            raise TypeError(f"concat() takes two streams of one type, not {type(self).__name__} and {kind_of(other)}")
-        return self._combined(type(self), other, Concat((self._node, other._node), where=call_site()))
+    def _concat(self, *others: Self) -> Self:
+        for other in others:
+            if not isinstance(other, type(self)):
+                raise TypeError(f"concat() takes streams of one type, not {type(self).__name__} and {kind_of(other)}")
+        parts = (self._node, *(other._node for other in others))
+        return self._combined(type(self), Concat(parts, where=call_site()), *others)
 
-    def _combined(self, kind: type[S], other: BaseStream[Any], node: Node) -> S:
-        """Return a stream that reads this one and another; it ends with either."""
-        runtime = shared(self._runtime, other._runtime)
-        for lifetime in (self._lifetime, other._lifetime):
+    def _combined(self, kind: type[S], node: Node, *others: BaseStream[Any]) -> S:
+        """Return a stream that reads this one and others; it ends with any of them."""
+        runtime = functools.reduce(shared, [other._runtime for other in others], self._runtime)
+        lifetimes = (self._lifetime, *(other._lifetime for other in others))
+        for lifetime in lifetimes:
             lifetime.check_open()
-        return kind(node, runtime, Lifetime((self._lifetime, other._lifetime)))
+        return kind(node, runtime, Lifetime(lifetimes))
 
     # How plans are run
 

@@ -139,7 +139,7 @@ class Keyed(BaseStream[T]):
         if how not in _HOW:
             raise ValueError(f"how must be one of {', '.join(_HOW)}, not {how!r}")
         node = Join(self._node, _node_of(other, "join"), *_keys(on), how, where=call_site())
-        return self._combined(BaseStream._kinds["Stream"], other, node)
+        return self._combined(BaseStream._kinds["Stream"], node, other)
 
     @overload
     def cogroup(
@@ -176,7 +176,7 @@ class Keyed(BaseStream[T]):
             [Entry(key='Pequod', value=([30, 31], ['Pacific'])), Entry(key='Rachel', value=([26], []))]
         """
         node = CoGroup(self._node, _node_of(other, "cogroup"), *_keys(on), where=call_site())
-        return self._combined(BaseStream._kinds["Stream"], other, node)
+        return self._combined(BaseStream._kinds["Stream"], node, other)
 
     def partition_by(self, n: int, key: Callable[[T], Any] | None = None) -> Self:
         """Bring the items of equal keys into the same one of `n` partitions.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from dstream.plan import Map, Read, Sorted, call_site, unchanged
 from dstream.plan.steps import shown_function
 from dstream.spi import Collector, Source
-from dstream.stream.arguments import function, kind_of
+from dstream.stream.arguments import function, kind_of, refuse_frame
 from dstream.stream.builder import StreamBuilder
 from dstream.stream.gathering import Gathering
 from dstream.stream.keyed import Keyed
@@ -81,6 +81,7 @@ class _NumericStream(Gathering[N], Keyed[N], Shared[N], Recovering[N], Tabular[N
     @classmethod
     def from_iterable(cls, iterable: Iterable[N], partitions: int | None = None) -> Self:
         """Return a stream of the numbers of `iterable`, checked as they are read."""
+        refuse_frame(iterable)
         return cls._read(
             Items(iterable, partitions), f"{cls.__name__}.from_iterable({type(iterable).__name__})"
         )._checked("numbers")
@@ -104,11 +105,13 @@ class _NumericStream(Gathering[N], Keyed[N], Shared[N], Recovering[N], Tabular[N
         return cls._read(source, f"{cls.__name__}.generate({shown_function(supplier)})")._checked("numbers")
 
     @classmethod
-    def concat(cls, first: Self, second: Self) -> Self:
-        """Return the numbers of `first`, then those of `second`; ordered if both are."""
-        if not isinstance(first, cls):
-            raise TypeError(f"concat() takes two streams of type {cls.__name__}, not {kind_of(first)}")
-        return first._concat(second)
+    def concat(cls, *streams: Self) -> Self:
+        """Return the numbers of each stream, one stream after another; ordered if all of them are."""
+        if not streams:
+            return cls.empty()
+        if not isinstance(streams[0], cls):
+            raise TypeError(f"concat() takes streams of type {cls.__name__}, not {kind_of(streams[0])}")
+        return streams[0]._concat(*streams[1:])
 
     # Lazy operations
 
@@ -185,21 +188,33 @@ class _IntegralStream(_NumericStream[int]):
     _kind = _resolved_kind = int
 
     @classmethod
-    def range(cls, start: int, stop: int) -> Self:
-        """Return the ints from `start` up to `stop`, without it; none if `start >= stop`.
+    def range(cls, start: int, stop: int, step: int = 1) -> Self:
+        """Return the ints of `range(start, stop, step)`: from `start` up to `stop`, without it.
 
         Split over partitions, never built in the caller.
+
+        Raises:
+            TypeError: an argument is no int.
+            ValueError: `step` is 0.
 
         Example:
             >>> IntStream.range(1, 4).to_list()
             [1, 2, 3]
+            >>> IntStream.range(9, 0, -3).to_list()
+            [9, 6, 3]
         """
-        return cls._read(Range(start, stop), f"{cls.__name__}.range({start}, {stop})")
+        return cls._read(Range(start, stop, step), _shown_range(cls, "range", start, stop, step))
 
     @classmethod
-    def range_closed(cls, start: int, stop: int) -> Self:
-        """Return the ints from `start` up to `stop`, with it; none if `start > stop`."""
-        return cls._read(Range(start, whole(stop, "stop") + 1), f"{cls.__name__}.range_closed({start}, {stop})")
+    def range_closed(cls, start: int, stop: int, step: int = 1) -> Self:
+        """Return the ints from `start` up to `stop`, with it if the steps meet it; otherwise as `range`.
+
+        Example:
+            >>> IntStream.range_closed(0, 6, 3).to_list()
+            [0, 3, 6]
+        """
+        behind = whole(stop, "stop") + (1 if whole(step, "step") > 0 else -1)
+        return cls._read(Range(start, behind, step), _shown_range(cls, "range_closed", start, stop, step))
 
     def as_double_stream(self) -> DoubleStream:
         """Return the ints as floats."""
@@ -231,6 +246,10 @@ class _IntegralStream(_NumericStream[int]):
             IntSummaryStatistics(count=3, sum=6, min=1, max=3, average=2.0)
         """
         return self._collect(int_statistics(), "summary_statistics")
+
+
+def _shown_range(cls: type, name: str, start: int, stop: int, step: int) -> str:
+    return f"{cls.__name__}.{name}({start}, {stop}{'' if step == 1 else f', {step}'})"
 
 
 class IntStream(_IntegralStream):

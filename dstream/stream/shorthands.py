@@ -37,8 +37,8 @@ class Shared(BaseStream[T]):
 
     __slots__ = ()
 
-    def union(self, other: Self) -> Self:
-        """Return all items of both streams, in any order; `a + b` keeps the order.
+    def union(self, *others: Self) -> Self:
+        """Return all items of this stream and of others, in any order; `a + b` keeps the order.
 
         Raises:
             IllegalStateError: they belong to different contexts.
@@ -47,9 +47,11 @@ class Shared(BaseStream[T]):
             >>> sorted(Stream.of("sea").union(Stream.of("ship")).to_list())
             ['sea', 'ship']
         """
-        if not isinstance(other, type(self)):
-            raise TypeError(f"union() takes a stream of the same type, not {kind_of(other)}")
-        return self._combined(type(self), other, Union((self._node, other._node), where=call_site()))
+        for other in others:
+            if not isinstance(other, type(self)):
+                raise TypeError(f"union() takes streams of the same type, not {kind_of(other)}")
+        parts = (self._node, *(other._node for other in others))
+        return self._combined(type(self), Union(parts, where=call_site()), *others)
 
     def top(self, n: int, key: Callable[[T], Any] | None = None) -> Self:
         """Keep the `n` greatest items, the greatest first; equal ones keep their order.

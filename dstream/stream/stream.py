@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
-from dstream.stream.arguments import choice, function, kind_of, optional_function, partition_count
+from dstream.stream.arguments import choice, function, kind_of, optional_function, partition_count, refuse_frame
 from dstream.stream.builder import StreamBuilder
 from dstream.stream.gathering import Gathering
 from dstream.stream.keyed import Keyed
@@ -140,15 +140,21 @@ class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], Tabular[T]):
         return read(Generate(function(supplier, "supplier")), f"Stream.generate({shown_function(supplier)})")
 
     @staticmethod
-    def concat(first: Stream[U], second: Stream[U]) -> Stream[U]:
-        """Return the items of `first`, then those of `second`; ordered if both are.
+    def concat(*streams: Stream[U]) -> Stream[U]:
+        """Return the items of each stream, one stream after another; ordered if all of them are.
 
         Raises:
             IllegalStateError: they belong to different contexts.
+
+        Example:
+            >>> Stream.concat(Stream.of("a"), Stream.empty(), Stream.of("b", "c")).to_list()
+            ['a', 'b', 'c']
         """
-        if not isinstance(first, Stream):
-            raise TypeError(f"concat() takes two streams, not {kind_of(first)}")
-        return first._concat(second)
+        if not streams:
+            return Stream.empty()
+        if not isinstance(streams[0], Stream):
+            raise TypeError(f"concat() takes streams, not {kind_of(streams[0])}")
+        return streams[0]._concat(*streams[1:])
 
     # Lazy operations
 
@@ -298,6 +304,7 @@ def read(source: Source[U], name: str = "read(...)", runtime: Runtime | None = N
 
 def from_iterable(iterable: Iterable[U], partitions: int | None, runtime: Runtime | None) -> Stream[U]:
     """Return a stream of the items of `iterable` on a context, the default one if it is None."""
+    refuse_frame(iterable)
     parts = None if partitions is None else partition_count(partitions)
     return read(Items(iterable, parts), f"stream({type(iterable).__name__})", runtime)
 

@@ -56,6 +56,10 @@ class ExactSum:
             self._parts.append(other._special)
         self._compress()
 
+    def add_fraction(self, number: Fraction) -> None:
+        """Add a number that need not be a float."""
+        self._huge += number
+
     def value(self) -> float:
         """Return the sum, rounded once to the nearest float."""
         self._compress()

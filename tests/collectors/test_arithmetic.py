@@ -11,6 +11,7 @@ from collectors import (
     averaging_int,
     averaging_long,
     counting,
+    grouping_by,
     summarizing,
     summarizing_double,
     summarizing_int,
@@ -123,11 +124,18 @@ def test_double_forms_refuse_text_and_none(factory, value):
         factory(itself).collect([1, value])
 
 
-@pytest.mark.parametrize("value", ["1", None, Decimal(1), Fraction(1)])
-def test_python_names_refuse_what_is_neither_int_nor_float(value):
-    """A Decimal would lose digits in a float sum; reducing() adds those."""
-    with pytest.raises(TypeError, match=r"summing\(\) needs ints or floats, but .* is not"):
+@pytest.mark.parametrize("value", ["1", None, 1j])
+def test_python_names_refuse_what_is_no_real_number(value):
+    """The message says what is taken."""
+    with pytest.raises(TypeError, match=r"summing\(\) needs ints, floats, Decimals or Fractions, but .* is not"):
         summing().collect([1, value])
+
+
+@pytest.mark.parametrize("value", ["1", None, Decimal(1), Fraction(1)])
+def test_statistics_refuse_what_is_neither_int_nor_float(value):
+    """A Decimal would lose digits in them."""
+    with pytest.raises(TypeError, match=r"summarizing\(\) needs ints or floats, but .* is not"):
+        summarizing().collect([1, value])
 
 
 def test_numbers_of_other_libraries_are_taken():
@@ -193,3 +201,31 @@ def test_a_nan_makes_sum_least_and_greatest_nan():
 def test_a_sum_beyond_floats_is_infinite():
     """As `+` gives it, not an error."""
     assert summing().collect([1e308, 1e308]) == math.inf
+
+
+EXACT = [
+    ([Decimal("0.10")] * 3, Decimal("0.30"), Decimal("0.10")),
+    ([Decimal("1.5"), 2], Decimal("3.5"), Decimal("1.75")),
+    ([Fraction(1, 3), Fraction(1, 6)], Fraction(1, 2), Fraction(1, 4)),
+    ([Fraction(1, 3), 1], Fraction(4, 3), Fraction(2, 3)),
+    ([Fraction(1, 3), 0.5], 5 / 6, 5 / 12),
+    ([Decimal("1e30"), Decimal("1e-30"), Decimal("-1e30")] * 11, Decimal("1.1e-29"), Decimal("1.1e-29") / 33),
+]
+
+
+@pytest.mark.parametrize(("items", "total", "mean"), EXACT)
+def test_exact_numbers_are_added_exactly(engine, items, total, mean):
+    """Decimals and fractions, also in groups, in any split; a sum of decimals is rounded once."""
+    stream = engine.stream(items, 3)
+
+    assert (stream.collect(summing()), stream.collect(averaging())) == (total, mean)
+    assert str(stream.collect(summing())) == str(total)
+    assert stream.collect(grouping_by(lambda n: 1, summing())) == {1: total}
+    assert stream.collect(grouping_by(lambda n: 1, averaging())) == {1: mean}
+
+
+@pytest.mark.parametrize("other", [0.5, Fraction(1, 2)])
+def test_decimals_stand_with_ints_only(engine, other):
+    """As in Python; the message names both kinds."""
+    with pytest.raises(TypeError, match=f"a Decimal and a {type(other).__name__} cannot be added"):
+        engine.stream([Decimal(1), other], 2).collect(summing())

@@ -9,6 +9,7 @@ import random
 import threading
 from collections import deque
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -106,6 +107,12 @@ def on_numbers(collector: Any) -> Case:
     return Case(collector, st.integers(-(10**20), 10**20) | SUMMABLE | st.booleans(), [*FLOATS, *INTS, NAN])
 
 
+def on_exact(collector: Any) -> Case:
+    """Try ints and Decimals of very different size."""
+    decimals = st.integers(-(10**9), 10**9).map(lambda n: Decimal(n).scaleb(n % 9 - 6))
+    return Case(collector, st.integers(-9, 9) | decimals, [Decimal(n).scaleb(n % 40 - 20) for n in INTS[:6000]])
+
+
 def on_floats(collector: Any) -> Case:
     """Try floats with NaN and infinities."""
     return Case(collector, SUMMABLE, [*FLOATS, 1e300, 1e-300])
@@ -134,7 +141,7 @@ CASES: dict[str, list[Case]] = {
         on_ints(c.all_of()),
     ],
     "approx_count_distinct": [on_anything(c.approx_count_distinct())],
-    "averaging": [on_numbers(c.averaging()), on_words(c.averaging(len))],
+    "averaging": [on_exact(c.averaging()), on_numbers(c.averaging()), on_words(c.averaging(len))],
     "averaging_double": [on_numbers(c.averaging_double(abs))],
     "averaging_int": [on_ints(c.averaging_int(abs))],
     "averaging_long": [on_ints(c.averaging_long(abs))],
@@ -182,7 +189,7 @@ CASES: dict[str, list[Case]] = {
     "summarizing_double": [on_floats(c.summarizing_double(abs))],
     "summarizing_int": [on_ints(c.summarizing_int(abs))],
     "summarizing_long": [on_ints(c.summarizing_long(abs))],
-    "summing": [on_numbers(c.summing()), on_floats(c.summing()), on_words(c.summing(len))],
+    "summing": [on_exact(c.summing()), on_numbers(c.summing()), on_floats(c.summing()), on_words(c.summing(len))],
     "summing_double": [on_floats(c.summing_double(float))],
     "summing_int": [on_ints(c.summing_int(abs))],
     "summing_long": [on_ints(c.summing_long(abs))],

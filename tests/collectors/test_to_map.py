@@ -8,6 +8,7 @@ import pytest
 from collectors import to_concurrent_map, to_map, to_unmodifiable_map
 from dstream.errors import IllegalStateError, NullElementError, UnstableKeyError
 from dstream.spi import Characteristics
+from dstream.values import Entry
 
 key, value = itemgetter(0), itemgetter(1)
 ALL = pytest.mark.parametrize("factory", [to_map, to_concurrent_map, to_unmodifiable_map])
@@ -154,3 +155,15 @@ def test_only_the_concurrent_map_gives_order_up():
     """The others keep first-seen order."""
     assert to_concurrent_map(key, value).characteristics == {Characteristics.UNORDERED}
     assert to_map(key, value).characteristics == frozenset()
+
+
+@pytest.mark.parametrize("factory", [to_map, to_concurrent_map, to_unmodifiable_map])
+def test_pairs_need_no_functions(engine, factory):
+    """Tuples, entries and lists of two."""
+    pairs = engine.stream([("a", 1), Entry("b", 2), ["c", 3], ("a", 4)], 2)
+
+    assert dict(pairs.collect(factory(merge=add))) == {"a": 5, "b": 2, "c": 3}
+    with pytest.raises(TypeError, match=f"{factory.__name__}.. without key and value takes pairs of the two, not 'ab'"):
+        engine.stream(["ab"]).collect(factory())
+    with pytest.raises(TypeError, match="value must be callable, not NoneType"):
+        factory(len)

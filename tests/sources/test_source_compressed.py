@@ -80,7 +80,7 @@ def test_compressed_files_of_wide_encodings_work(tmp_path, read):
     """Decompressing and decoding from the start go together."""
     (tmp_path / "a.gz").write_bytes(gzip.compress("1\r\n2".encode("utf-16")))
 
-    assert read(text_files(tmp_path, "utf-16")) == ["1", "2"]
+    assert read(text_files(tmp_path, encoding="utf-16")) == ["1", "2"]
 
 
 def test_compressed_files_may_be_remote(read):

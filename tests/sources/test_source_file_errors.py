@@ -38,7 +38,7 @@ def test_undecodable_bytes_have_the_line_of_the_whole_file(tmp_path, tiny_splits
     path = tmp_path / "a.txt"
     path.write_bytes("\ufeff".encode() + b"1\n2\n3\n4\r5\r6\n7\n8\n\xff\n")
 
-    message, lines = first_error(text_files(path, "utf-8-sig"), parallelism=8)
+    message, lines = first_error(text_files(path, encoding="utf-8-sig"), parallelism=8)
 
     assert f"{path}, line 9, byte 19: b'\\xff' is not utf-8-sig" in message
     assert lines == ["1", "2", "3", "4", "5", "6", "7", "8"]
@@ -48,7 +48,7 @@ def test_undecodable_bytes_right_behind_a_mark_have_their_own_offset(tmp_path):
     """The mark counts among the bytes of the file."""
     (tmp_path / "a.txt").write_bytes("\ufeff".encode() + b"a\xff")
 
-    assert "line 1, byte 4: b'\\xff'" in first_error(text_files(tmp_path, "utf-8-sig"))[0]
+    assert "line 1, byte 4: b'\\xff'" in first_error(text_files(tmp_path, encoding="utf-8-sig"))[0]
 
 
 @pytest.mark.parametrize("block", [3, 4, 5, 1_000])
@@ -57,7 +57,7 @@ def test_undecodable_bytes_in_a_whole_file_have_their_place_too(tmp_path, monkey
     monkeypatch.setattr("sources.lines.BLOCK", block)
     (tmp_path / "a.txt").write_bytes("1\n2\n".encode("utf-16-le") + b"x\0\x00\xdc" + "y\n".encode("utf-16-le"))
 
-    message, lines = first_error(text_files(tmp_path, "utf-16-le"))
+    message, lines = first_error(text_files(tmp_path, encoding="utf-16-le"))
 
     assert "line 3, byte 10: b'\\x00\\xdc' is not utf-16-le (illegal encoding)" in message
     assert lines == ["1", "2"]
@@ -67,7 +67,7 @@ def test_undecodable_bytes_of_a_stateful_encoding_have_their_place(tmp_path):
     """The state at the bad byte is the one of all bytes before it."""
     (tmp_path / "a.txt").write_bytes("あ\nい".encode("iso2022_jp") + b"\n\xff\n")
 
-    message, lines = first_error(text_files(tmp_path, "iso2022_jp"))
+    message, lines = first_error(text_files(tmp_path, encoding="iso2022_jp"))
 
     assert "line 3, byte 18: b'\\xff' is not iso2022_jp" in message
     assert lines == ["あ", "い"]
@@ -77,7 +77,10 @@ def test_a_file_that_ends_inside_a_character_is_an_error(tmp_path):
     """An odd byte at the end of UTF-16 is not dropped in silence."""
     (tmp_path / "a.txt").write_bytes("1\n2".encode("utf-16-le") + b"x")
 
-    assert "line 2, byte 6: b'x' is not utf-16-le (truncated data)" in first_error(text_files(tmp_path, "utf-16-le"))[0]
+    assert (
+        "line 2, byte 6: b'x' is not utf-16-le (truncated data)"
+        in first_error(text_files(tmp_path, encoding="utf-16-le"))[0]
+    )
 
 
 def test_undecodable_bytes_of_a_compressed_file_are_counted_decompressed(tmp_path):

@@ -9,7 +9,7 @@ import pathlib
 import pytest
 
 from dstream.errors import SourceError
-from sources import text_files
+from sources import csv_rows, json_lines, parquet_rows, text_files
 from sources.files import find_files, path_list
 
 
@@ -207,3 +207,26 @@ def test_find_files_passes_over_no_folder_of_a_glob(tmp_path, monkeypatch, patte
     monkeypatch.setattr(os, "scandir", failing)
     with pytest.raises(SourceError, match="Input/output error"):
         names(str(tmp_path / pattern))
+
+
+MAKERS = [text_files, csv_rows, json_lines, parquet_rows]
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_several_paths_need_no_list(maker, tmp_path):
+    """One after another, lists among them, as a list of all of them."""
+    paths = [tmp_path / name for name in "abc"]
+
+    assert maker(*paths) == maker(paths) == maker(paths[0], paths[1:])
+    with pytest.raises(ValueError, match="paths is empty"):
+        maker()
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_an_encoding_is_no_path(maker, tmp_path, monkeypatch):
+    """A second argument that names an encoding is refused, unless a file has that name."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match="write encoding='utf-8-sig'"):
+        maker("a", "utf-8-sig")
+    (tmp_path / "latin-1").touch()
+    assert maker("a", "latin-1").paths == ("a", "latin-1")

@@ -106,7 +106,7 @@ def test_text_files_equals_open_in_every_encoding(encoding, data, parallelism, b
             patch.setattr(f"sources.{name}", size)
         path = pathlib.Path(folder) / "a.txt"
         path.write_bytes(text.encode(encoding))
-        splits = text_files(path, encoding).splits(parallelism)
+        splits = text_files(path, encoding=encoding).splits(parallelism)
 
         assert [line for split in splits for line in split.read()] == python_lines(path, encoding)
 
@@ -121,7 +121,7 @@ def test_text_files_drops_a_byte_order_mark_only_at_the_start(tmp_path, read, ti
     """A split that happens to begin with one keeps it, as `open` does."""
     (tmp_path / "a.txt").write_bytes("\ufeffabc\n\ufeffdef\n".encode())
 
-    assert read(text_files(tmp_path, "utf-8-sig"), parallelism=9) == ["abc", "\ufeffdef"]
+    assert read(text_files(tmp_path, encoding="utf-8-sig"), parallelism=9) == ["abc", "\ufeffdef"]
 
 
 def test_text_files_cuts_large_files(tmp_path, read):

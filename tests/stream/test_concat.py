@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import dstream as ds
 from dstream import DoubleStream, IntStream, Stream
 from dstream.errors import IllegalStateError
 
@@ -90,3 +91,27 @@ def test_concat_of_numbers_refuses_a_stream_of_objects():
     """`IntStream.concat` makes a stream of ints, so both parts must be streams of ints."""
     with pytest.raises(TypeError):
         IntStream.concat(IntStream.of(1), Stream.of("a"))
+
+
+@pytest.mark.parametrize("kind", [Stream, IntStream, DoubleStream])
+def test_concat_and_union_take_any_number(default_engine, kind):
+    """One, several and none of them."""
+    one, two, three = kind.of(1), kind.of(2, 2), kind.of(3)
+
+    assert kind.concat(one, two, three).to_list() == [1, 2, 2, 3]
+    assert kind.concat(two).to_list() == [2, 2]
+    assert kind.concat().to_list() == []
+    assert sorted(one.union(two, three).to_list()) == [1, 2, 2, 3]
+    assert one.union().to_list() == [1]
+
+
+def test_each_stream_of_a_concat_is_checked(engine):
+    """Its type, and its context."""
+    with ds.connect(engine="local") as other:
+        words = engine.stream("ab")
+        with pytest.raises(TypeError, match="not Stream and list"):
+            Stream.concat(words, words, ["c"])
+        with pytest.raises(TypeError, match="streams of the same type, not int"):
+            words.union(words, 3)
+        with pytest.raises(IllegalStateError, match="different contexts"):
+            Stream.concat(words, words, other.stream("c"))

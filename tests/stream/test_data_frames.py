@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dstream.errors import UnsupportedError
+from sources.tables import TableRows
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def test_from_df_is_not_run_before_it_is_needed(spark_context):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda ctx: ctx.from_df([1]), "df must be a Spark DataFrame, not list"),
+        (lambda ctx: ctx.from_df([1]), "df must be a DataFrame of Spark or pandas, .* not list"),
         (lambda ctx: ctx.from_df(ctx.spark.range(1), int), "kind must be a dataclass or a named tuple"),
         (lambda ctx: ctx.from_df(ctx.spark.range(1), Person), "no column for name, age, born of Person"),
     ],
@@ -97,3 +101,55 @@ def test_the_local_engine_has_no_data_frames(local_context):
         local_context.stream([1]).to_df()
     with pytest.raises(UnsupportedError, match="Spark engine"):
         local_context.from_df([1])
+
+
+class Columnar:
+    """What another library of tables is to Arrow."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+ROWS = [{"name": f"n{n}", "age": n, "score": None if n == 2 else n / 2} for n in range(5)]
+TABLES = {
+    "pandas": pd.DataFrame(ROWS, index=list("vwxyz")),
+    "a table": pa.Table.from_pylist(ROWS),
+    "a batch": pa.RecordBatch.from_pylist(ROWS),
+    "another library's": Columnar(pa.Table.from_pylist(ROWS)),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_from_df_takes_tables_of_this_process(engine, name):
+    """In order, as dictionaries or as a class, with None for what is missing."""
+    context, table = engine.context, TABLES[name]
+
+    assert context.from_df(table).to_list() == ROWS
+    assert context.from_df(table, Name).limit(2).to_list() == [Name("n0"), Name("n1")]
+    assert context.from_df(table).count() == 5
+    with pytest.raises(TypeError, match="no column for born of Person"):
+        context.from_df(table, Person)
+    with pytest.raises(TypeError, match=r"is a table, not an iterable of rows: ctx\.from_df"):
+        context.stream(table)
+
+
+def test_a_slice_of_a_table_travels_alone():
+    """Each task gets its rows, not the whole table."""
+    table = pa.table({"n": range(100_000)})
+    first, *_ = TableRows(table).splits(100)
+
+    assert len(pickle.dumps(first)) < 20_000
+    assert len(list(pickle.loads(pickle.dumps(first)).read())) == 1_000
+
+
+def test_from_df_refuses_what_is_no_table(engine):
+    """By what it needs."""
+    with pytest.raises(TypeError, match="must be a DataFrame of Spark or pandas, or have Arrow's"):
+        engine.context.from_df([1])
+    with pytest.raises(ValueError, match="more than one column 'a'"):
+        engine.context.from_df(pa.table([[1], [2]], ["a", "a"]))
+    with pytest.raises(TypeError, match="does not become an Arrow table"):
+        engine.context.from_df(pd.DataFrame({"a": [1, "b"]}))

@@ -41,3 +41,26 @@ def test_range_refuses_what_is_no_int(factory, bounds):
     """Both bounds are ints, checked at the call."""
     with pytest.raises(TypeError):
         factory(*bounds)
+
+
+STEPS = [(0, 10, 2), (0, 10, 3), (10, 0, -4), (0, 10, -1), (5, 5, 1), (-3, 4, 2), (0, 1, 10**30)]
+
+
+@pytest.mark.parametrize("kind", [IntStream, LongStream])
+@pytest.mark.parametrize("arguments", STEPS)
+def test_range_steps_as_pythons_range_does(default_engine, kind, arguments):
+    """Forwards and backwards, in several partitions."""
+    start, stop, step = arguments
+
+    assert kind.range(*arguments).to_list() == list(range(*arguments))
+    assert kind.range_closed(*arguments).to_list() == list(range(start, stop + (1 if step > 0 else -1), step))
+
+
+def test_a_step_of_zero_is_refused():
+    """At the call, as Python's range does."""
+    with pytest.raises(ValueError, match="step must not be 0"):
+        IntStream.range(0, 3, 0)
+    with pytest.raises(ValueError, match="step must not be 0"):
+        LongStream.range_closed(0, 3, 0)
+    with pytest.raises(TypeError, match="step must be an int, not float"):
+        IntStream.range(0, 3, 1.5)

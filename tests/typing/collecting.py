@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections import Counter, OrderedDict, deque
+from decimal import Decimal
+from fractions import Fraction
 from types import MappingProxyType
 from typing import assert_type
 
@@ -88,6 +90,10 @@ def calculated(words: Stream[str], prices: Stream[float]) -> None:
     assert_type(words.collect(summing_double(len)), float)
     assert_type(prices.collect(averaging()), float)
     assert_type(words.collect(averaging(lambda word: len(word))), float)
+    assert_type(words.collect(averaging(Decimal)), Decimal)
+    assert_type(words.collect(averaging(lambda word: Fraction(word))), Fraction)
+    assert_type(words.collect(summing(Decimal)), Decimal)
+    assert_type(words.collect(summing(lambda word: Fraction(word))), Fraction)
     assert_type(words.collect(averaging_int(len)), float)
     assert_type(words.collect(averaging_long(len)), float)
     assert_type(words.collect(averaging_double(len)), float)
@@ -142,6 +148,12 @@ def grouped(words: Stream[str]) -> None:
     assert_type(words.collect(partitioning_by(lambda word: word.isalpha())), dict[bool, list[str]])
     assert_type(words.collect(partitioning_by(str.isalpha, counting())), dict[bool, int])
     assert_type(words.collect(to_map(str.lower, len)), dict[str, int])
+    pairs = words.map(lambda word: (word, len(word)))
+    assert_type(pairs.collect(to_map()), dict[str, int])
+    assert_type(pairs.collect(to_map(merge=max)), dict[str, int])
+    assert_type(pairs.collect(to_map(map_factory=OrderedDict[str, int])), OrderedDict[str, int])
+    assert_type(pairs.collect(to_concurrent_map()), dict[str, int])
+    assert_type(pairs.collect(to_unmodifiable_map()), MappingProxyType[str, int])
     assert_type(words.collect(to_map(len, lambda word: word, lambda a, b: a)), dict[int, str])
     assert_type(words.collect(to_map(str.lower, len, map_factory=OrderedDict[str, int])), OrderedDict[str, int])
     assert_type(words.collect(to_concurrent_map(str.lower, len, max)), dict[str, int])

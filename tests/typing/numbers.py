@@ -72,6 +72,10 @@ def int_stream(numbers: IntStream) -> None:
     numbers.close()
     assert_type(IntStream.range(0, 3), IntStream)
     assert_type(IntStream.range_closed(0, 3), IntStream)
+    assert_type(IntStream.range(0, 9, 3), IntStream)
+    assert_type(IntStream.range_closed(9, 0, -3), IntStream)
+    assert_type(IntStream.concat(numbers, numbers, numbers), IntStream)
+    assert_type(numbers.union(numbers, numbers), IntStream)
     assert_type(numbers.as_double_stream(), DoubleStream)
     assert_type(numbers.as_long_stream(), LongStream)
 

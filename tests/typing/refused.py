@@ -40,7 +40,7 @@ def wrong_arguments(words: Stream[str], numbers: IntStream, doubles: DoubleStrea
 def wrong_collectors(words: Stream[str], numbers: Stream[int]) -> None:
     """A collector for other items."""
     words.collect(summing_int(lambda x: x))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
-    words.collect(averaging(str.upper))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    words.collect(averaging(str.upper))  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
     numbers.collect(joining(", "))  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
     numbers.collect(grouping_by(str.upper))  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
     words.collect(mapping(len, summing_int(str.upper)))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, assert_type
+
+import pandas as pd
 
 import dstream as ds
 from dstream import Context, Entry, Stream, connect, default_context, errors, failure, set_default_context
@@ -32,6 +35,8 @@ def context(ctx: Context) -> None:
     assert_type(ctx.read(text_files("*.txt")), Stream[str])
     assert_type(ctx.from_df(ctx.spark.range(3)), Stream[Any])
     assert_type(ctx.from_df(ctx.spark.range(3), CollectionName), Stream[CollectionName])
+    assert_type(ctx.from_df(pd.DataFrame()), Stream[Any])
+    assert_type(ctx.from_df(pd.DataFrame(), CollectionName), Stream[CollectionName])
     assert_type(ctx.collections(), list[CollectionName])
     assert_type(ctx.get_map("m", key_type=str, value_type=int), IStreamMap[str, int])
     assert_type(ctx.get_list("l", value_type=str), IStreamList[str])
@@ -43,6 +48,11 @@ def sources(ctx: Context) -> None:
     """Every source knows its items."""
     assert_type(text_files("*.txt"), Source[str])
     assert_type(text_files("*.txt", with_names=True), Source[tuple[str, str]])
+    assert_type(text_files("a.txt", Path("b.txt"), encoding="ascii"), Source[str])
+    assert_type(text_files("a.txt", "b.txt", with_names=True), Source[tuple[str, str]])
+    assert_type(csv_rows("a.csv", "b.csv"), Source[dict[str, str]])
+    assert_type(json_lines("a.jsonl", "b.jsonl"), Source[Any])
+    assert_type(parquet_rows("a.parquet", "b.parquet"), Source[dict[str, Any]])
     assert_type(csv_rows("*.csv", delimiter=";"), Source[dict[str, str]])
     assert_type(json_lines("*.jsonl"), Source[Any])
     assert_type(parquet_rows("*.parquet", columns=["a"]), Source[dict[str, Any]])

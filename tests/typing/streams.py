@@ -49,6 +49,8 @@ def lazy_operations(words: Stream[str]) -> None:
     assert_type(words.peek(print).parallel(4).sequential(), Stream[str])
     assert_type(words + words, Stream[str])
     assert_type(Stream.concat(words, words), Stream[str])
+    assert_type(Stream.concat(words, words, words), Stream[str])
+    assert_type(words.union(words, words), Stream[str])
 
 
 def kept_and_tables(words: Stream[str], ints: IntStream, longs: LongStream, doubles: DoubleStream) -> None:

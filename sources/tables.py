@@ -1,0 +1,104 @@
+"""Rows of a table that the caller holds: a pandas DataFrame, an Arrow table, or what gives one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sources.memory import split_count
+from sources.names import repeated
+
+__all__ = ["TableRows", "TableSplit", "table_of"]
+
+BATCH_ROWS = 8_192
+"""So many rows become dictionaries at a time."""
+LARGEST_SPLIT = 16 << 20
+"""A split holds about so many bytes of the table at most, since it travels as a whole."""
+
+
+def table_of(frame: Any) -> Any:
+    """Return a frame as a `pyarrow.Table`, as it stands now.
+
+    Raises:
+        TypeError: it is no table, or Arrow has no type for one of its columns.
+        ValueError: two columns have one name.
+    """
+    # pyarrow takes some 200 ms to import, which only those who use it should pay.
+    import pyarrow as pa
+
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False) if _is_pandas(frame) else pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise TypeError(f"this {type(frame).__name__} does not become an Arrow table: {error}") from error
+    if twice := repeated(table.column_names):
+        raise ValueError(f"the table has more than one column {twice}: rename them before")
+    return table
+
+
+def _is_pandas(frame: object) -> bool:
+    return any(kind.__module__.partition(".")[0] == "pandas" for kind in type(frame).__mro__)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TableRows:
+    """The rows of an Arrow table, in order: dictionaries, or what `kind` makes of the columns named as its fields.
+
+    **Parallelism**: as many splits as keep every core busy, and more of a table beyond 16 MiB for each of them.
+    **Guarantee**: ordered; every row once.
+    **On re-run**: the same rows.
+    """
+
+    table: Any
+    kind: Callable[..., Any] | None = None
+
+    ordered = True
+    bounded = True
+    in_caller = False
+
+    def count_splits(self, parallelism: int) -> int:
+        """Say how many splits there will be."""
+        return split_count(self.table.num_rows, None, max(parallelism, self.table.nbytes // LARGEST_SPLIT))
+
+    def count_items(self) -> int:
+        """Say how many rows there are."""
+        rows: int = self.table.num_rows
+        return rows
+
+    def splits(self, parallelism: int) -> list[TableSplit]:
+        """Cut the table into slices, which share its memory."""
+        size, count = self.table.num_rows, self.count_splits(parallelism)
+        borders = [size * index // count for index in range(count + 1)]
+        return [
+            TableSplit(self.table.slice(start, stop - start), self.kind) for start, stop in itertools.pairwise(borders)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TableSplit:
+    """Some rows of a table. They travel without the rest of the table, of which they are a view."""
+
+    table: Any
+    kind: Callable[..., Any] | None
+
+    def read(self) -> Iterator[Any]:
+        """Give the rows."""
+        for batch in self.table.to_batches(max_chunksize=BATCH_ROWS):
+            rows = batch.to_pylist()
+            yield from rows if self.kind is None else (self.kind(**row) for row in rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.table.schema) as stream:
+            stream.write_table(self.table)
+        return _received, (sink.getvalue().to_pybytes(), self.kind)
+
+
+def _received(data: bytes, kind: Callable[..., Any] | None) -> TableSplit:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(data) as stream:
+        return TableSplit(stream.read_all(), kind)
