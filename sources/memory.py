@@ -5,6 +5,7 @@ Nothing here imports `dstream`, so that `dstream` can import this module while i
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 import operator
@@ -35,6 +36,10 @@ T = TypeVar("T")
 FIRST_CHUNK = 1
 LARGEST_CHUNK = 16_384
 """What has no `len` is pulled in chunks of 1, 4, 16, ... up to 16,384 items: who asks for one gets one."""
+
+
+_SIZED = frozenset({list, tuple, range, str, bytes, dict, set, frozenset, collections.deque})
+"""Types whose `len` is the number of what they give, whatever anybody does; a subclass may give anything."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -135,6 +140,10 @@ class Items(Generic[T]):
             return len(self.iterable)
         except Exception:  # Whoever reads it will say what is wrong with it.
             return math.inf
+
+    def size(self) -> int | None:
+        """Say how many items there are, if the iterable is one of Python's own collections."""
+        return length(cast("Sequence[T]", self.iterable)) if type(self.iterable) in _SIZED else None
 
     def __repr__(self) -> str:
         return f"Items({reprlib.repr(self.iterable)}, partitions={self.partitions})"

@@ -54,6 +54,10 @@ class Range:
         """Say how many numbers there are."""
         return length(range(self.start, self.stop, self.step))
 
+    def size(self) -> int:
+        """Say how many numbers there are."""
+        return self.count_items()
+
     def splits(self, parallelism: int) -> list[ItemsSplit[int]]:
         """Cut the range into ranges."""
         return cut(range(self.start, self.stop, self.step), self.partitions, parallelism)

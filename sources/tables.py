@@ -66,6 +66,10 @@ class TableRows:
         rows: int = self.table.num_rows
         return rows
 
+    def size(self) -> int:
+        """Say how many rows there are."""
+        return self.count_items()
+
     def splits(self, parallelism: int) -> list[TableSplit]:
         """Cut the table into slices, which share its memory."""
         size, count = self.table.num_rows, self.count_splits(parallelism)

@@ -17,7 +17,7 @@ from dstream.tables import Rows, brief, caption, html_table, print_brief
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PIECES", "Collection", "type_shown"]
+__all__ = ["PIECES", "Collection", "type_seen"]
 
 S = TypeVar("S", bound=Store)
 
@@ -173,15 +173,16 @@ class Collection(ABC, Generic[S]):
         is_all = len(rows) < n or most == n
         size = f"{'' if is_all else self._at_most}{len(rows) if is_all else most}"
         unit = self._unit[size != "1"]
-        types = self._types_shown()
+        types = self._types_shown(rows)
         return f"{size} {unit}{', ' + types if types else ''}", rows, not is_all
 
     def _most(self) -> int:
         """Return how many entries or items there are at most, without reading them."""
         return self.size()
 
-    def _types_shown(self) -> str:
-        return type_shown(self.value_type)
+    def _types_shown(self, rows: Sequence[Sequence[object]]) -> str:
+        """Return the types of what is held in words; `rows` are some of it, and the last of a row is a value."""
+        return type_seen(self.value_type, [row[-1] for row in rows])
 
     def _written(self, *row: object) -> str:
         return brief(*row)
@@ -217,6 +218,14 @@ class Collection(ABC, Generic[S]):
 
 def _in_short(error: Exception) -> str:
     return "destroyed" if isinstance(error, CollectionDestroyedError) else str(error)
+
+
+def type_seen(hint: Any, values: Sequence[object]) -> str:
+    """Return a type as a user writes it, and those of values that are not of it: a collection may hold others too."""
+    if not isinstance(hint, type) or all(isinstance(value, hint | None) for value in values):
+        return type_shown(hint)
+    kinds = (hint if isinstance(value, hint) else type(value) for value in values if value is not None)
+    return " | ".join(map(type_shown, dict.fromkeys(kinds)))
 
 
 def type_shown(hint: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from more_itertools import chunked
 
-from dstream.distributed.collection import PIECES, Collection, type_shown
+from dstream.distributed.collection import PIECES, Collection, type_seen
 from dstream.distributed.equality import same
 from dstream.distributed.processing import LiveEntry, Processing, noting
 from dstream.distributed.sources import EntrySource, as_entry
@@ -74,7 +74,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
     # Reading, as from a dict
 
     def __getitem__(self, key: K) -> V:
-        (value,) = self._store.get_many([self._key(key)])
+        value = self._found(key)
         if value is None:
             raise KeyError(key)
         found: V = value
@@ -91,7 +91,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
 
     def get(self, key: K, default: Any = None, /) -> Any:
         """Return the value of `key`, or `default` if there is none."""
-        (value,) = self._store.get_many([self._key(key)])
+        value = self._found(key)
         return default if value is None else value
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
@@ -104,12 +104,16 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             ...     ages.get_all(["Ada", "Alan"])
             {'Ada': 36}
         """
-        known = [self._key(key) for key in keys]
+        known = [self._key(key) for key in keys if key is not None]
         values = self._store.get_many(known) if known else []
         return {key: value for key, value in zip(known, values, strict=True) if value is not None}
 
+    def _found(self, key: object) -> Any:
+        """Return the value of `key`, or None if there is none; None is a key that is never there."""
+        return None if key is None else self._store.get_many([self._key(key)])[0]
+
     def __contains__(self, key: object) -> bool:
-        return self._store.get_many([self._key(key)])[0] is not None
+        return self._found(key) is not None
 
     def __len__(self) -> int:
         return self.size()
@@ -286,6 +290,8 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
         the entry had that value, and only then removes it.
         """
         match values:
+            case () if key is None:
+                return None
             case ():
                 return self._update(key, lambda old: UNCHANGED if old is None else None)
             case (expected,):
@@ -502,8 +508,9 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
     def _walk(self) -> Iterator[Sequence[object]]:
         return self._pairs()
 
-    def _types_shown(self) -> str:
-        types = [type_shown(hint) or "?" for hint in (self.key_type, self.value_type)]
+    def _types_shown(self, rows: Sequence[Sequence[object]]) -> str:
+        hints = (self.key_type, self.value_type)
+        types = [type_seen(hint, [row[place] for row in rows]) or "?" for place, hint in enumerate(hints)]
         return "" if types == ["?", "?"] else " -> ".join(types)
 
     def _written(self, *row: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, dropwhile, groupby, islice, takewhile
 from operator import itemgetter
@@ -27,7 +28,17 @@ from dstream.spi.collector import Collector, identity
 from dstream.spi.store import MapWriter, Writer
 from dstream.values.order import before, sort
 
-__all__ = ["Operation", "Task", "by_bucket", "operation", "partial_groups", "top_items", "written", "written_entries"]
+__all__ = [
+    "Operation",
+    "Task",
+    "by_bucket",
+    "operation",
+    "partial_groups",
+    "some",
+    "top_items",
+    "written",
+    "written_entries",
+]
 
 _CHUNK = 4096
 _FEWER_THAN_COLLECTED = 512
@@ -90,7 +101,12 @@ def _(node: Limit) -> Operation:
 
 
 def _limit(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    return islice(items, count)
+    return some(items, 0, count)
+
+
+def some(items: Iterator[Any], start: int, stop: int | None) -> Iterator[Any]:
+    """Give the items of these places, whose numbers may be larger than `islice` takes, and than anybody counts to."""
+    return islice(items, min(start, sys.maxsize), None if stop is None else min(stop, sys.maxsize))
 
 
 @operation.register
@@ -99,7 +115,7 @@ def _(node: Skip) -> Operation:
 
 
 def _skip(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    return islice(items, count, None)
+    return some(items, count, None)
 
 
 @operation.register

@@ -43,6 +43,7 @@ from dstream.plan.properties import (
     configuration,
     is_bounded,
     is_ordered,
+    known_size,
     ordered_nodes,
     parallelism,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "inputs_first",
     "is_bounded",
     "is_ordered",
+    "known_size",
     "last_step",
     "ordered_nodes",
     "parallelism",

@@ -7,22 +7,37 @@ from collections.abc import Sequence
 from dstream.errors import IllegalStateError
 from dstream.plan.kept import Cache, Recall, Table
 from dstream.plan.nodes import (
+    Concat,
     Configure,
+    Gather,
     Limit,
+    Map,
     Node,
     Parallel,
     PartitionBy,
     Read,
+    Skip,
     Sorted,
     TakeWhile,
     Union,
     Unordered,
+    unchanged,
 )
 from dstream.plan.pairing import CoGroup, Join, Pairing
 from dstream.plan.rewrite import Top
 from dstream.plan.walk import each, fold, topological
+from dstream.spi.source import SizedSource
 
-__all__ = ["bounded_nodes", "check", "configuration", "is_bounded", "is_ordered", "ordered_nodes", "parallelism"]
+__all__ = [
+    "bounded_nodes",
+    "check",
+    "configuration",
+    "is_bounded",
+    "is_ordered",
+    "known_size",
+    "ordered_nodes",
+    "parallelism",
+]
 
 
 def check(root: Node, *, needs_end: bool) -> None:
@@ -32,13 +47,15 @@ def check(root: Node, *, needs_end: bool) -> None:
         root: the last node of the plan.
         needs_end: whether the terminal operation needs every item of `root`.
 
+    A gatherer of the user's is trusted to stop, as a `take_while` is.
+
     Raises:
         IllegalStateError: an infinite stream is sorted, cached, the side of a join that must end, or read to its end.
     """
     bounded: dict[int, bool] = {}
     for node in topological(root):
         inputs = [bounded[id(upstream)] for upstream in node.inputs()]
-        bounded[id(node)] = _bounded(node, inputs)
+        bounded[id(node)] = _bounded(node, inputs) or (isinstance(node, Gather) and node.gatherer.may_stop)
         refused = "" if all(inputs) else _refused(node, inputs)
         if refused:
             raise IllegalStateError(
@@ -78,6 +95,14 @@ def is_ordered(root: Node) -> bool:
 def is_bounded(root: Node) -> bool:
     """Say whether the items of `root` end; `take_while` is trusted to end."""
     return fold(root, _bounded)
+
+
+def known_size(root: Node) -> int | None:
+    """Return how many items `root` has if its sources know that and no function of the user's stands behind them.
+
+    Nothing is read. None if only running the plan can tell.
+    """
+    return fold(root, _size)
 
 
 def ordered_nodes(root: Node) -> dict[int, bool]:
@@ -123,3 +148,23 @@ def _bounded(node: Node, inputs: Sequence[bool]) -> bool:
     if isinstance(node, Limit | Top | TakeWhile | Table | Recall):
         return True
     return all(inputs)
+
+
+def _size(node: Node, inputs: Sequence[int | None]) -> int | None:
+    if isinstance(node, Read):
+        return node.source.size() if isinstance(node.source, SizedSource) else None
+    sizes = [size for size in inputs if size is not None]
+    if not sizes or len(sizes) < len(inputs):
+        return None
+    match node:
+        case Concat():
+            return sum(sizes)
+        case Limit(count=count):
+            return min(sizes[0], count)
+        case Skip(count=count):
+            return max(sizes[0] - count, 0)
+        case Sorted(key=None) | Unordered() | Parallel() | Configure():
+            return sizes[0]
+        case Map(name="as_double_stream", fn=fn) if fn is unchanged:
+            return sizes[0]
+    return None

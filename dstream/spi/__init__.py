@@ -10,7 +10,7 @@ from dstream.spi.gatherer import Downstream, Gatherer
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, Running
 from dstream.spi.integration import Integration
 from dstream.spi.reducer import Output, Reducer, Writing
-from dstream.spi.source import Counted, Held, InBlocks, Source, Split
+from dstream.spi.source import Counted, Held, InBlocks, SizedSource, Source, Split
 from dstream.spi.store import (
     UNCHANGED,
     EntrySplit,
@@ -59,6 +59,7 @@ __all__ = [
     "Reducer",
     "Running",
     "Runtime",
+    "SizedSource",
     "Source",
     "Splice",
     "Split",

@@ -49,6 +49,8 @@ class Gatherer(Generic[T, A, R]):
         gather_all: the same as a loop of `integrator`, faster.
         parallel: what an engine may know about it, to run it in parallel.
         name: the factory that made it, such as `window_fixed(3)`, for messages.
+        may_stop: whether the integrator may want no more items at some point. Then an infinite stream before it is
+            trusted to end, as one before a `take_while` is.
     """
 
     initializer: Callable[[], A]
@@ -58,6 +60,7 @@ class Gatherer(Generic[T, A, R]):
     gather_all: Callable[[Iterable[T]], Iterator[R]] | None = None
     parallel: InParallel | None = None
     name: str = field(default="", compare=False)
+    may_stop: bool = False
 
     @overload
     @staticmethod
@@ -117,7 +120,7 @@ class Gatherer(Generic[T, A, R]):
         for name, fn in [("integrator", integrator), *((n, f) for n, f in given.items() if f is not None)]:
             if not callable(fn):
                 raise TypeError(f"{name} must be a function, not {'None' if fn is None else type(fn).__name__}")
-        return Gatherer(initializer or _nothing, integrator, combiner, finisher, name="Gatherer.of(...)")
+        return Gatherer(initializer or _nothing, integrator, combiner, finisher, name="Gatherer.of(...)", may_stop=True)
 
     def __repr__(self) -> str:
         return self.name or f"Gatherer({shown_function(self.initializer)}, {shown_function(self.integrator)})"
@@ -148,6 +151,7 @@ class Gatherer(Generic[T, A, R]):
             both.gather if self.gather_all is not None or isinstance(other.parallel, Calling) else None,
             ItemWise() if _runs_anywhere(self) and _runs_anywhere(other) else None,
             f"{self}.and_then({other})",
+            self.may_stop or other.may_stop,
         )
 
     def gather(self, items: Iterable[T]) -> Iterator[R]:

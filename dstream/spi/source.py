@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-__all__ = ["Counted", "Held", "InBlocks", "Source", "Split"]
+__all__ = ["Counted", "Held", "InBlocks", "SizedSource", "Source", "Split"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -82,6 +82,15 @@ class Counted(Protocol):
 
     def count_splits(self, parallelism: int) -> int | None:
         """Return how many splits `splits(parallelism)` would give, reading nothing; None if that takes reading."""
+        ...
+
+
+@runtime_checkable
+class SizedSource(Protocol):
+    """A source that may know how many items it has; others leave it out. `stream.count()` asks it."""
+
+    def size(self) -> int | None:
+        """Return exactly how many items there are, reading nothing; None if only reading them can tell."""
         ...
 
 

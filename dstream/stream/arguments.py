@@ -48,14 +48,24 @@ def count(value: Any, name: str) -> int:
         TypeError: it is no int.
         ValueError: it is negative.
     """
+    number = whole(value, name)
+    if number < 0:
+        raise ValueError(f"{name} must not be negative: {number}")
+    return number
+
+
+def whole(value: Any, name: str) -> int:
+    """Return `value` as an int, also one of NumPy's.
+
+    Raises:
+        TypeError: it is no int, or a bool.
+    """
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an int, not {kind_of(value)}") from None
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an int, not bool")
-    if number < 0:
-        raise ValueError(f"{name} must not be negative: {number}")
     return number
 
 
@@ -78,9 +88,9 @@ def explained_end(into: Any) -> Collector[Any, Any, Any] | Output:
 
 def partition_count(value: Any, name: str = "partitions") -> int:
     """Return `value` if it is an int of at least 1."""
-    number = count(value, name)
-    if number == 0:
-        raise ValueError(f"{name} must be at least 1: 0")
+    number = whole(value, name)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1: {number}")
     return number
 
 

@@ -32,6 +32,7 @@ from dstream.plan import (
     check,
     describe,
     explained,
+    known_size,
     last_step,
     parallelism,
     shown_function,
@@ -367,11 +368,18 @@ class BaseStream(Generic[T]):
     def count(self) -> int:
         """Return how many items there are.
 
+        The steps run, for they are the user's code. Only where there are none with a function, and the source knows its
+        size (a range, a list, a table of this process), nothing is read.
+
         Example:
             >>> Stream.of("a", "b").count()
             2
         """
-        return self._collect(collectors.counting(), "count")
+        size = known_size(self._node)
+        if size is None:
+            return self._collect(collectors.counting(), "count")
+        self._engine(self._node, needs_end=True)  # A closed stream or context is refused here too.
+        return size
 
     # Terminal operations: short circuits
 

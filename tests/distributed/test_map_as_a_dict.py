@@ -6,6 +6,7 @@ import unittest
 
 import pytest
 
+from dstream.errors import NullElementError
 from tests.distributed.stored import Making
 
 mapping_tests = pytest.importorskip("test.mapping_tests", reason="this Python was installed without its tests")
@@ -86,3 +87,19 @@ def test_a_key_whose_hash_fails_is_a_type_error_that_says_so(make, call):
 
     with pytest.raises(TypeError, match="cannot be a key"):
         getattr(make.map(), call)(BadHash())
+
+
+def test_none_is_never_a_key(make):
+    """Asked for, it is not there, as what nobody has put is not; nobody can put it."""
+    stored = make.map()
+    stored["a"] = 1
+
+    assert None not in stored
+    assert (stored.get(None), stored.get(None, 7), stored.pop(None, 8), stored.remove(None)) == (None, 7, 8, None)
+    assert stored.get_all([None, "a"]) == {"a": 1}
+    for asked in (lambda: stored[None], lambda: stored.pop(None), lambda: stored.__delitem__(None)):
+        with pytest.raises(KeyError):
+            asked()
+    for put in (lambda: stored.put(None, 1), lambda: stored.update({None: 1}), lambda: stored.setdefault(None, 1)):
+        with pytest.raises(NullElementError):
+            put()

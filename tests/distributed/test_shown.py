@@ -151,3 +151,16 @@ def test_head_prints_a_table(make, capsys):
     assert capsys.readouterr().out.splitlines()[3:] == ["'Ada'   36", "(1 entry)"]
     with pytest.raises(ValueError, match="n must not be negative: -1"):
         make.list().head(-1)
+
+
+def test_types_are_those_of_what_is_held(local_context):
+    """The first commit decides about a type, but values of other types are kept too."""
+    items, entries = local_context.get_list("held then"), local_context.get_map("held then")
+    items.append(1), entries.update({1: 1})
+    items.clear(), entries.clear()
+    items.extend(["a"]), entries.update({"a": "b"})
+
+    assert repr(items) == "IStreamList('held then', 1 item, str: ['a'])"
+    assert repr(entries) == "IStreamMap('held then', 1 entry, str -> str: {'a': 'b'})"
+    items.append(2)
+    assert repr(items) == "IStreamList('held then', 2 items, str | int: ['a', 2])"

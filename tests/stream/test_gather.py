@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from collectors import grouping_by, to_list
 from dstream import Stream, failure
 from dstream.errors import IllegalStateError
 from dstream.gatherers import Gatherer, fold, scan, window_fixed, window_sliding
@@ -14,6 +15,7 @@ from dstream.gatherers.positions import indexed, numbered, sampled
 from dstream.gatherers.windows import pairs
 from dstream.spi import Integration
 from dstream.testing import Parts, same_everywhere
+from reducers import to_imap
 
 
 def doubled(state: None, item: Any, downstream: Any) -> None:
@@ -178,3 +180,55 @@ def test_gather_refuses_what_is_no_gatherer(local_context):
         window_fixed(2).and_then(None)
     with pytest.raises(IllegalStateError, match="infinite"):
         Stream.iterate(0, abs).chunked(2).to_list()
+
+
+def up_to_five(state, item, downstream):
+    """Want no more after the fifth."""
+    downstream.push(item)
+    return item < 5
+
+
+UP_TO_FIVE = Gatherer.of(integrator=up_to_five)
+NATURAL = {
+    "iterate": lambda: Stream.iterate(1, lambda n: n + 1),
+    "from a chain": lambda: Stream.iterate(0, lambda n: n + 1).map(lambda n: n + 1).filter(bool),
+    "concat": lambda: Stream.of(1, 2) + Stream.iterate(3, lambda n: n + 1),
+}
+ENDS = {
+    "to_list": lambda s: s.to_list(),
+    "collect": lambda s: s.collect(to_list()),
+    "grouping": lambda s: s.collect(grouping_by(lambda n: 1))[1],
+    "reduce": lambda s: list(range(1, s.reduce(max).get() + 1)),
+    "count": lambda s: list(range(1, s.count() + 1)),
+    "loop": lambda s: list(s),
+    "sorted": lambda s: s.sorted().to_list(),
+    "distinct": lambda s: s.distinct().to_list(),
+    "zip_with_index": lambda s: [item for item, _ in s.zip_with_index().to_list()],
+    "join": lambda s: sorted(e.key for e in Stream.of(1, 2, 3, 4, 5).join(s, on=abs).to_list()),
+    "to_imap": lambda s: sorted(s.collect(to_imap("numbers", abs, abs)).copy()),
+    "and_then": lambda s: s.gather(UP_TO_FIVE.and_then(window_fixed(9))).to_list()[0],
+}
+
+
+@pytest.mark.parametrize("source", NATURAL)
+def test_a_gatherer_that_stops_ends_an_infinite_stream(default_engine, source):
+    """Behind it all items may be asked for."""
+    assert NATURAL[source]().gather(UP_TO_FIVE).to_list() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_infinite_stream_that_a_gatherer_stopped_serves_every_operation(default_engine, end):
+    """Those that need the end, and those that write."""
+    assert list(ENDS[end](NATURAL["iterate"]().gather(UP_TO_FIVE))) == [1, 2, 3, 4, 5]
+
+
+def test_generate_ends_behind_a_gatherer(default_engine):
+    """Also from many partitions without order."""
+    assert Stream.generate(lambda: 7).gather(UP_TO_FIVE).map(str).to_list() == ["7"]
+
+
+@pytest.mark.parametrize("gatherer", [window_fixed(2), scan(int, lambda a, b: b), fold(int, lambda a, b: b)])
+def test_a_gatherer_that_never_stops_leaves_an_infinite_stream_infinite(default_engine, gatherer):
+    """Then who needs the end is refused before anything runs."""
+    with pytest.raises(IllegalStateError, match="infinite"):
+        NATURAL["iterate"]().gather(gatherer).to_list()

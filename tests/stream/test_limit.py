@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
+
+from collectors import bottom_n, top_n
+from dstream.gatherers import window_sliding
 
 
 def test_limit_counts_over_partitions(engine):
@@ -42,3 +47,25 @@ def test_limit_and_skip_refuse_what_is_no_count(local_context, method, n, error)
     """A count is an int that is not negative, checked at the call."""
     with pytest.raises(error, match=r"^n must"):
         getattr(local_context.stream([1]), method)(n)
+
+
+HUGE = {
+    "limit": lambda s, n: s.limit(n).to_list(),
+    "top": lambda s, n: s.top(n).to_list(),
+    "sorted limit": lambda s, n: s.sorted(reverse=True).limit(n).to_list(),
+    "skip": lambda s, n: s.limit(2).skip(n).to_list(),
+    "page": lambda s, n: s.skip(1).limit(n).to_list(),
+    "limit of a limit": lambda s, n: s.limit(n).skip(1).limit(n).to_list(),
+    "map and limit": lambda s, n: list(s.map(abs).limit(n)),
+    "top_n": lambda s, n: s.collect(top_n(n)),
+    "bottom_n": lambda s, n: s.collect(bottom_n(n)),
+    "chunked": lambda s, n: s.chunked(n).to_list(),
+    "window_sliding": lambda s, n: s.gather(window_sliding(n)).to_list(),
+}
+
+
+@pytest.mark.parametrize("operation", HUGE)
+@pytest.mark.parametrize("n", [sys.maxsize - 1, 2**63, 2**80])
+def test_any_number_will_do(engine, operation, n):
+    """Numbers beyond 64 bits mean what smaller ones do that are larger than the number of items."""
+    assert HUGE[operation](engine.stream([3, 1, 2], 2), n) == HUGE[operation](engine.stream([3, 1, 2], 2), 10**6)

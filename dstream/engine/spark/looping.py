@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from dstream.engine.batches import loads
-from dstream.engine.kernels import operation
+from dstream.engine.kernels import operation, some
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.run import Run
 from dstream.engine.spark.sinks import WriteItems, WriteParts
@@ -41,7 +41,7 @@ def page(core: Node) -> tuple[int, Limit | None]:
 def part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterator[Any]:
     """Give some of the items, and end the run that gives them before the end is told."""
     with closing(items):
-        yield from islice(items, skipped, count)
+        yield from some(items, skipped, count)
 
 
 def waves(run: Run, core: Node, last: Limit | None) -> Generator[Any, None, None]:
