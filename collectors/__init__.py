@@ -3,7 +3,7 @@
 Each factory returns a `dstream.spi.Collector`, an immutable, picklable value that runs on any engine
 and, with `collector.collect(iterable)`, on none. `containers` gathers, `arithmetic` and `moments`
 calculate, `ranking` compares, `folding` folds, `grouping` and `maps` make dictionaries, `adapting`
-puts collectors around collectors, `sketches` estimates.
+puts collectors around collectors, `sketches` estimates, `percentiles` is exact.
 
 Example:
     >>> grouping_by(len, counting()).collect(["call", "me", "Ishmael", "some"])
@@ -39,6 +39,7 @@ from collectors.folding import AggregateOperation, aggregating, pick_any, reduci
 from collectors.grouping import frequencies, grouping_by, grouping_by_concurrent, partitioning_by
 from collectors.maps import to_concurrent_map, to_map, to_unmodifiable_map
 from collectors.moments import linear_trend, stddev, variance
+from collectors.percentiles import median, percentiles
 from collectors.ranking import bottom_n, max_by, min_by, sorting, top_n
 from collectors.sketches import approx_count_distinct, quantiles
 
@@ -64,8 +65,10 @@ __all__ = [
     "linear_trend",
     "mapping",
     "max_by",
+    "median",
     "min_by",
     "partitioning_by",
+    "percentiles",
     "pick_any",
     "quantiles",
     "reducing",

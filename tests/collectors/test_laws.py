@@ -173,10 +173,16 @@ CASES: dict[str, list[Case]] = {
     "linear_trend": [on_pairs(c.linear_trend(operator.itemgetter(0), operator.itemgetter(1)))],
     "mapping": [on_ints(c.mapping(abs, c.summing())), on_ints(c.mapping(abs, c.mapping(str, FUNCTIONAL)))],
     "max_by": [on_numbers(c.max_by()), on_ints(c.max_by(tens))],
+    "median": [Case(c.median(), st.floats(allow_infinity=False), FLOATS), on_words(c.median(len))],
     "min_by": [on_numbers(c.min_by()), on_ints(c.min_by(tens))],
     "partitioning_by": [on_ints(c.partitioning_by(tens)), on_ints(c.partitioning_by(tens, FUNCTIONAL))],
+    "percentiles": [Case(c.percentiles([0, 12.5, 50, 100]), st.floats(), FLOATS), on_ints(c.percentiles([], abs))],
     "pick_any": [on_anything(c.pick_any())],
-    "quantiles": [Case(c.quantiles([0, 0.1, 0.5, 1]), st.floats(), FLOATS[:150])],
+    "quantiles": [
+        Case(c.quantiles([0, 0.1, 0.5, 1]), st.floats(), FLOATS[:150]),
+        Case(c.quantiles([0, 1]), st.floats(), FLOATS),
+        Case(c.quantiles([0, 0.5, 1], accuracy=0.001), st.floats(), FLOATS[:1000]),
+    ],
     "reducing": [
         on_words(c.reducing(operator.add)),
         on_words(c.reducing(">", operator.add)),

@@ -31,8 +31,10 @@ from collectors import (
     linear_trend,
     mapping,
     max_by,
+    median,
     min_by,
     partitioning_by,
+    percentiles,
     pick_any,
     quantiles,
     reducing,
@@ -91,6 +93,9 @@ def calculated(words: Stream[str], prices: Stream[float]) -> None:
     assert_type(prices.collect(averaging()), float)
     assert_type(words.collect(averaging(lambda word: len(word))), float)
     assert_type(words.collect(averaging(Decimal)), Decimal)
+    assert_type(words.collect(median(len)), float)
+    assert_type(prices.collect(percentiles([5, 95])), list[float])
+    assert_type(prices.collect(quantiles([0.5], accuracy=0.01)), list[float])
     assert_type(words.collect(averaging(lambda word: Fraction(word))), Fraction)
     assert_type(words.collect(summing(Decimal)), Decimal)
     assert_type(words.collect(summing(lambda word: Fraction(word))), Fraction)
