@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import compress, islice, pairwise
 from typing import Any, TypeVar, overload
 
 from collectors.arguments import checked_collector, checked_function, shown
@@ -15,6 +15,7 @@ from collectors.naming import named
 from collectors.shapes import OfItems
 from dstream.spi import Characteristics, Collector, Keyed
 from dstream.values import Optional
+from dstream.values.blaming import each, failed_on, traced
 
 __all__ = ["all_of", "collecting_and_then", "filtering", "flat_mapping", "mapping", "teeing"]
 
@@ -27,6 +28,9 @@ R3 = TypeVar("R3")
 R4 = TypeVar("R4")
 
 Parts = tuple[Collector[Any, Any, Any], ...]
+
+_ELEMENTS = 512
+"""So many elements of a `flat_mapping` are collected together."""
 
 
 # One form would serve pyright. mypy 2.4 settles the result of `downstream` before it has looked into `fn`: that of
@@ -76,13 +80,32 @@ def _map_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], con
 
 def _mapped(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any]) -> Prepared:
     inner = prepared(downstream)
-    return replace(inner, prepare=partial(_map_and_prepare, fn, inner.prepare))
+    return _Mapped(partial(_map_and_prepare, fn, inner.prepare), inner.add, inner.add_all, inner.add_each)
+
+
+class _Mapped(Prepared):
+    """The two steps of `mapping`: what fails in the second names the item that its value was made from."""
+
+    def __call__(self, container: Any, items: Iterable[Any]) -> Any:
+        for batch in batches(items):
+            values = self.prepare(batch)
+            try:
+                container = self.add_all(container, values)
+            except Exception as error:
+                traced(error, values, batch)
+                raise
+        return container
 
 
 def _map_and_prepare(
     fn: Callable[[Any], Any], prepare: Callable[[list[Any]], list[Any]], batch: list[Any]
 ) -> list[Any]:
-    return prepare([fn(item) for item in batch])
+    values = each(fn, batch)
+    try:
+        return prepare(values)
+    except Exception as error:
+        traced(error, values, batch)
+        raise
 
 
 @named
@@ -111,7 +134,9 @@ def _filter_one(
 def _filter_all(
     predicate: Callable[[Any], object], downstream: Collector[Any, Any, Any], container: Any, items: Iterable[Any]
 ) -> Any:
-    return downstream.accumulated(container, filter(predicate, items))
+    for batch in batches(items):
+        container = downstream.accumulated(container, list(compress(batch, each(predicate, batch))))
+    return container
 
 
 @overload
@@ -170,7 +195,43 @@ def _flatten_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any],
 def _flatten_all(
     fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], container: Any, items: Iterable[Any]
 ) -> Any:
-    return downstream.accumulated(container, chain.from_iterable(_opened(fn, item) for item in items))
+    for elements, ends, opened in _element_batches(fn, items):
+        try:
+            container = downstream.accumulated(container, elements)
+        except Exception as error:
+            traced(error, elements, _owners(ends, opened))
+            raise
+    return container
+
+
+def _element_batches(
+    fn: Callable[[Any], Any], items: Iterable[Any]
+) -> Iterator[tuple[list[Any], list[int], list[Any]]]:
+    """Give a few hundred elements at a time, where those of each item end, and these items."""
+    elements: list[Any] = []
+    ends: list[int] = []
+    opened: list[Any] = []
+    for item in items:
+        try:
+            inner = _opened(fn, item)
+            while len(few := list(islice(inner, _ELEMENTS - len(elements)))) == _ELEMENTS - len(elements):
+                elements += few
+                yield elements, [*ends, len(elements)], [*opened, item]
+                elements, ends, opened = [], [], []
+        except Exception as error:
+            failed_on(error, item)
+            raise
+        elements += few
+        ends.append(len(elements))
+        opened.append(item)
+    if elements:
+        yield elements, ends, opened
+
+
+def _owners(ends: list[int], opened: list[Any]) -> list[Any]:
+    """Return the item that each element came from."""
+    lengths = (end - start for start, end in pairwise([0, *ends]))
+    return [item for item, length in zip(opened, lengths, strict=True) for _ in range(length)]
 
 
 def _opened(fn: Callable[[Any], Any], item: Any) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from more_itertools import chunked
 
 from dstream.spi import Collector, identity
+from dstream.values.blaming import each
 
 __all__ = ["Batched", "Prepared", "Waiting", "applied", "batches", "kinds", "prepared"]
 
@@ -40,7 +41,7 @@ def kinds(batch: Iterable[object]) -> set[type]:
 
 def applied(fn: Callable[[Any], Any] | None, batch: list[Any]) -> list[Any]:
     """Return what `fn` makes of each item; no function leaves the items as they are."""
-    return batch if fn is None else [fn(item) for item in batch]
+    return batch if fn is None else each(fn, batch)
 
 
 @dataclass(frozen=True)

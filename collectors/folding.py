@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import chain
 from typing import Any, Protocol, TypeVar, overload
 
 from collectors.arguments import checked_function
+from collectors.batches import batches
 from collectors.naming import named
 from collectors.shapes import OfItems
 from dstream.spi import Characteristics, Collector
 from dstream.values import Optional
+from dstream.values.blaming import each
 
 __all__ = ["AggregateOperation", "aggregating", "pick_any", "reducing"]
 
@@ -72,7 +75,7 @@ def _fold_one(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, bo
 
 
 def _fold_all(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, box: Box, items: Iterable[Any]) -> Box:
-    values = iter(items if fn is None else (fn(item) for item in items))
+    values = iter(items if fn is None else chain.from_iterable(each(fn, batch) for batch in batches(items)))
     for first in values:
         box[:] = [functools.reduce(op, values, op(box[0], first) if box else first)]
     return box

@@ -25,6 +25,7 @@ from collectors.shapes import OfItems
 from dstream.errors import NullElementError
 from dstream.keys import are_canonical, canonical, canonical_all
 from dstream.spi import Characteristics, Collector, Keyed
+from dstream.values.blaming import each, failed_on, traced
 
 __all__ = ["frequencies", "grouping_by", "grouping_by_concurrent", "partitioning_by"]
 
@@ -159,7 +160,7 @@ class _Keys:
 
     def given(self, batch: list[Any]) -> list[Any]:
         """Return what the classifier gives for each item, unchecked."""
-        return list(map(self.classifier, batch))
+        return each(self.classifier, batch)
 
     def are_checked(self, given: list[Any]) -> bool:
         """Say whether `checked` leaves all keys as they are; False also where only a look at each key can tell."""
@@ -190,7 +191,7 @@ class _ItemsAsKeys(_Keys):
 
 
 def _all_checked(keys: _Keys, given: list[Any], batch: list[Any]) -> list[Any]:
-    return given if keys.are_checked(given) else list(map(keys.checked, given, batch))
+    return given if keys.are_checked(given) else each(keys.checked, given, batch)
 
 
 def _grouping(
@@ -236,7 +237,11 @@ def _group_all(
             continue
         # Where most keys occur once, bringing the values of a key together costs more than it saves.
         gather = _group_each if 2 * len(set(found)) > len(found) else _group_together
-        gather(supplier, steps, groups, found, values)
+        try:
+            gather(supplier, steps, groups, found, values)
+        except Exception as error:
+            traced(error, values, batch)
+            raise
     return groups
 
 
@@ -245,14 +250,13 @@ def _group_each(
 ) -> None:
     add = steps.add
     for key, value in zip(keys, values, strict=True):
-        if key in groups:
-            following = add(groups[key], value)
-            if following is not None:
-                groups[key] = following
-        else:
-            container = supplier()
+        container = groups[key] if key in groups else supplier()
+        try:
             following = add(container, value)
-            groups[key] = container if following is None else following
+        except Exception as error:
+            failed_on(error, value)
+            raise
+        groups[key] = container if following is None else following
 
 
 def _group_together(
@@ -372,7 +376,7 @@ def _divide_all(
     predicate: Callable[[Any], object], downstream: Downstream, sides: Groups, items: Iterable[Any]
 ) -> Groups:
     for batch in batches(items):
-        passes = [bool(predicate(item)) for item in batch]
+        passes = list(map(bool, each(predicate, batch)))
         sides[True] = downstream.accumulated(sides[True], list(compress(batch, passes)))
         sides[False] = downstream.accumulated(sides[False], list(compress(batch, map(not_, passes))))
     return sides

@@ -18,6 +18,7 @@ from collectors.naming import named
 from dstream.errors import IllegalStateError, NullElementError
 from dstream.keys import canonical, canonical_all
 from dstream.spi import Characteristics, Collector, Keyed
+from dstream.values.blaming import each
 
 __all__ = ["to_concurrent_map", "to_map", "to_unmodifiable_map"]
 
@@ -216,11 +217,11 @@ class _Rules:
 
     def accumulate_all(self, entries: dict[Any, Entry], items: Iterable[Any]) -> dict[Any, Entry]:
         for batch in batches(items):
-            given = [self.key(item) for item in batch]
+            given = each(self.key, batch)
             if not self.null_keys and type(None) in kinds(given):
-                given = list(map(self.checked_key, given, batch))
+                given = each(self.checked_key, given, batch)
             keys = canonical_all(given)
-            values = [self.value(item) for item in batch]
+            values = each(self.value, batch)
             if type(None) in kinds(values):
                 values = list(map(self.checked_value, keys, values))
             self.add_entries(entries, keys, list(zip(keys, values, strict=True)))

@@ -11,6 +11,7 @@ from typing import Any
 
 from collectors.arguments import shown
 from collectors.batches import applied, kinds
+from dstream.values.blaming import each
 
 __all__ = ["Numbers", "doubles", "exact_numbers", "ints", "numbers"]
 
@@ -52,7 +53,7 @@ class Numbers:
             TypeError: an item gave something else.
         """
         values = applied(fn, batch)
-        return values if self.types >= kinds(values) else list(map(self.one, values, batch))
+        return values if self.types >= kinds(values) else each(self.one, values, batch)
 
 
 def ints(factory: str) -> Numbers:

@@ -13,6 +13,7 @@ from typing import Any
 
 from dstream.failures.places import is_installed, is_ours
 from dstream.failures.showing import source_line
+from dstream.values.blaming import MISSING_ITEM, item_failed_on
 
 __all__ = ["Origin", "is_full", "is_of_spark", "item_of", "origin_of", "shorten"]
 
@@ -105,12 +106,16 @@ _COMPREHENSIONS = frozenset({"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>
 
 
 def item_of(error: BaseException, missing: Any) -> Any:
-    """Find the item on which a user's function failed, in the frames of `error`; `missing` if it is not certain.
+    """Find the item on which a user's function failed; `missing` if it is not certain.
 
-    Either the loop that called the function names it `item`, or it is the only argument of the
+    Whoever called the function kept it with `error`. For the functions of those who did not, it is looked for in the
+    frames: either the loop that called the function names it `item`, or it is the only argument of the
     function, which has not given the name to something else since. A function without a frame, such
     as `int`, is called by such a loop too.
     """
+    kept = item_failed_on(error)
+    if kept is not MISSING_ITEM:
+        return kept
     caller: FrameType | None = None
     item: Any = missing
     for frame, _ in traceback.walk_tb(error.__traceback__):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
 from dstream.spi.written import shown_function
+from dstream.values.blaming import failed_on
 
 __all__ = ["Characteristics", "Collector", "Keyed", "identity"]
 
@@ -129,7 +130,11 @@ class Collector(Generic[T, A, R]):
             return self.accumulate_all(container, items)
         accumulator = self.accumulator
         for item in items:
-            following = accumulator(container, item)
+            try:
+                following = accumulator(container, item)
+            except Exception as error:
+                failed_on(error, item)
+                raise
             if following is not None:
                 container = following
         return container

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from dstream.values.blaming import each, failed_on
+
 __all__ = ["NanLast", "before", "choose", "holds_nan", "sort"]
 
 Key = Callable[[Any], Any]
@@ -85,10 +87,14 @@ class NanLast:
 
     def __call__(self, item: Any) -> Any:
         """Return the key of `item`, or what comes after every key."""
-        key = item if self.key is None else self.key(item)
+        try:
+            key = item if self.key is None else self.key(item)
+        except Exception as error:
+            failed_on(error, item)
+            raise
         return _LAST if isinstance(key, float) and key != key else key
 
 
 def _ranks(items: Sequence[Any], key: Key | None) -> Sequence[Any]:
-    ranks = items if key is None else [key(item) for item in items]
+    ranks = items if key is None else each(key, items)
     return [*map(NanLast(None), ranks)] if holds_nan(ranks) else ranks
