@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from dstream.spi.written import shown_function
-
 __all__ = [
     "Generate",
     "GenerateSplit",
@@ -293,6 +291,8 @@ class Iterate(Generic[T]):
 
     def __repr__(self) -> str:
         functions = (self.has_next, self.next) if self.has_next else (self.next,)
+        from dstream.spi.written import shown_function  # here: see the docstring of this module
+
         return f"Iterate({reprlib.repr(self.seed)}, {', '.join(map(shown_function, functions))})"
 
 
@@ -351,6 +351,8 @@ class Generate(Generic[T]):
         return [GenerateSplit(self.supplier)] * max(1, parallelism)
 
     def __repr__(self) -> str:
+        from dstream.spi.written import shown_function
+
         return f"Generate({shown_function(self.supplier)})"
 
 
