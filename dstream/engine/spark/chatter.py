@@ -1,7 +1,12 @@
-"""What the JVM and its workers write to stderr: what the user should see of it, and what is only chatter."""
+"""What the JVM and its workers write to stderr: what the user should see of it, and what is only chatter.
+
+Many workers write to one pipe. Each writes a line that a user prints in one piece or more, and a traceback in pieces of
+its own: the first line, each frame with its line of source, the last line. Pieces of others come between them.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -47,23 +52,91 @@ class Pump:
                 sys.stderr.write(line)
 
 
-def _without_last_words(lines: Iterable[str]) -> Iterator[str]:
-    """Leave out how a worker that has nothing to do finds its socket closed, when Spark stops (4.3)."""
-    traceback: list[str] = []
-    for line in lines:
-        if line.startswith("Traceback (most recent call last)"):
-            yield from traceback
-            traceback = [line]
-        elif traceback and line.startswith(" "):
-            traceback.append(line)
+_BEGIN = "Traceback (most recent call last):"
+_FRAME = re.compile(r'  File "(.+)", line \d+')
+_OF_PYSPARK = re.compile(r"(^|/)pyspark/\w+\.py$")
+_BELOW_PYSPARK = re.compile(r"/(?:socket|struct|selectors)\.py$")
+_LAST = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::|$)")
+_CLOSED = ("BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError", "EOFError")
+"""What a worker meets whose socket Java has closed."""
+_NOT_FLUSHED = "PySpark daemon failed to flush the output to the worker process:"
+"""Stands before a traceback of PySpark's (4.3), behind which comes an empty line."""
+
+
+class _Workers:
+    """What the workers are writing: the tracebacks of PySpark's that have begun, as far as they came."""
+
+    def __init__(self) -> None:
+        self._begun: list[list[str]] = []
+        self._newest: list[str] | None = None
+        self._of_users = 0
+        self._lent = 0
+        """How many first lines were shown with a frame of the user's that may have continued another traceback."""
+        self._empty_lines = 0
+
+    def take(self, line: str) -> Iterator[str]:
+        """Give the lines that the user should see, now that `line` has come."""
+        text = line.rstrip("\n")
+        frame = _FRAME.match(text)
+        if text.endswith(_BEGIN) and not text.endswith("Group " + _BEGIN):
+            yield from filter(None, [text.removesuffix(_BEGIN)])  # Somebody's line that goes on behind it.
+            self._newest = [_BEGIN + "\n"]
+            self._begun.append(self._newest)
+        elif frame is not None:
+            yield from self._frame(frame[1], line)
+        elif self._newest is not None and line.startswith("    "):
+            self._newest.append(line)
+        elif _LAST.match(text):
+            yield from self._last(line)
+        elif text == _NOT_FLUSHED:
+            self._empty_lines += 1
+        elif not text and self._empty_lines:
+            self._empty_lines -= 1
         else:
-            if not (line.startswith("BrokenPipeError") and traceback and _is_idle(traceback)):
-                yield from (*traceback, line)
-            traceback = []
-    if not _is_idle(traceback):  # It is stopped in the middle of a word, too.
-        yield from traceback
+            yield line
+
+    def _frame(self, file: str, line: str) -> Iterator[str]:
+        of_pyspark = [lines for lines in self._begun if len(lines) > 1]
+        empty = [lines for lines in self._begun if len(lines) == 1]
+        if _OF_PYSPARK.search(file) or (of_pyspark and _BELOW_PYSPARK.search(file)):
+            if not self._begun:
+                self._begun.append([""])  # Its first line was shown with another one.
+            self._newest = (empty or of_pyspark or self._begun)[-1]
+            self._newest.append(line)
+            return
+        # A frame of the user's: the traceback that it opens or continues is shown from here on.
+        self._newest = None
+        if empty:
+            self._begun.remove(empty[-1])
+            self._lent += bool(self._of_users)
+            yield from empty[-1]
+        self._of_users += bool(empty) or not self._of_users
+        yield line
+
+    def _last(self, line: str) -> Iterator[str]:
+        self._newest = None
+        if self._begun and line.startswith(_CLOSED):
+            self._ended()  # Java has ended, or wants no more of what the worker was at.
+            return
+        if self._lent and line.startswith(_CLOSED):
+            self._lent -= 1
+            return
+        if self._begun and not self._of_users:
+            yield from self._ended()
+        self._of_users = max(0, self._of_users - 1)
+        yield line
+
+    def _ended(self) -> list[str]:
+        """Forget one of the tracebacks: one that has frames, if there is any."""
+        index = max(range(len(self._begun)), key=lambda number: len(self._begun[number]) > 1)
+        return self._begun.pop(index)
 
 
-def _is_idle(traceback: list[str]) -> bool:
-    """Say whether a traceback is of PySpark's daemon, outside of what a worker runs, as far as it goes."""
-    return all('pyspark/daemon.py"' in line for line in traceback if line.startswith("  File "))
+def _without_last_words(lines: Iterable[str]) -> Iterator[str]:
+    """Leave out how workers find their sockets closed, when Spark stops or a job has failed elsewhere (4.3).
+
+    What is left at the end is left out too: a worker is stopped in the middle of a word.
+    """
+    workers = _Workers()
+    for line in lines:
+        yield from workers.take(line)
