@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 from dstream.distributed.names import no_such_name
@@ -45,20 +45,26 @@ class Collection(ABC, Generic[S]):
     """What to do before a function that runs on the workers needs the content."""
 
     def __init__(self, store: S, runtime: Runtime) -> None:
-        self._store = store
+        self._opened = store
         self._runtime = runtime
+
+    @property
+    def _store(self) -> S:
+        """The store; a handle of a closed context reads and changes nothing."""
+        self._runtime.check_open()
+        return self._opened
 
     # How it was made
 
     @property
     def name(self) -> str:
         """The name by which any process finds it."""
-        return self._store.name
+        return self._opened.name
 
     @property
     def options(self) -> Options:
         """How it was made; types that the first commit decided are among them."""
-        return self._store.options
+        return self._opened.options
 
     @property
     def value_type(self) -> Any:
@@ -68,7 +74,7 @@ class Collection(ABC, Generic[S]):
     @property
     def location(self) -> str | None:
         """The folder or URL of the Delta table that other tools read; None in storages without tables."""
-        return self._store.location
+        return self._opened.location
 
     # The whole of it
 
@@ -189,6 +195,21 @@ class Collection(ABC, Generic[S]):
 
     def _rows(self, n: int) -> list[Sequence[object]]:
         return list(islice(self._walk(), n))
+
+    def _read(self, splits: Iterable[Any]) -> Iterator[Any]:
+        """Give what the splits hold, one after another, as long as the context is open."""
+        return chain.from_iterable(map(self._content, splits))
+
+    def _while_open(self, read: Iterator[Any]) -> Iterator[Any]:
+        """Give what is read, one after another, as long as the context is open."""
+        for each in read:
+            self._runtime.check_open()
+            yield each
+
+    def _content(self, split: Any) -> Iterator[Any]:
+        self._runtime.check_open()
+        content: Iterator[Any] = split.read()
+        return content
 
     @abstractmethod
     def _walk(self) -> Iterator[Sequence[object]]:

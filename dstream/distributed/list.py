@@ -87,11 +87,11 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
 
     def __iter__(self) -> Iterator[T]:
         """Pin the items as they are now, and give them one part after another."""
-        return chain.from_iterable(split.read() for split in self._splits())
+        return self._read(self._splits())
 
     def __reversed__(self) -> Iterator[T]:
         """Pin the items as they are now, and give them from the end, with one part of them in memory."""
-        return chain.from_iterable(reversed(list(split.read())) for split in reversed(self._splits()))
+        return chain.from_iterable(reversed(list(self._content(split))) for split in reversed(self._splits()))
 
     def __contains__(self, item: object) -> bool:
         return any(same(known, item) for known in self)
@@ -372,9 +372,9 @@ def _removed(view: ListView, index: int, message: str) -> tuple[Splice, Any]:
 
 
 def _listed(value: Any, index: slice) -> list[Any]:
-    if isinstance(value, Iterable) or hasattr(value, "__getitem__"):
-        return list(value)
-    raise TypeError("can only assign an iterable" if index.step is None else "must assign iterable to extended slice")
+    if not isinstance(value, Iterable) and not hasattr(value, "__getitem__"):
+        list.__setitem__([], index, value)  # It refuses in the words of this Python: those of 3.13 are others.
+    return list(value)
 
 
 def _sorted(items: list[Any], key: Callable[[Any], Any] | None, reverse: bool) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from more_itertools import chunked
@@ -443,7 +442,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             raise IllegalStateError(
                 f"{self._kind} {self.name!r} keeps no journal; get_map({self.name!r}, journal=True) makes one that does"
             )
-        return self._store.journal(count(since, "since"))
+        return self._while_open(self._store.journal(count(since, "since")))
 
     # How it works
 
@@ -497,7 +496,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
 
     def _pairs(self) -> Iterator[tuple[Any, Any]]:
         """Pin the entries as they are now, and give them one part after another."""
-        return chain.from_iterable(split.read() for split in self._splits())
+        return self._read(self._splits())
 
     def _entries(self) -> Iterator[Entry[K, V]]:
         return map(as_entry, self._pairs())

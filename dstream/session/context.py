@@ -95,7 +95,7 @@ class Context:
             ...     ctx.stream([1, 2, 3]).map(lambda n: n * n).to_list()
             [1, 4, 9]
         """
-        self._check_open()
+        self.check_open()
         return from_iterable(iterable, partitions, self)
 
     def read(self, source: Source[T]) -> Stream[T]:
@@ -104,7 +104,7 @@ class Context:
         Raises:
             TypeError: `source` is no source.
         """
-        self._check_open()
+        self.check_open()
         return read(checked_source(source), f"read({shown(source)})", self)
 
     @overload
@@ -139,7 +139,7 @@ class Context:
             ...     ctx.from_df(frame).pluck("ship").to_list()
             ['Pequod', 'Rachel']
         """
-        self._check_open()
+        self.check_open()
         if is_table_here(df):
             return read(table_rows(df, kind), from_df_label(df, kind), self)
         columns = columns_of(df)
@@ -311,6 +311,15 @@ class Context:
         """Do the same in this process: for what is here already, such as dead letters."""
         return write(self, node, output, engine_of_this_process)
 
+    def check_open(self) -> None:
+        """Refuse what a closed context was asked for; its streams and collections call this.
+
+        Raises:
+            IllegalStateError: this context is closed.
+        """
+        if self._is_closed:
+            raise IllegalStateError("this context is closed; connect() again")
+
     def running_storage(self) -> Storage:
         """Return the storage, opened if it was not.
 
@@ -320,7 +329,7 @@ class Context:
         """
         self._check_place()
         with self._lock:
-            self._check_open()
+            self.check_open()
             if self._storage is None:
                 self._storage = self._open_storage()
             return self._storage
@@ -334,7 +343,7 @@ class Context:
         """
         self._check_place()
         with self._lock:
-            self._check_open()
+            self.check_open()
             if self._engine is None:
                 self._engine = self._start()
             return self._engine
@@ -345,7 +354,7 @@ class Context:
         Raises:
             IllegalStateError: this context is closed.
         """
-        self._check_open()
+        self.check_open()
         return self._stages(node, into)
 
     def close(self) -> None:
@@ -381,12 +390,8 @@ class Context:
         if self._engine_name != "local":
             refuse_on_a_worker("a context, or a stream or collection of it,")
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise IllegalStateError("this context is closed; connect() again")
-
     def __enter__(self) -> Context:
-        self._check_open()
+        self.check_open()
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -75,6 +75,14 @@ class Engine(Protocol):
 class Runtime(Writing, Protocol):
     """What a stream needs of the context that it belongs to: an engine, and a way to write for reducers."""
 
+    def check_open(self) -> None:
+        """Refuse what a closed context was asked for.
+
+        Raises:
+            IllegalStateError: the context is closed.
+        """
+        ...
+
     def running_engine(self) -> Engine:
         """Return the engine, started if it was not.
 

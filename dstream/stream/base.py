@@ -357,7 +357,7 @@ class BaseStream(Generic[T]):
                 return self._collect(collector, "collect", collector.name or "...")
             case (Reducer() as reducer,):
                 with explained(self._node, "collect"):
-                    self._engine(self._node, needs_end=True)
+                    self._check(self._node, needs_end=True)
                     return reducer.reduce_into(self._runtime or default_runtime(), self._node)
             case (supplier, accumulator, combiner):
                 function(supplier, "supplier"), function(accumulator, "accumulator"), function(combiner, "combiner")
@@ -601,9 +601,12 @@ class BaseStream(Generic[T]):
 
     # How plans are run
 
-    def _engine(self, node: Node, *, needs_end: bool = False) -> Engine:
+    def _check(self, node: Node, *, needs_end: bool) -> None:
         self._lifetime.check_open_from_the_source()
         check(node, needs_end=needs_end)
+
+    def _engine(self, node: Node, *, needs_end: bool = False) -> Engine:
+        self._check(node, needs_end=needs_end)
         return (self._runtime or default_runtime()).running_engine()
 
     def _collect(self, collector: Collector[Any, Any, R], name: str, given: str = "") -> R:

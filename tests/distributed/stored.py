@@ -12,6 +12,13 @@ from dstream.storage.settings import Settings
 _numbers = itertools.count()
 
 
+class Open:
+    """What a handle needs of a context that is never closed."""
+
+    def check_open(self):
+        pass
+
+
 class Clock:
     """A clock that is turned by hand."""
 
@@ -26,7 +33,7 @@ class Making:
     """Makes handles, by default to new collections named after their kind."""
 
     def __init__(self, runtime=None):
-        self.runtime = runtime
+        self.runtime = runtime or Open()
         self.storage = open_memory("memory:", Settings())
 
     def store(self, kind, name=None, **options):

@@ -105,7 +105,7 @@ def test_equality_with_any_sequence_but_a_text(make, other, is_equal):
 def test_equality_compares_one_state_to_its_end(make):
     """What comes between counting and reading is seen."""
     names = make.list("ab")
-    names._store = Growing(names._store)
+    names._opened = Growing(names._store)
 
     assert names != ["a", "b"]
 
@@ -188,7 +188,7 @@ CHANGES = {
 def test_a_change_sees_one_state(make, change):
     """What another thread appends while it runs is not lost, and indices count from the list as it then is."""
     names, plain = make.list("abcd"), list("abcd")
-    names._store = Appending(names._store, plain)
+    names._opened = Appending(names._store, plain)
     CHANGES[change](names)
     CHANGES[change](plain) if change not in ("set", "add") else plain.__setitem__(
         *((-1, "z") if change == "set" else (slice(-1, -1), ["z"]))
@@ -223,7 +223,7 @@ class Appending:
 def test_negative_indices_and_slices_are_read_in_one_state(make):
     """Size and items come from one look."""
     names = make.list("abcd")
-    names._store = Sizeless(names._store)
+    names._opened = Sizeless(names._store)
 
     assert (names[-1], names[-2:], names[::-2], names.index("c", -3)) == ("d", ["c", "d"], ["d", "b"], 2)
 

@@ -94,7 +94,7 @@ def test_showing_reads_no_more_than_is_shown(make, kind, show, most):
     if kind == "cache":
         collection._store._store = spy
     else:
-        collection._store = spy
+        collection._opened = spy
     show(collection)
 
     assert 0 < spy.given <= most
@@ -103,7 +103,7 @@ def test_showing_reads_no_more_than_is_shown(make, kind, show, most):
 def test_the_views_ask_without_reading(make):
     """`len` and `in` do not walk over the entries."""
     ages = make.map({n: n for n in range(100)})
-    ages._store = spy = Spy(ages._store)
+    ages._opened = spy = Spy(ages._store)
     keys, items = ages.keys(), ages.items()
 
     assert (len(keys), 5 in keys, (5, 5) in items, (5, 6) in items, bool(ages), len(ages.values())) == (
@@ -120,7 +120,7 @@ def test_the_views_ask_without_reading(make):
 def test_iterating_opens_one_split_after_another(make):
     """What is not asked for is not read."""
     ages = make.map({n: n for n in range(1000)})
-    ages._store = spy = Spy(ages._store)
+    ages._opened = spy = Spy(ages._store)
     next(iter(ages))
 
     assert spy.given == 1
