@@ -8,7 +8,7 @@ import threading
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from dstream.engine.spark import troubles
+from dstream.engine.spark.interrupts import interruptible
 from dstream.engine.spark.troubles import translated
 from dstream.errors import EngineError
 from dstream.failures import blame, known_of
@@ -75,21 +75,55 @@ def test_an_exception_of_spark_inside_of_a_function_stays_what_it_is(step):
         raise error
 
 
-def test_ctrl_c_cancels_under_pythons_own_handler(monkeypatch):
-    """As in notebooks, where PySpark's handler is not in force; afterwards the handler is as it was."""
+def of_pyspark(number, frame):
+    """Stand in for the handler that a SparkContext sets, which cancels everybody's jobs."""
+    raise AssertionError
+
+
+of_pyspark.__module__ = "pyspark.core.context"
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, of_pyspark])
+def test_ctrl_c_cancels_what_the_main_thread_waits_for(handler):
+    """Under Python's own handler, as in notebooks, and under PySpark's; afterwards the handler is as it was."""
     cancelled = []
-    monkeypatch.setattr(troubles, "_cancel", lambda: cancelled.append(threading.current_thread().name))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, handler)
     try:
-        with pytest.raises(KeyboardInterrupt), translated():
+        with pytest.raises(KeyboardInterrupt), translated(), interruptible(lambda: cancelled.append("mine")):
             signal.raise_signal(signal.SIGINT)
-        assert (cancelled, signal.getsignal(signal.SIGINT)) == (["dstream-cancel"], signal.default_int_handler)
+        assert (cancelled, signal.getsignal(signal.SIGINT)) == (["mine"], handler)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
+def test_ctrl_c_leaves_the_jobs_of_other_threads_alone():
+    """What another thread waits for goes on, and so does what is over."""
+    cancelled = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    waiting, over = threading.Event(), threading.Event()
+
+    def work():
+        with translated(), interruptible(lambda: cancelled.append("another's")):
+            waiting.set()
+            over.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    waiting.wait()
+    try:
+        with interruptible(lambda: cancelled.append("over")):
+            pass
+        with pytest.raises(KeyboardInterrupt), translated():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        over.set()
+        thread.join()
+        signal.signal(signal.SIGINT, before)
+    assert cancelled == []
+
+
 def test_another_handler_is_left_alone():
-    """PySpark's own, or one of the user's."""
+    """One of the user's."""
     handler = lambda number, frame: None  # noqa: E731 - a handler of the user's
     before = signal.signal(signal.SIGINT, handler)
     try:

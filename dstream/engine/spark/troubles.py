@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
-import signal
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NamedTuple, ParamSpec, TypeVar
 
+from dstream.engine.spark.interrupts import cancelling
 from dstream.engine.spark.transport import from_worker
 from dstream.errors import EngineError
 from dstream.failures import Failure, attach, is_full, is_of_spark, known_of
@@ -96,15 +95,14 @@ def translated() -> Iterator[None]:
     """Turn Spark's exceptions into the user's own, or into an `EngineError` in plain words.
 
     Raises:
-        KeyboardInterrupt: the user interrupted the job, which is cancelled. PySpark 4.3 cancels it in its own
-            handler of the signal, which a notebook replaces, and then may raise an exception about the
-            cancelled job instead.
+        KeyboardInterrupt: the user interrupted the job, which is cancelled. PySpark 4.3 may raise an exception
+            about the cancelled job instead.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
-        with _cancelling():
+        with cancelling():
             yield
         return
     except (PySparkException, Py4JError, ConnectionError) as error:
@@ -133,46 +131,6 @@ def translating(method: Callable[P, R]) -> Callable[P, R]:
             return method(*args, **kwargs)
 
     return called
-
-
-@contextmanager
-def _cancelling() -> Iterator[None]:
-    """Let Ctrl-C cancel the jobs of this process, where PySpark does not: in notebooks, which set Python's own handler.
-
-    Without it, PySpark 4.3 waits for the end of the job before it lets a KeyboardInterrupt through.
-    """
-    is_ours = threading.current_thread() is threading.main_thread() and (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    if not is_ours:
-        yield
-        return
-    signal.signal(signal.SIGINT, _cancel_and_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _cancel_and_interrupt(number: int, frame: object) -> None:
-    # In a thread of its own: the connection of this one to Java may be waiting for an answer.
-    cancelling = threading.Thread(target=_cancel, name="dstream-cancel", daemon=True)
-    cancelling.start()
-    cancelling.join(_LONGEST_CANCEL)
-    raise KeyboardInterrupt
-
-
-_LONGEST_CANCEL = 10.0
-
-
-def _cancel() -> None:
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
-    if context is not None:
-        # What keeps Spark from being asked, such as a Java process that is gone, has ended the jobs as well.
-        with suppress(Exception):
-            context.cancelAllJobs()
 
 
 def ended(error: BaseException) -> EngineError:

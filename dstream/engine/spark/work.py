@@ -7,12 +7,13 @@ import threading
 import uuid
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels import Operation
 from dstream.engine.progress import Call, Facts, Progress
+from dstream.engine.spark.interrupts import interruptible
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -51,9 +52,18 @@ class Work:
         with self._named(call.description()), self.waiting():
             yield
 
-    def waiting(self) -> AbstractContextManager[None]:
-        """Show how far the jobs are, meanwhile."""
-        return self._operation or nullcontext()
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Show how far the jobs are, meanwhile; let Ctrl-C cancel them."""
+        with interruptible(self.cancel), self._operation or nullcontext():
+            yield
+
+    def cancel(self) -> None:
+        """Cancel the jobs, and nobody else's."""
+        if self._is_tagged:
+            self._context.cancelJobsWithTag(self.group)
+        else:
+            self._context.cancelJobGroup(self.group)
 
     def counting(self) -> Operation | None:
         """Return an operation that counts items on the workers, if anybody wants to see the number."""
