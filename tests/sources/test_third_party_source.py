@@ -7,6 +7,7 @@ import re
 import sqlite3
 import sys
 import types
+from contextlib import closing
 
 import pytest
 
@@ -29,7 +30,7 @@ def how_to(monkeypatch):
 def database(tmp_path):
     """A table of ten rows, one of them deleted."""
     path = tmp_path / "shop.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE sales (item TEXT, price REAL)")
         connection.executemany("INSERT INTO sales VALUES (?, ?)", [(f"i{n}", n / 2) for n in range(10)])
         connection.execute("DELETE FROM sales WHERE item = 'i3'")
@@ -59,7 +60,7 @@ def test_third_party_source_gives_every_row_in_order(how_to, database, read, par
 
 def test_third_party_source_of_an_empty_table_is_empty(how_to, database, read):
     """No rows, no error."""
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("DELETE FROM sales")
 
     assert read(how_to.SqliteRows(database, "sales")) == []

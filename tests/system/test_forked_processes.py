@@ -72,7 +72,9 @@ def run(script: str, folder: Path) -> tuple[str, str, int]:
     """Return what a program wrote to its two streams, and its exit code."""
     file = folder / "forking.py"
     file.write_text(script)
-    ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120, check=False)
+    # Since 3.12 Python warns of every fork beside threads, which PySpark has.
+    command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", str(file)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return ran.stdout, ran.stderr, ran.returncode
 
 

@@ -25,6 +25,7 @@ _PLAIN = {
     "decimal": "Decimal",
     "fractions": "Fraction",
     "pathlib": "PurePath PurePosixPath PureWindowsPath",
+    "pathlib._local": "PurePath PurePosixPath PureWindowsPath",  # as Python 3.13 names them
     "uuid": "SafeUUID UUID",
 }
 """What restricted mode loads besides `allowed`: classes that hold values and whose construction has no effect."""
@@ -117,7 +118,8 @@ class _Restricted:
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in _PLAIN_CLASSES:
-            return getattr(importlib.import_module(module), name)
+            # Every Python finds the classes of paths here, also where 3.13 pickled them.
+            return getattr(importlib.import_module(module.removesuffix("._local")), name)
         known = _by_reference(self._pickles.allowed).get(f"{module}:{name}")
         if known is None:
             raise ClassRefusedError(f"{module}:{name} is not loaded from a pickle: {_advice('restricted')}")
