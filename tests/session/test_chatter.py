@@ -102,9 +102,10 @@ def test_tracebacks_that_stand_inside_each_other_are_left_out(data, tracebacks, 
     assert list(_without_last_words(lines)) == [f"{number} {text}" for number, text in enumerate(prints)]
 
 
-@given(st.data(), st.lists(OF_PYSPARK, min_size=1, max_size=3))
-def test_a_traceback_of_the_users_comes_through_between_those_of_workers(data, tracebacks):
-    """All of its lines, in order."""
+@given(st.data(), st.lists(st.sampled_from([DAEMON, WORKER])))
+def test_a_traceback_of_the_users_comes_through_beside_that_of_a_worker(data, frames):
+    """All of its lines, in order; which of two equal first lines is shown, nobody can tell."""
+    tracebacks = [[TRACEBACK, DAEMON, *frames, BROKEN]]
     users = [TRACEBACK, *USERS, *USERS, "ValueError: mine\n"]
     lines = "".join(woven(data.draw, [*tracebacks, users])).splitlines(keepends=True)
     shown = [line for line in _without_last_words(lines) if line != TRACEBACK]
