@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["near", "shown", "source_line"]
+__all__ = ["cell_of", "near", "shown", "source_line"]
 
 _LONGEST = 200
 
@@ -23,7 +23,7 @@ def shown(item: Any) -> str:
 
 def near(file: str, line: int) -> str:
     """Return a place as its user would say it: `orders.py:12`; in a notebook `cell 3, line 2`."""
-    cell = _cell(file)
+    cell = cell_of(file)
     if cell is not None:
         return f"cell {cell}, line {line}"
     try:
@@ -33,7 +33,7 @@ def near(file: str, line: int) -> str:
     return f"{file.removeprefix(here) if here != os.sep else file}:{line}"
 
 
-def _cell(file: str) -> int | None:
+def cell_of(file: str) -> int | None:
     """Return the number of the notebook cell that IPython runs under this file name."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None

@@ -93,6 +93,6 @@ def _warn(found: Large, step: Step) -> None:
         f"{found}; it travels to every task. Write it into a map or a file that the workers read, or let the function "
         "capture less",
         LargeCaptureWarning,
-        "<unknown>" if where is None else where.file,
+        "<unknown>" if where is None else where.file if where.cell is None else f"cell {where.cell}",
         1 if where is None else where.line,
     )

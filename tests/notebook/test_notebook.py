@@ -21,6 +21,12 @@ CELLS = (
     "print(list(ran), words.to_list())",
     "from reducers import to_imap\nctx.stream(['a', 'bb'], 2).collect(to_imap('lengths', str, len))",
     "def broken(word):\n    return word / 2\nctx.stream(['whale'], 2).map(broken).to_list()",
+    "words.explain()",
+    "from reducers import to_ilist\n"
+    "ctx.stream(['a'], 2).map(int).on_error(ValueError, into=to_ilist('bad')).to_list()\n"
+    "print(ctx.get_list('bad')[0])",
+    "import threading\nlock = threading.Lock()\ntry:\n    ctx.stream([1], 2).map(lambda n: lock.locked()).to_list()\n"
+    "except Exception as error:\n    print(error)",
     "print(words.count())\nctx.close()",
 )
 
@@ -44,19 +50,25 @@ def executed(request, notebook):
 
 def test_a_notebook_shows_pictures_tables_and_errors(executed):
     """A stream shows its stages with the cell and line of each call, and nothing ran; the rest works as in a script."""
-    connected, _, shown, listed, stored, failed, closed = executed
+    connected, _, shown, listed, stored, failed, explained, kept, refused, closed = executed
     picture, table = (result_of(outputs)["text/html"] for outputs in (shown, stored))
 
     assert connected == []
     assert ET.fromstring(picture).find(".//{http://www.w3.org/2000/svg}rect") is not None
-    assert "<title>.map(length) In[3], line 1</title>" in picture
+    assert "<title>.map(length) cell 3, line 1</title>" in picture
     assert result_of(shown)["text/plain"] == "stream(list).map(length).sorted()"
     assert text_of(listed) == "[] [5, 3, 4]\n"
     assert "<table>" in table
     assert (failed[-1].output_type, failed[-1].ename) == ("error", "TypeError")
     assert "unsupported operand" in failed[-1].evalue
-    assert ".map(broken)" in readable(failed[-1].traceback)
+    told = readable(failed[-1].traceback)
+    assert "at cell 6, line 3" in told
+    assert "broken raised TypeError at cell 6, line 2" in told
+    assert re.search(r"\.map\(length\) +cell 3, line 1", text_of(explained))
+    assert "cell 8, line 2" in text_of(kept)
+    assert text_of(refused) == "" or ".map(lambda) at cell 9, line 4 cannot be sent" in text_of(refused)
     assert text_of(closed) == "3\n"
+    assert "ipykernel" not in told + text_of(explained) + text_of(kept) + text_of(refused)
 
 
 def readable(traceback) -> str:

@@ -58,9 +58,7 @@ class Call:
 
     def _place(self) -> str:
         assert self.where is not None
-        folder, name = os.path.split(self.where.file)
-        # The file of a notebook's cell has a number for its name.
-        return f"{'cell' if os.path.basename(folder).startswith('ipykernel_') else name}:{self.where.line}"
+        return os.path.basename(str(self.where))
 
 
 class Progress:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import Any
 
 from dstream.plan.show.folding import Shown
 from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Exchange, Job, Stages
@@ -70,20 +68,9 @@ def exchange_words(exchange: Exchange) -> str:
 
 def place(where: Where | None) -> str:
     """Return the file and line of a call, or the cell of a notebook."""
-    if where is None:
-        return ""
-    cell = _cell(where.file)
-    return f"{cell}, line {where.line}" if cell else str(where)
+    return "" if where is None else str(where)
 
 
 def short_place(where: Where | None) -> str:
     """Return the same without the folder."""
-    return "" if where is None else os.path.basename(place(where))
-
-
-def _cell(file: str) -> str:
-    """Return what IPython calls the cell that it compiled under this name, such as `In[3]`; "" for any other file."""
-    module: Any = sys.modules.get("IPython")
-    shell = module.get_ipython() if module is not None else None
-    name = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
-    return name[1] if name else ""
+    return os.path.basename(place(where))

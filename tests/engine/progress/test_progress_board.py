@@ -231,11 +231,11 @@ def test_calls_are_named_after_the_user():
     from dstream.plan import Step, Where
 
     call = Call.of_step(Step(".sorted(key=len)", Where("/home/ada/orders.py", 12), 1, 2), "sample of keys")
-    cell = Call.of_step(Step("x" * 500, Where("/tmp/ipykernel_12/345.py", 2), 1, 2))
+    cell = Call.of_step(Step("x" * 500, Where("/tmp/ipykernel_12/345.py", 2, 7), 1, 2))
 
     assert (call.title(), call.description()) == (
         "sorted(key=len) orders.py:12",
         "sorted(key=len) at orders.py:12: sample of keys",
     )
-    assert cell.title() == f"{'x' * 100}... cell:2"
+    assert cell.title() == f"{'x' * 100}... cell 7, line 2"
     assert Call("count()", None).description() == "count()"
