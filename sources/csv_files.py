@@ -13,7 +13,7 @@ from typing import Any
 from dstream.errors import SourceError
 from dstream.spi.source import Source
 from sources.files import File, Part, Paths, find_files, opened, path_list, plan, written_call
-from sources.lines import checked_encoding, line_blocks
+from sources.lines import checked_encoding, from_the_start, line_blocks
 from sources.names import checked_names, repeated
 
 __all__ = ["CsvFiles", "CsvSplit", "csv_rows"]
@@ -103,7 +103,7 @@ class CsvSplit:
         return itertools.chain.from_iterable(self._rows(part.file) for part in self.parts)
 
     def _rows(self, file: File) -> Iterator[dict[str, str]]:
-        with opened(file) as stream, io.TextIOWrapper(stream, self.encoding, newline="") as text:
+        with opened(file) as stream, io.TextIOWrapper(stream, from_the_start(self.encoding), newline="") as text:
             # The limit is one for the whole process, and never lowered here.
             csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
             reader = csv.reader(_without_nul(text, file), **dict(self.dialect))

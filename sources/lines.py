@@ -1,6 +1,7 @@
 """Lines of text, for `sources.text` and `sources.jsonlines`.
 
-The lines are those of `open(path, encoding=...)` without their line ends. A part of a file owns the
+The lines are those of `open(path, encoding=...)` without their line ends, and without the byte order mark that a file
+in UTF-8 may begin with. A part of a file owns the
 stretches that end with a newline byte and start inside it; see `line_blocks`.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from dstream.errors import SourceError
 from sources.files import File, Part, is_compressed, opened
 
-__all__ = ["checked_encoding", "is_divisible", "line_blocks", "lines_before", "splits_at_newlines"]
+__all__ = ["checked_encoding", "from_the_start", "is_divisible", "line_blocks", "lines_before", "splits_at_newlines"]
 
 BLOCK = 256 << 10
 """How many bytes are read, decoded and divided into lines at a time.
@@ -84,7 +85,7 @@ def _pieces_of_lines(part: Part, encoding: str) -> Iterator[list[str]]:
     given = 0
     with opened(part.file) as stream:
         for offset, piece in _pieces(stream, part):
-            codec = encoding if offset == 0 else _past_the_start(encoding)
+            codec = from_the_start(encoding) if offset == 0 else _past_the_start(encoding)
             try:
                 lines = _lines(piece.decode(codec))
             except UnicodeDecodeError as error:
@@ -123,6 +124,11 @@ def _first_line(stream: io.BufferedReader, part: Part) -> int:
         if skipped.endswith(b"\n") or not skipped:
             break
     return position
+
+
+def from_the_start(encoding: str) -> str:
+    """Return the encoding of what begins a file: UTF-8 with or without a byte order mark, which spreadsheets write."""
+    return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
 def _past_the_start(encoding: str) -> str:
@@ -179,6 +185,8 @@ def _decodable(decoder: io.IncrementalNewlineDecoder, state: tuple[bytes, int], 
 
 
 def _undecodable(part: Part, given: int, offset: int, encoding: str, error: UnicodeDecodeError) -> SourceError:
+    if offset == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return SourceError(f"{part.file.name} begins with the byte order mark of UTF-16: read it with encoding='utf-16'")
     line = lines_before(part, encoding) + given + 1
     found = error.object[error.start : max(error.end, error.start + 1)][:20]
     where = "decompressed byte" if is_compressed(part.file) else "byte"

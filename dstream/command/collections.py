@@ -41,15 +41,12 @@ def _of_one(command: F) -> F:
 def collections(ctx: click.Context, storage: str | None) -> None:
     """List the collections of a storage, or work with one of them.
 
-    Neither Spark nor Java is needed.
+    Neither Spark nor Java is needed. --storage may stand before or behind the subcommand.
     """
+    ctx.obj = storage
     if ctx.invoked_subcommand is None:
         with connected("local", storage=storage) as context:
             _list(context)
-    elif storage is not None:
-        raise click.UsageError(
-            f"--storage stands behind the subcommand: collections {ctx.invoked_subcommand} --storage"
-        )
 
 
 @collections.command(context_settings=SAYING)
@@ -133,7 +130,7 @@ def _size_and_types(context: Context, each: CollectionName) -> tuple[str, str]:
 @contextmanager
 def _found(name: str, kind: Kind | None, storage: str | None) -> Iterator[tuple[Kind, AnyCollection]]:
     """Open the one collection of that name, or say in a sentence why there is none."""
-    with connected("local", storage=storage) as context:
+    with connected("local", storage=storage or click.get_current_context().find_object(str)) as context:
         names = [each for each in context.collections() if kind in (None, each.kind)]
         matches = [each for each in names if each.name == name]
         if not matches:
