@@ -139,7 +139,7 @@ def print_brief(title: str, rows: Rows, note: str) -> None:
     table = _table(rows.columns[:fitting], lines=False)
     for row in rows.cells:
         table.add_row(*(_line(brief(value)) for value in row[:fitting]))
-    _print(title, table, note, width)
+    _show(_printed(title, table, note, width), html_table(title, rows, note))
 
 
 def print_whole(title: str, rows: Rows, note: str) -> None:
@@ -150,7 +150,17 @@ def print_whole(title: str, rows: Rows, note: str) -> None:
     table = _table(rows.columns, lines=True)
     for row in rows.cells:
         table.add_row(*(_text(_printable(_whole(value), "\n")) for value in row))
-    _print(title, table, note, width)
+    print(_printed(title, table, note, width), end="")
+
+
+def _show(text: str, table: str) -> None:
+    """Print text, or show it as a table of HTML if what is printed goes into a notebook."""
+    if not type(sys.stdout).__module__.startswith("ipykernel."):
+        print(text, end="")
+        return
+    from IPython.display import display
+
+    display({"text/plain": text, "text/html": table}, raw=True)  # type: ignore[no-untyped-call]
 
 
 def _one_line_for_each_value(rows: Rows) -> Rows:
@@ -210,8 +220,8 @@ def _text(plain: str) -> Text:
     return Text(plain)
 
 
-def _print(title: str, table: Table, note: str, width: int) -> None:
-    """Print plain text: the same in a terminal, in a notebook and in a file."""
+def _printed(title: str, table: Table, note: str, width: int) -> str:
+    """Return plain text: the same in a terminal, in a notebook and in a file."""
     from rich.console import Console
 
     page = _Page(sys.stdout)
@@ -221,7 +231,7 @@ def _print(title: str, table: Table, note: str, width: int) -> None:
         console.print(table)
     console.print(_text(f"({note})"), overflow="fold")
     lines = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
-    print(lines.encode(page.encoding, "backslashreplace").decode(page.encoding), end="")
+    return lines.encode(page.encoding, "backslashreplace").decode(page.encoding)
 
 
 class _Page(io.StringIO):

@@ -186,7 +186,9 @@ def _decodable(decoder: io.IncrementalNewlineDecoder, state: tuple[bytes, int], 
 
 def _undecodable(part: Part, given: int, offset: int, encoding: str, error: UnicodeDecodeError) -> SourceError:
     if offset == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return SourceError(f"{part.file.name} begins with the byte order mark of UTF-16: read it with encoding='utf-16'")
+        return SourceError(
+            f"{part.file.name} begins with the byte order mark of UTF-16: read it with encoding='utf-16'"
+        )
     line = lines_before(part, encoding) + given + 1
     found = error.object[error.start : max(error.end, error.start + 1)][:20]
     where = "decompressed byte" if is_compressed(part.file) else "byte"

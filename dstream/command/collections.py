@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -23,6 +25,9 @@ __all__ = ["collections"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 AnyCollection = IStreamMap[Any, Any] | IStreamList[Any]
+
+_LOOKED_AT = 1000
+"""How many values `show` looks at."""
 
 _WIDEST = 1000
 """Columns of a table that goes to no terminal: nothing is cut."""
@@ -56,10 +61,20 @@ def show(name: str, kind: Kind | None, storage: str | None) -> None:
     with _found(name, kind, storage) as (kind_found, collection):
         known = [("kind", kind_found), ("name", name), ("size", f"{collection.size():,}")]
         known += [(each.name, _shown(getattr(collection.options, each.name))) for each in fields(Options)]
-        known.append(("location", collection.location or ""))
+        known += [("values", _mixed_or_unreadable(collection)), ("location", collection.location or "")]
         for label, text in known:
             if text:
                 click.echo(f"{label.replace('_', ' '):<12}{text}")
+
+
+def _mixed_or_unreadable(collection: AnyCollection) -> str:
+    """Say which types the first values have if these are several, or why they cannot be read; otherwise nothing."""
+    values = collection.values() if isinstance(collection, IStreamMap) else collection
+    try:
+        kinds = Counter(type(value).__qualname__ for value in islice(values, _LOOKED_AT))
+    except TypeError as error:
+        return str(error)
+    return f"mixed: {', '.join(kind for kind, _ in kinds.most_common())}" if len(kinds) > 1 else ""
 
 
 @collections.command(context_settings=SAYING)

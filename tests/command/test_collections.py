@@ -67,6 +67,25 @@ def test_show_says_how_it_was_made(command, filled):
     assert said["location"].startswith("/")
 
 
+def test_show_says_that_values_are_mixed(command, storage):
+    """The type of the column is that of the first; what else is there is named."""
+    storage.get_map("mixed").update({"a": 1})
+    storage.get_map("mixed").update({"b": "x", "c": "y"})
+
+    assert "values      mixed: " in command("collections", "show", "mixed").stdout
+
+
+def test_show_works_without_the_class_of_the_values(command, storage, monkeypatch):
+    """It says which class is missing, and all else."""
+    storage.get_map("ships")["a"] = Ship("Pequod", 3)
+    monkeypatch.delattr(f"{Ship.__module__}.Ship")
+    ended = command("collections", "show", "ships")
+
+    assert ended.exit_code == 0
+    assert "Ship" in ended.stdout
+    assert "location" in ended.stdout
+
+
 def test_head_prints_the_first(command, filled):
     """As many as asked for."""
     ended = command("collections", "head", "ages", "--kind", "list", "-n", "2")

@@ -87,3 +87,20 @@ def test_a_notebook_shows_a_drawing_that_is_asked_for(notebook):
     assert drawn[0].data["image/svg+xml"].startswith("<svg")
     assert text_of(printed).startswith("to_list() on the local engine\n")
     assert refused[0].data["text/html"].startswith("<pre>Stream.iterate(1, abs).sorted()")
+
+
+def test_head_is_a_table_in_a_notebook(notebook):
+    """With a caption, and as text for what shows no tables; where it is captured, it is printed as in a script."""
+    _, items, entries, captured = notebook(
+        CONNECT["local"] + "\nm = ctx.get_map('m')\nm['a'] = '<b>'",
+        "ctx.stream([('sea', 3)]).head()",
+        "m.head()",
+        "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()) as text:\n    m.head()\n"
+        "print(text.getvalue())",
+    )
+    shown = [next(output.data for output in outputs if "data" in output) for outputs in (items, entries)]
+
+    assert "<td>&#x27;sea&#x27;</td>" in shown[0]["text/html"]
+    assert "(1 item)" in shown[0]["text/plain"]
+    assert "&lt;b&gt;" in shown[1]["text/html"]
+    assert text_of(captured).startswith("IStreamMap 'm', 1 entry")
