@@ -45,6 +45,11 @@ class EntrySource:
         """Whether the splits hold the entries themselves."""
         return self.store.in_process
 
+    @property
+    def can_be_read_here(self) -> bool:
+        """Whether the first few entries cost little in the caller's process: none is left out on the way."""
+        return self.predicate is None and self.projection is None
+
     def count_items(self) -> int | None:
         """Say how many entries there are if they are in this process."""
         return _count(self.store)
@@ -100,6 +105,8 @@ class ItemSource:
 
     ordered = True
     bounded = True
+    can_be_read_here = True
+    """The first few items cost little in the caller's process."""
 
     @property
     def in_caller(self) -> bool:

@@ -102,7 +102,9 @@ def _of_source(node: Read) -> _Items:
     source = node.source
     number = source.count_items() if isinstance(source, Held) else None
     if number is None:
-        return _Items(math.inf, f"{node.label()} is read by workers")
+        # A few items of a collection are read sooner here than Spark starts.
+        is_near = getattr(source, "can_be_read_here", False)
+        return _Items(math.inf, f"{node.label()} is read by workers", is_sure=is_near)
     if number < math.inf:
         return _Items(number, is_sure=True)
     unknown = f"nobody knows how many items {node.label()} has"

@@ -55,6 +55,21 @@ def test_auto_ends_streams_alike_on_both_sides(context):
         assert context.get_map(f"squares {size}").stream().count() == size
 
 
+def test_auto_shows_the_first_of_a_collection_here(tmp_path, capsys):
+    """Spark does not start for a few entries of a lake; it would for all of them, and for those of a predicate."""
+    with ds.connect(MASTER, engine="auto", storage=tmp_path) as context:
+        numbers, names = context.get_map("numbers"), context.get_list("names")
+        numbers.update({n: n for n in range(100)})
+        names.extend(["Ada", "Grace"])
+        for stream in (numbers.stream(), names.stream()):
+            stream.head(2)
+            assert len(stream.map(str).limit(3).to_list()) > 1
+        assert context.running_engine()._there is None
+
+        assert placing.place(numbers.stream()._node).reason.endswith("is read by workers")
+        assert not placing.place(numbers.stream(lambda entry: entry.key < 5).limit(3)._node).is_here
+
+
 def test_auto_leaves_partitions_and_tables_to_spark(context):
     """What is about partitions runs where these are, however few the items; a DataFrame is one of Spark."""
     ran_here = []
