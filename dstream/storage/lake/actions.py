@@ -132,7 +132,7 @@ def data_file(add: Mapping[str, Any]) -> DataFile:
         add["path"],
         add["size"],
         rows,
-        _mapping(add.get("tags") or ()).get(_SUMS) or "",
+        str(_mapping(add.get("tags") or ()).get(_SUMS) or ""),
     )
 
 

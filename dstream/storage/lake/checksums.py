@@ -106,7 +106,10 @@ def checked(file: Any, size: int, sums: str) -> Any:
         raise MismatchError(f"it has {there} bytes, and {size} were written")
     if not sums:
         return file
-    blocks = _Blocks(file, size, b64decode(sums))
+    try:
+        blocks = _Blocks(file, size, b64decode(sums))
+    except ValueError as error:
+        raise MismatchError(f"its checksums in the log are none: {error}") from error
     return pa.BufferReader(blocks.read()) if size <= _READ_WHOLE else blocks
 
 

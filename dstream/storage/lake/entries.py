@@ -72,7 +72,7 @@ def _actions(folder: Folder, version: int, data: bytes) -> list[dict[str, Any]]:
         actions = []
     if not actions or not all(isinstance(action, dict) and _ACTIONS.issuperset(action) for action in actions):
         is_whole = False
-    if is_whole is False or (is_whole and actions[0]["commitInfo"]["commit"] != version):
+    if is_whole is False or (is_whole and actions[0]["commitInfo"].get("commit") != version):
         raise IllegalStateError(
             f"{folder.title} is damaged: {folder.url}/{entry_path(version)} is no whole log entry; something else than "
             "dstream has written it, or the machine failed; restore the file from a backup"
@@ -88,7 +88,10 @@ def last_version(folder: Folder) -> int:
     data = folder.last_created(LOG)
     if data is None or not is_sealed(_HEAD, data, _owner(folder)):
         return -1
-    return int(json.loads(data.partition(b"\n")[0])["commitInfo"]["commit"])
+    try:
+        return int(json.loads(data.partition(b"\n")[0])["commitInfo"]["commit"])
+    except (ValueError, LookupError, TypeError):
+        return -1
 
 
 def _owner(folder: Folder) -> str:

@@ -130,13 +130,23 @@ def _complete(names: Folder, folder: str, files: Iterable[str]) -> list[str]:
     """Return the generations of a name among files, in order; one that is certain to have been made must be there."""
     # Others leave files in folders, such as .DS_Store, or .nfs000... on network drives.
     paths = {path for path in files if _GENERATION.fullmatch(path)}
-    data = names.last_created(folder)
-    last = str(json.loads(data)["path"]) if data is not None and is_sealed(_HEAD, data) else ""
-    if last.startswith(f"{folder}/") and last not in paths:
+    last = _last_made(names, folder)
+    if last is not None and last not in paths:
         if not names.exists(last):
             raise _damaged(names, last, "is missing")
         paths.add(last)
     return sorted(paths)
+
+
+def _last_made(names: Folder, folder: str) -> str | None:
+    data = names.last_created(folder)
+    if data is None or not is_sealed(_HEAD, data):
+        return None
+    try:
+        path = str(json.loads(data)["path"])
+    except (ValueError, LookupError, TypeError):
+        return None
+    return path if path.startswith(f"{folder}/") and _GENERATION.fullmatch(path) else None
 
 
 def _damaged(names: Folder, path: str, what: str) -> IllegalStateError:
