@@ -180,9 +180,9 @@ def seal(head: bytes, rest: bytes, owner: str = "") -> bytes:
 
 
 def is_sealed(head: bytes, data: bytes, owner: str = "") -> bool | None:
-    """Say whether a file holds what `seal` returned; None if it does not begin so, and nothing is known."""
+    """Say whether a file holds what `seal` returned; None if the head is nowhere in it, and nothing is known."""
     if not data.startswith(head):
-        return None
+        return False if head in data else None
     start = len(head) + _DIGITS
     return data[len(head) : start] == _digits(memoryview(data)[start:], owner)
 

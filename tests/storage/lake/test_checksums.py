@@ -82,7 +82,11 @@ def _exchanged(lines):
     return [lines[0], *lines[:0:-1]]
 
 
-@pytest.mark.parametrize("change", [_cut, _doubled, _exchanged])
+def _doubled_in_front(lines):
+    return [lines[-1], *lines]
+
+
+@pytest.mark.parametrize("change", [_cut, _doubled, _exchanged, _doubled_in_front])
 def test_entry_with_other_lines_is_an_error(lake, change):
     """Each line is JSON, and yet something is missing, twice or out of order."""
     store = lake.map()
