@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from dstream.errors import SourceError
+from dstream.values.secrets import scrub, shown_url
 
 __all__ = [
     "File",
@@ -56,7 +57,7 @@ class File:
     """One file, as it was found.
 
     Attributes:
-        name: the absolute path or the URL, for people, and to sort by.
+        name: the absolute path or the URL without secrets, for people, and to sort by.
         path: what its file system opens.
         size: in bytes; None if it is unknown, as that of a pipe.
         fs: the fsspec file system; None for the machine's own.
@@ -114,7 +115,10 @@ def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
         >>> written_call("text_files", ("a.txt",), encoding="utf-8", with_names=True)
         "text_files('a.txt', with_names=True)"
     """
-    given = [*map(_SHORT.repr, paths[: _SHORT.maxlist]), *(["..."] if len(paths) > _SHORT.maxlist else [])]
+    given = [
+        *(_SHORT.repr(shown_url(path)) for path in paths[: _SHORT.maxlist]),
+        *(["..."] if len(paths) > _SHORT.maxlist else []),
+    ]
     named = [f"{name}={_SHORT.repr(other)}" for name, other in others.items() if other not in (None, "utf-8")]
     return f"{maker}({', '.join([*given, *named])})"
 
@@ -197,17 +201,19 @@ def _find_remote(fs: Any, path: str, url: str) -> list[File]:
         if "*" not in path and "?" not in path and "[" not in path:
             raise
         infos = fs.glob(path, detail=True).values()
-        return _some([_remote(fs, each, chain) for each in infos if each["type"] == "file"], f"no file matches {url}")
+        return _some(
+            [_remote(fs, each, chain) for each in infos if each["type"] == "file"], f"no file matches {shown_url(url)}"
+        )
     if info["type"] != "directory":
         return [_remote(fs, info, chain)]
     infos = [each for each in fs.ls(path, detail=True) if each["type"] == "file"]
     infos = [each for each in infos if not _is_hidden(each["name"].rstrip("/").rpartition("/")[2])]
-    return _some([_remote(fs, each, chain) for each in infos], f"the directory {url} holds no files")
+    return _some([_remote(fs, each, chain) for each in infos], f"the directory {shown_url(url)} holds no files")
 
 
 def _remote(fs: Any, info: dict[str, Any], chain: str) -> File:
     size = info.get("size") if info.get("partial", True) else None  # Some web servers give no ranges.
-    return File(fs.unstrip_protocol(info["name"]) + chain, info["name"], size, fs)
+    return File(shown_url(fs.unstrip_protocol(info["name"]) + chain), info["name"], size, fs)
 
 
 def _is_hidden(name: str) -> bool:
@@ -338,7 +344,8 @@ def reading(name: str) -> Iterator[None]:
     except SourceError:
         raise
     except Exception as error:
-        raise SourceError(f"cannot read {name}: {_reason(error)}") from error
+        scrub(error, name)
+        raise SourceError(f"cannot read {shown_url(name)}: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:

@@ -13,7 +13,7 @@ import dstream
 from dstream.command.findings import Finding
 from dstream.engine.spark.java import find_java
 from dstream.errors import SetupError
-from dstream.session.configuration import Configuration, Setting
+from dstream.session.configuration import Configuration
 
 __all__ = ["extras", "java", "neighbours", "packages", "python", "settings"]
 
@@ -91,11 +91,4 @@ def settings(configuration: Configuration) -> Iterator[Finding]:
     for name, setting in configuration.settings.items():
         if setting.origin != "default":
             place = "dstream.toml" if setting.origin == configuration.file else setting.origin
-            yield Finding(f"  {name}", "ok", f"{_shown(setting)}, from {place}")
-
-
-def _shown(setting: Setting) -> str:
-    """Write a value without its secrets: of Spark's settings the names, of a URL no password."""
-    if isinstance(setting.value, dict):
-        return ", ".join(setting.value)
-    return re.sub(r"//[^/@]*@", "//...@", str(setting.value))
+            yield Finding(f"  {name}", "ok", f"{setting.shown}, from {place}")

@@ -24,6 +24,7 @@ from typing import Any
 from dstream.command.findings import Finding
 from dstream.session import connect
 from dstream.session.configuration import configured, local_folder
+from dstream.values.secrets import without_secrets
 
 __all__ = ["Probe"]
 
@@ -56,7 +57,7 @@ class Probe:
         if self._process.returncode == 0 and said:
             return [Finding(*each) for each in json.loads(said.splitlines()[-1])]
         last = (complaint.strip().splitlines() or ["it said nothing"])[-1]
-        return [Finding(self._name, "not ok", f"the check ended unexpectedly: {last}")]
+        return [Finding(self._name, "not ok", f"the check ended unexpectedly: {without_secrets(last)}")]
 
     def end(self) -> None:
         """End the process with all that it started, such as a JVM; a second call does nothing.
@@ -163,7 +164,8 @@ def _found(name: str) -> list[Any]:
     try:
         findings.extend(_PROBES[name]())
     except Exception as error:
-        findings.append(Finding(name, "not ok", str(error).partition("\n")[0] or type(error).__name__))
+        said = without_secrets(str(error).partition("\n")[0])
+        findings.append(Finding(name, "not ok", said or type(error).__name__))
     return findings
 
 

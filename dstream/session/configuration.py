@@ -16,6 +16,7 @@ from dstream.engine.memory import DEFAULT_BOUND
 from dstream.errors import ConfigurationError
 from dstream.failures import shown
 from dstream.session.configuration_file import ConfigurationFile, find_file
+from dstream.values.secrets import shown_url
 
 __all__ = ["Configuration", "Setting", "configured", "local_folder"]
 
@@ -29,6 +30,15 @@ class Setting:
 
     value: Any
     origin: str
+
+    def __repr__(self) -> str:
+        """Write a setting without its secrets: of Spark's settings the names, of a URL no password."""
+        return f"Setting({self.shown}, from {self.origin})"
+
+    @property
+    def shown(self) -> str:
+        """The value without its secrets."""
+        return ", ".join(self.value) if isinstance(self.value, Mapping) else shown_url(str(self.value))
 
 
 @dataclass(frozen=True)

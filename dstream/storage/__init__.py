@@ -36,7 +36,7 @@ def open_storage(url: str, settings: Settings) -> Storage:
         from dstream.storage.redis import open_redis
 
         return open_redis(url, settings)
+    shown = f"{scheme}:{'//' if is_url else ''}..."
     raise ValueError(
-        f"no storage has a URL such as {scheme}:{rest[:2]}...; "
-        "storage is a folder, file:///..., s3://..., redis://... or memory:"
+        f"no storage has a URL such as {shown}; storage is a folder, file:///..., s3://..., redis://... or memory:"
     )

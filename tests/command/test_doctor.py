@@ -12,6 +12,7 @@ import pytest
 import dstream as ds
 from dstream.command import checks, doctor, probe
 from dstream.command.findings import Finding
+from dstream.session.configuration import configured
 
 ROOT = Path(__file__).parents[2]
 DOCTOR = ("-m", "dstream", "doctor")
@@ -98,7 +99,7 @@ def test_settings_say_where_they_come_from(command, folder, monkeypatch, probes)
     ended = command("doctor")
 
     assert f"dstream.toml  {folder}/dstream.toml" in ended.output
-    assert "  storage     redis://...@host/0, from DSTREAM_STORAGE" in ended.output
+    assert "  storage     redis://user:***@host/0, from DSTREAM_STORAGE" in ended.output
     assert "  config      spark.key, from dstream.toml" in ended.output
     assert "secret" not in ended.output
 
@@ -209,3 +210,26 @@ def test_findings_survive_the_way_between_processes():
     finding = Finding("a", "not ok", "b", "c")
 
     assert Finding(*json.loads(json.dumps([finding]))[0]) == finding
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://127.0.0.1:1?password=correct-horse",
+        "redis://:correct-horse/x@127.0.0.1:1",
+        "file://ada:correct-horse@host/a",
+        "s3://ada:correct-horse@bucket/a",
+    ],
+)
+@pytest.mark.parametrize("place", ["variable", "file"])
+def test_a_storage_is_shown_without_its_password(folder, monkeypatch, url, place):
+    """Neither where the settings stand, nor where the storage is tried, nor in the settings as an object."""
+    if place == "variable":
+        monkeypatch.setenv("DSTREAM_STORAGE", url)
+    else:
+        (folder / "dstream.toml").write_text(f'storage = "{url}"')
+    settings = configured({})
+    found = [*checks.settings(settings), *(Finding(*each) for each in probe._found("storage"))]
+
+    assert "correct-horse" not in f"{found} {settings!r}"
+    assert "***" in f"{found}"

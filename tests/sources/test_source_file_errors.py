@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+import dstream as ds
 from dstream.errors import SourceError
 from sources import text_files
 
@@ -151,3 +152,19 @@ def test_whatever_a_remote_file_system_raises_is_a_source_error(tmp_path, monkey
     monkeypatch.setattr("sources.files._open", refuse)
 
     assert "a.txt: RuntimeError: token expired" in first_error(text_files(tmp_path))[0]
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://ada:correct-horse@127.0.0.1:1/a.txt", "zip://*.txt::ftp://ada:correct-horse@127.0.0.1:1/a"]
+)
+def test_the_password_of_a_url_is_hidden(url):
+    """In what is said when it cannot be read, in all that led to it, and in how the stream is described."""
+    stream = ds.connect(engine="local", progress=False).read(text_files(url))
+
+    with pytest.raises(SourceError, match=r"ada:\*\*\*@127") as caught:
+        stream.to_list()
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "correct-horse" not in f"{error} {error!r} {getattr(error, '__notes__', '')}"
+        error = error.__cause__ or error.__context__
+    assert "correct-horse" not in f"{stream!r} {stream.explain()} {text_files(url)!r}"

@@ -204,11 +204,17 @@ def _shared_session(settings: Settings) -> SparkSession:
     ours = _running.settings
     if settings.master not in (None, ours.master) or (settings.config and dict(settings.config) != dict(ours.config)):
         raise IllegalStateError(
-            f"another open context runs Spark with master {ours.master or 'local[*]'} and {dict(ours.config)}; "
+            f"another open context runs Spark with master {ours.master or 'local[*]'} and "
+            f"{_settings_named(ours.config)}; "
             "close it first, or use the same settings"
         )
     _running.users += 1
     return _running.spark
+
+
+def _settings_named(config: Mapping[str, str]) -> str:
+    """Name settings without their values, which may be secrets."""
+    return f"the settings {', '.join(sorted(config))}" if config else "no settings of its own"
 
 
 def _launched(settings: Settings) -> SparkSession:

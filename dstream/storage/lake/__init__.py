@@ -17,6 +17,7 @@ from dstream.storage.lake.files import Folder, LocalFolder
 from dstream.storage.lake.object_store import ObjectFolder
 from dstream.storage.lake.storage import LakeStorage
 from dstream.storage.settings import PickleMode, Settings
+from dstream.values.secrets import shown_url
 
 __all__ = ["LakeStorage", "open_lake"]
 
@@ -66,7 +67,7 @@ def _path(url: str) -> Path:
         return Path(url).expanduser().absolute()
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
-        raise ValueError(f"{url} names the host {parts.netloc!r}; a path on this machine begins with file:///")
+        raise ValueError(f"{shown_url(url)} names a host; a path on this machine begins with file:///")
     return Path(unquote(parts.path)).absolute()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from dstream.errors import DStreamError, EngineError
 from dstream.storage.lake.files import Folder, Found
+from dstream.values.secrets import scrub
 
 __all__ = ["FileGoneError", "NamedFolder", "failed"]
 
@@ -121,6 +122,7 @@ class NamedFolder:
             return error
         if isinstance(error, FileNotFoundError) and doing != "writing":
             return FileGoneError(path)
+        scrub(error)
         return failed(self.title, doing, f"{self.url}/{path}" if path else self.url, error)
 
 

@@ -20,6 +20,7 @@ from more_itertools import chunked
 
 from dstream.errors import SetupError
 from dstream.storage.lake.files import Found
+from dstream.values.secrets import credentials_in, shown_url
 
 __all__ = ["ObjectFolder"]
 
@@ -46,7 +47,9 @@ class ObjectFolder:
 
         Raises:
             SetupError: the package `obstore` is not installed.
+            ValueError: the URL names a user, or has a ? or # in it, which obstore would pass over in silence.
         """
+        _check(url)
         _store(url)
         return ObjectFolder(url)
 
@@ -197,6 +200,16 @@ class _Ranges(io.RawIOBase):
         buffer[:count] = memoryview(data)
         self._position += count
         return count
+
+
+def _check(url: str) -> None:
+    user = credentials_in(url)
+    is_container = user is not None and ":" not in user and url.startswith("abfs")
+    if (user is not None and not is_container) or "?" in url or "#" in url:
+        raise ValueError(
+            f"{shown_url(url)} is no URL of a storage: it names a bucket and a path, such as s3://bucket/path, and "
+            "neither a user nor parameters; credentials come from the environment, such as AWS_ACCESS_KEY_ID"
+        )
 
 
 def _store(url: str) -> Any:

@@ -16,6 +16,7 @@ from dstream.storage.lake.lists import LakeList
 from dstream.storage.lake.maps import LakeMap
 from dstream.storage.lake.registry import Registry
 from dstream.storage.shape import Shape, check_name
+from dstream.values.secrets import shown_url
 
 __all__ = ["LakeStorage"]
 
@@ -37,8 +38,8 @@ class LakeStorage:
 
     @property
     def url(self) -> str:
-        """What was connected to."""
-        return self._url
+        """What was connected to, without secrets."""
+        return shown_url(self._url)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import redis
 import redis.exceptions
@@ -20,6 +18,7 @@ from redis.retry import Retry
 from dstream.errors import EngineError, SetupError
 from dstream.storage.redis.scripts import Script
 from dstream.storage.settings import Durability
+from dstream.values.secrets import scrub, shown_url
 
 __all__ = ["Connection", "DurabilityWarning", "Server"]
 
@@ -50,7 +49,7 @@ class Server:
     @staticmethod
     def at(url: str) -> Server:
         """Ask the server at `url` what it is."""
-        server = Server(url, without_password(url))
+        server = Server(url, shown_url(url))
         with contextlib.closing(server.connect()) as connection, server.speaking():
             is_cluster = bool(int(connection.client.info("cluster").get("cluster_enabled", 0)))
         if is_cluster and url.startswith("unix:"):
@@ -66,7 +65,12 @@ class Server:
         arguments: dict[str, Any] = {"retry": Retry(NoBackoff(), 0), "socket_timeout": TIMEOUT}
         with self.speaking():
             make: Any = redis.RedisCluster if self.is_cluster else redis.Redis
-            return Connection(self, make.from_url(self.url, **arguments))
+            with contextlib.suppress(ValueError):  # what is said about a URL that makes no sense quotes the password
+                return Connection(self, make.from_url(self.url, **arguments))
+        raise ValueError(
+            f"{self.shown} is not the URL of a Redis server; it reads redis://user:password@host:port/number, and a "
+            "slash, #, ?, @ or % in a user or a password is written as %2F, %23, %3F, %40 or %25"
+        )
 
     def shared(self) -> Connection:
         """Return the connection that all tasks of this process use, opened by the first of them."""
@@ -86,27 +90,21 @@ class Server:
         try:
             yield
         except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
+            scrub(error, self.url)
             raise SetupError(f"{self} refuses the connection: {error}") from error
         except (redis.ConnectionError, redis.TimeoutError) as error:
+            scrub(error, self.url)
             raise EngineError(
                 f"{self} does not answer: {error}; check that it runs and that its address is right. "
                 "Whether a change that was under way has happened is not known"
             ) from error
         except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
+            scrub(error, self.url)
             raise EngineError(f"{self} failed: {error}") from error
 
 
 _shared: dict[Server, Connection] = {}
 _opening = threading.Lock()
-
-
-def without_password(url: str) -> str:
-    """Return a URL that may be shown."""
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    hidden = f"{user.partition(':')[0]}:***{at}{host}" if ":" in user else parts.netloc
-    query = re.sub(r"(^|&)((?:\w*_)?password)=[^&]*", r"\1\2=***", parts.query)
-    return urlunsplit(parts._replace(netloc=hidden, query=query))
 
 
 class Connection:

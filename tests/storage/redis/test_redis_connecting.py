@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -43,6 +45,46 @@ def test_redis_that_does_not_answer_is_named_without_its_password(url):
     while error is not None:
         assert SECRET not in f"{error} {error!r}"
         error = error.__cause__ or error.__context__
+
+
+def chain(error):
+    """Return all that an exception and those that led to it say."""
+    said = ""
+    while error is not None:
+        said += f"{error} {error!r} {getattr(error, '__notes__', '')} "
+        error = error.__cause__ or error.__context__
+    return said
+
+
+@pytest.mark.parametrize("mark", ["/", "#", "?", "[", "℀", "@", "%"])
+@pytest.mark.parametrize("url", ["redis://:{}x@127.0.0.1:1/0", "rediss://ada:x{}@127.0.0.1:1"])
+def test_redis_password_that_is_not_quoted_is_hidden(url, mark):
+    """Such a URL cannot be understood; what is said then quotes no part of the password."""
+    with pytest.raises((ValueError, EngineError)) as caught:
+        open_storage(url.format(f"correct{mark}horse"), Settings())
+
+    assert "correct" not in chain(caught.value)
+    assert "horse" not in chain(caught.value)
+    assert "127.0.0.1" in str(caught.value)
+
+
+def test_redis_that_quotes_the_password_is_not_repeated():
+    """A server that does not know the command AUTH says with which arguments it was called."""
+    answer = f"-ERR unknown command 'AUTH', with args beginning with: '{SECRET}'\r\n".encode()
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        port = listener.getsockname()[1]
+        pool.submit(_answer_all, listener, answer)
+        with pytest.raises(EngineError, match="unknown command") as caught:
+            open_storage(f"redis://:{SECRET}@127.0.0.1:{port}/0", Settings())
+
+    assert SECRET not in chain(caught.value)
+
+
+def _answer_all(listener, answer):
+    connection, _ = listener.accept()
+    with connection:
+        while connection.recv(4096):
+            connection.sendall(answer)
 
 
 def test_redis_password_is_used_and_hidden(start):
