@@ -17,7 +17,7 @@ import click
 from dstream.command.options import connected, fail, storage_option
 from dstream.command.program import SAYING
 from dstream.distributed import IStreamList, IStreamMap
-from dstream.errors import CollectionDestroyedError
+from dstream.errors import CollectionDestroyedError, DStreamError
 from dstream.session import CollectionName, Context
 from dstream.spi.store import Kind, ListStore, MapStore, Options
 
@@ -138,7 +138,7 @@ def _size_and_types(context: Context, each: CollectionName) -> tuple[str, str]:
         return f"{collection.size():,}", " -> ".join(_shown(hint) or "?" for hint in types)
     except CollectionDestroyedError:
         return "", "destroyed a moment ago"
-    except (TypeError, OSError) as error:
+    except (DStreamError, TypeError, OSError) as error:
         return "?", str(error)
 
 

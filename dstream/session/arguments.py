@@ -6,6 +6,7 @@ from typing import Any
 
 from dstream.failures import shown
 from dstream.spi import Options, Source
+from dstream.storage.shape import MOST_BUCKETS
 from dstream.values.fields import field_names
 from sources.tables import TableRows, table_of
 
@@ -16,11 +17,10 @@ __all__ = [
     "fitting",
     "from_df_label",
     "is_table_here",
+    "seconds",
     "table_rows",
 ]
 
-_MOST_BUCKETS = 2**16
-"""A task that writes keeps a place for each bucket, and makes a file for each that it has entries of."""
 
 
 def checked_source(source: Any) -> Source[Any]:
@@ -71,6 +71,13 @@ def fitting(kind: Any, columns: list[str]) -> Any:
     return kind
 
 
+def seconds(value: Any, name: str) -> float:
+    """Return a number of seconds, 0 or more."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+        raise ValueError(f"{name} must be a number of seconds, not {shown(value)}")
+    return value
+
+
 def check_options(name: str, options: Options) -> None:
     """Refuse a name or options that no collection can have."""
     if not isinstance(name, str):
@@ -78,8 +85,8 @@ def check_options(name: str, options: Options) -> None:
     if not name:
         raise ValueError("the name of a collection must not be empty")
     buckets = options.buckets
-    if buckets is not None and (type(buckets) is not int or not 1 <= buckets <= _MOST_BUCKETS):
-        raise ValueError(f"buckets must be a number from 1 to {_MOST_BUCKETS}, not {shown(buckets)}")
+    if buckets is not None and (type(buckets) is not int or not 1 <= buckets <= MOST_BUCKETS):
+        raise ValueError(f"buckets must be a number from 1 to {MOST_BUCKETS}, not {shown(buckets)}")
     for argument in ("journal", "strict"):
         choice = getattr(options, argument)
         if choice is not None and not isinstance(choice, bool):

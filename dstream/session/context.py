@@ -17,6 +17,7 @@ from dstream.session.arguments import (
     fitting,
     from_df_label,
     is_table_here,
+    seconds,
     table_rows,
 )
 from dstream.session.contexts import contexts
@@ -299,6 +300,26 @@ class Context:
             [CollectionName(kind='list', name='names')]
         """
         return [CollectionName(kind, name) for kind, name in self.running_storage().names()]
+
+    def vacuum(self, older_than: float = 24 * 60 * 60.0) -> int:
+        """Remove from the whole storage what no reader can need any more; return how many pieces that were.
+
+        That is what `vacuum()` of each collection removes, and the files of collections that were destroyed.
+        Handles to those go on to say so.
+
+        Args:
+            older_than: seconds; what a reader may still need that started less than this ago stays.
+
+        Raises:
+            ValueError: `older_than` is negative.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.get_list("names").destroy()
+            ...     ctx.vacuum()
+            0
+        """
+        return self.running_storage().vacuum(seconds(older_than, "older_than"))
 
     def write(self, node: Node, output: Output) -> Any:
         """Run the plan that ends in `node` and commit what it gives; reducers call this.

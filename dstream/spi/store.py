@@ -108,6 +108,13 @@ class Storage(Protocol):
         """Return the kinds and names of all stores, sorted."""
         ...
 
+    def vacuum(self, older_than: float) -> int:
+        """Do what `Store.vacuum` does for all stores, and remove what destroyed ones have left; return how many pieces.
+
+        What says that a store was destroyed stays, for handles to it.
+        """
+        ...
+
     def close(self) -> None:
         """Release connections and caches; the stores stay. A second call does nothing."""
         ...

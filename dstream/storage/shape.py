@@ -9,10 +9,12 @@ from typing import Any
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.codec import Codec
 
-__all__ = ["BUCKETS", "Shape", "check_name"]
+__all__ = ["BUCKETS", "MOST_BUCKETS", "Shape", "check_name"]
 
 BUCKETS = 16
 """Into how many parts keys are divided if nobody says otherwise."""
+MOST_BUCKETS = 2**16
+"""A task that writes keeps a place for each bucket, and makes a file for each that it has entries of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,22 @@ class Shape:
         return Shape(buckets, journal, options.ttl, options.max_idle)
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Shape:
-        """Return the shape that `to_json` wrote down."""
-        return Shape(**data)
+    def from_json(data: Any, kind: Kind) -> Shape:
+        """Return the shape that `to_json` wrote down.
+
+        Raises:
+            ValueError: it is none, or one that no collection of that kind has.
+        """
+        if not isinstance(data, Mapping) or set(data) != {"buckets", "journal", "ttl", "max_idle"}:
+            raise ValueError("the options of a collection were expected")
+        journal = data["journal"]
+        is_list = kind == "list"
+        if (data["buckets"] is None) != is_list or journal not in (None, True, False) or (is_list and journal):
+            raise ValueError(f"these are not the options of a {kind}")
+        buckets = data["buckets"]
+        if buckets is not None and (type(buckets) is not int or not 1 <= buckets <= MOST_BUCKETS):
+            raise ValueError(f"a map has from 1 to {MOST_BUCKETS} buckets")
+        return Shape(buckets, journal, _seconds(data["ttl"]), _seconds(data["max_idle"]))
 
     def to_json(self) -> dict[str, Any]:
         """Return this shape in terms of JSON."""
@@ -69,6 +84,12 @@ class Shape:
             ttl=self.ttl,
             max_idle=self.max_idle,
         )
+
+
+def _seconds(data: Any) -> float | None:
+    if data is not None and (type(data) not in (int, float) or not data > 0):
+        raise ValueError("a number of seconds above 0 was expected")
+    return data  # type: ignore[no-any-return]
 
 
 def check_name(name: str) -> None:

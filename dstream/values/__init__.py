@@ -1,7 +1,7 @@
 """Small values that streams, collectors and maps hand out: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
 
 Look into `optional`, `entry`, `journal`, `dead_letter`, `statistics` for each, and into `sums` for how floats are
-added.
+added. `secrets` says what may be shown of a URL.
 """
 
 from dstream.values.dead_letter import DeadLetter

@@ -8,6 +8,7 @@ import operator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import numpy
 import pyarrow.parquet
@@ -45,6 +46,16 @@ def test_the_list_has_a_line_for_each(command, filled):
         ["map", "ages", "2", "str", "->", "int"],
         ["map", "n" * 120, "1", "str", "->", "str"],
     ]
+
+
+def test_the_list_goes_on_behind_what_is_damaged(command, filled):
+    """A collection that cannot be read is shown with the reason, and the others as ever."""
+    [entry] = Path(filled.get_list("ages").location, "_delta_log").glob("*0.json")
+    entry.write_text("{")
+    lines = command("collections").stdout.splitlines()
+
+    assert [line.split()[2] for line in lines[1:]] == ["1", "?", "2"]
+    assert "list 'ages' is damaged" in lines[2]
 
 
 @pytest.mark.parametrize("arguments", [(), ("show", "ages"), ("head", "ages"), ("destroy", "ages", "--yes")])

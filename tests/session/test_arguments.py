@@ -83,3 +83,12 @@ def test_progress_is_true_or_false(monkeypatch, engine):
     monkeypatch.setenv("DSTREAM_PROGRESS", "yes")
     with pytest.raises(ValueError, match="DSTREAM_PROGRESS must be one of 0, 1, not 'yes'"):
         ds.connect(engine=engine)
+
+
+@pytest.mark.parametrize("older_than", [-1, float("nan"), "1", None, True])
+def test_vacuum_takes_seconds(older_than):
+    """What is no age removes nothing."""
+    with ds.connect(engine="local", storage="memory:") as ctx:
+        with pytest.raises(ValueError, match="older_than must be a number of seconds"):
+            ctx.vacuum(older_than)
+        assert ctx.vacuum(0) == 0

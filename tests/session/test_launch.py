@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -15,11 +18,11 @@ FOLDER = "spark.python.unix.domain.socket.dir"
 
 
 @pytest.fixture(autouse=True)
-def _fresh():
-    """No folder of sockets is known, before the test and after it."""
-    launch._folder_of_sockets.cache_clear()
-    yield
-    launch._folder_of_sockets.cache_clear()
+def _fresh(monkeypatch):
+    """No folder of ours is known, before the test and after it, so that none is taken from a Spark that runs."""
+    before = launch._folder_of_sockets, launch._folder_of_blocks
+    for name, folder in zip(("_folder_of_sockets", "_folder_of_blocks"), before, strict=True):
+        monkeypatch.setattr(launch, name, functools.cache(folder.__wrapped__))
 
 
 def defaults(master="local[2]", **config):
@@ -76,3 +79,42 @@ def test_a_system_without_such_sockets_keeps_to_tcp(monkeypatch):
     monkeypatch.delattr(launch.socket, "AF_UNIX")
 
     assert ENABLED not in defaults()
+
+
+def test_what_spark_shuffles_stays_in_a_private_folder(monkeypatch):
+    """Only this user may enter it, and all sessions share it."""
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    folder = defaults()["spark.local.dir"]
+
+    assert (os.stat(folder).st_mode & 0o777, defaults()["spark.local.dir"]) == (0o700, folder)
+
+
+def test_the_users_own_place_for_blocks_stands(monkeypatch):
+    """Who has named one has a reason, such as a larger disk; a cluster has places of its own."""
+    assert "spark.local.dir" not in defaults(**{"spark.local.dir": "/big"})
+    assert "spark.local.dir" not in defaults("spark://host:7077")
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/big")
+
+    assert "spark.local.dir" not in defaults()
+
+
+_SHUFFLES = """
+import os, pathlib, dstream as ds
+top = pathlib.Path(os.environ["TMPDIR"])
+with ds.connect("local[1]", progress=False) as ctx:
+    ctx.stream(range(9), partitions=3).distinct().to_list()
+    for blocks in top.rglob("blockmgr*"):
+        print(oct((top / blocks.relative_to(top).parts[0]).stat().st_mode & 0o777), len(blocks.relative_to(top).parts))
+"""
+
+
+def test_spark_leaves_no_blocks_that_others_may_read(tmp_path):
+    """Neither while it runs, which is in a folder of ours, nor afterwards."""
+    steering = ("SPARK_LOCAL_DIRS", "DSTREAM_CONFIG", "DSTREAM_MASTER")
+    kept = {name: value for name, value in os.environ.items() if name not in steering}
+    options = f"{kept.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={tmp_path}"
+    environment = {**kept, "TMPDIR": str(tmp_path), "SPARK_SUBMIT_OPTS": options, "PYTHONPATH": os.getcwd()}
+    ended = subprocess.run([sys.executable, "-c", _SHUFFLES], env=environment, capture_output=True, text=True)
+
+    assert ended.stdout == "0o700 2\n", ended.stderr
+    assert list(tmp_path.glob("dstream-*")) == []

@@ -63,6 +63,7 @@ _JVM_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
     "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
 )
+_LOCAL_DIR = "spark.local.dir"
 _UNIX_SOCKETS = "spark.python.unix.domain.socket"
 _LONGEST_PARENT = 42
 """In bytes: the folder's own name adds 17, Spark 43 for a socket in it; Java on macOS allows 102."""
@@ -255,10 +256,33 @@ def _folder_of_sockets() -> str | None:
     for parent in map(os.path.realpath, (tempfile.gettempdir(), "/tmp")):
         if len(os.fsencode(parent)) <= _LONGEST_PARENT and os.access(parent, os.W_OK):
             with suppress(OSError):  # A full disk: Spark keeps to TCP.
-                folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
-                atexit.register(_remove, folder, os.getpid())
-                return folder
+                return _private_folder(parent)
     return None
+
+
+def _blocks(config: Mapping[str, str]) -> dict[str, str]:
+    """Let Spark keep what it shuffles and spills in a folder of ours, unless the user has named one.
+
+    Its own folders in the temporary folder may be read by every user of the machine (4.3).
+    """
+    if _LOCAL_DIR in config or "SPARK_LOCAL_DIRS" in os.environ:
+        return {}
+    with suppress(OSError):  # A full disk: Spark says so as soon as it needs it.
+        return {_LOCAL_DIR: _folder_of_blocks()}
+    return {}
+
+
+@functools.cache
+def _folder_of_blocks() -> str:
+    """Make a folder that only this user may enter, for all sessions: a JVM remembers that of the first (4.3)."""
+    return _private_folder(None)
+
+
+def _private_folder(parent: str | None) -> str:
+    """Make a folder that only this user may enter, and that goes when this process ends."""
+    folder = tempfile.mkdtemp(prefix="dstream-", dir=parent)
+    atexit.register(_remove, folder, os.getpid())
+    return folder
 
 
 def _remove(folder: str, owner: int) -> None:
@@ -292,7 +316,7 @@ def _defaults(master: str, settings: Settings) -> dict[str, str]:
     if not master.startswith("local"):
         return defaults
     defaults["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-    return {**defaults, **_ON_ONE_MACHINE, **_sockets(settings.config)}
+    return {**defaults, **_ON_ONE_MACHINE, **_sockets(settings.config), **_blocks(settings.config)}
 
 
 @contextmanager

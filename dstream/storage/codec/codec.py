@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dstream.errors import NullElementError, UnstableKeyError, UnsupportedError
+from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
 from dstream.spi.store import Kind, Options
+from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec import columns, hints, records
 from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, reference
 from dstream.storage.codec.keys import decode_key, encode_key
@@ -119,12 +120,15 @@ class Codec:
         """Return the key, in the form that the key type gives it.
 
         Raises:
+            IllegalStateError: the bytes are no key.
             TypeError: its class is not found, or may not be loaded.
         """
         try:
             key = decode_key(data, self.pickles)
         except ClassRefusedError as error:
             raise self._refused(error, "key_type=") from error
+        except NOT_UNDERSTOOD as error:
+            raise self._damaged("a key", error) from error
         if self.key is None:
             return key
         shaped = self.key.shaped(key)
@@ -145,12 +149,15 @@ class Codec:
         """Return a fresh value.
 
         Raises:
+            IllegalStateError: the bytes are no value, or its class cannot take what is stored.
             TypeError: its class is not found, has changed, or may not be loaded.
         """
         try:
             return Values(self.pickles).decode(data)
         except ClassRefusedError as error:
             raise self._refused(error, "value_type=") from error
+        except Exception as error:  # a pickle may raise anything
+            raise self._damaged("a value", error) from error
 
     # ------------------------------------------------------------------------------------------------------ columns
 
@@ -260,15 +267,19 @@ class Codec:
         """Return the codec of a collection that exists.
 
         Raises:
+            IllegalStateError: what is stored describes no types.
             ValueError: the options contradict what is stored; the message names both.
         """
         asked = Codec.of(kind, name, options, pickles)
-        codec = replace(
-            asked,
-            key=_stored(data["key"], asked.key, asked.pickles, options.key_type),
-            value=_stored(data["value"], asked.value, asked.pickles, options.value_type),
-            strict=data["strict"],
-        )
+        try:
+            codec = replace(
+                asked,
+                key=_stored(data["key"], asked.key, asked.pickles, options.key_type),
+                value=_stored(data["value"], asked.value, asked.pickles, options.value_type),
+                strict=bool(data["strict"]),
+            )
+        except NOT_UNDERSTOOD as error:
+            raise asked._damaged("the description of its types", error) from error
         _agree(codec, "key_type", asked.key and asked.key.name, codec.key and codec.key.name)
         _agree(codec, "value_type", asked.value and asked.value.name, codec.value and codec.value.name)
         _agree(codec, "strict", options.strict, codec.strict)
@@ -310,8 +321,12 @@ class Codec:
     ) -> list[Any]:
         try:
             return columns.merged(found, column, escape, decode)
+        except (_RefusedError, DStreamError):
+            raise
         except ClassRefusedError as error:
             raise self._refused(error, option) from error
+        except NOT_UNDERSTOOD as error:
+            raise self._damaged("a column", error) from error
 
     def _column_of_keys(self, keys: Sequence[Any]) -> pa.Array:
         array, escape = self.key_columns(keys)
@@ -335,7 +350,17 @@ class Codec:
             if option in str(error) or isinstance(error, NotStorableError)
             else f"; if you have the class, name it as {option}, or in connect(allowed=[...])"
         )
-        return TypeError(f"{self}: {error}{hint}")
+        return _RefusedError(f"{self}: {error}{hint}")
+
+    def _damaged(self, what: str, error: Exception) -> IllegalStateError:
+        return IllegalStateError(
+            f"{self} is damaged: {what} in it cannot be read: {type(error).__name__}: {error}; something else than "
+            "dstream has written it, or the class of it has changed"
+        )
+
+
+class _RefusedError(TypeError):
+    """The class of what is stored is not found or may not be loaded; the message names the collection."""
 
 
 _MIXED = "; a table has one type in each column: convert the others first, or export to .jsonl, which takes mixed ones"

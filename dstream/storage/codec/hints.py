@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dstream.keys import FieldNan
+from dstream.storage.checking import text
 from dstream.storage.codec import records
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
 from dstream.storage.codec.keys import without_numpy
@@ -69,7 +70,11 @@ def infer_key(key: Any) -> Type:
 
 
 def from_json(data: Any, classes: Classes, hint: Any = None) -> Type:
-    """Return the type that was stored; `hint` is what the user says it is, where a description is not enough."""
+    """Return the type that was stored; `hint` is what the user says it is, where a description is not enough.
+
+    Raises:
+        ValueError: the data describe no type; so say LookupErrors, TypeErrors and RecursionErrors.
+    """
     if isinstance(data, str):
         return _SCALARS[data]
     if "list" in data:
@@ -77,11 +82,13 @@ def from_json(data: Any, classes: Classes, hint: Any = None) -> Type:
     if "optional" in data:
         return OptionalOf(from_json(data["optional"], classes))
     if "other" in data:
-        kind = hint or _found(data["other"], classes)
-        return Other(data["other"], tuple(data["classes"]), kind, data["open"])
-    fields = tuple((name, from_json(part, classes)) for name, part in data["fields"])
+        kind = hint or _found(text(data["other"]), classes)
+        return Other(text(data["other"]), tuple(map(text, data["classes"])), kind, bool(data["open"]))
+    fields = tuple((text(name), from_json(part, classes)) for name, part in data["fields"])
+    if len(dict(fields)) < len(fields):
+        raise ValueError("two fields have one name")
     try:
-        return Record(data["record"], fields, classes.resolve(data["record"]))
+        return Record(text(data["record"]), fields, classes.resolve(data["record"]))
     except ClassRefusedError as error:
         return Record(data["record"], fields, None, str(error))
 

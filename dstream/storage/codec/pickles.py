@@ -79,7 +79,10 @@ class Pickles:
         if self.mode == "never":
             raise ClassRefusedError(f"the value is pickled, and {_advice(self.mode)}")
         if self.mode == "trusted":
-            return pickle.loads(data)
+            try:
+                return pickle.loads(data)
+            except (ImportError, AttributeError) as error:
+                raise ClassRefusedError(f"the class of a pickled value cannot be found here: {error}") from error
         # Only the slow unpickler, written in Python, can refuse BUILD on a class; it is used where BUILD may be.
         unpickler = _CarefulUnpickler if _BUILD in data else _RestrictedUnpickler
         return unpickler(io.BytesIO(data), self).load()

@@ -29,8 +29,8 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
 
     Args:
         url: a path, or a URL such as `file:///...`, `s3://bucket/path`, `gs://...`, `az://...`.
-        settings: which pickled values are loaded; unset, all of them in a folder in which only this user can
-            write, otherwise those of plain and allowed types. How durable an acknowledged change is.
+        settings: which pickled values are loaded; unset, all of them where only this user can write, as `trust`
+            says, otherwise those of plain and allowed types. How durable an acknowledged change is.
 
     Raises:
         SetupError: an object store needs the package `obstore`; a path is that of a file.
@@ -42,8 +42,9 @@ def open_lake(url: str, settings: Settings) -> LakeStorage:
         path = _path(url)
         _check_folder(path)
         folder = LocalFolder(str(path), durable=settings.durability == "power")
-        mode = settings.pickle or ("trusted" if _is_private(path) else "restricted")
-    return LakeStorage(url, folder, Pickles(mode, settings.allowed))
+        mode = settings.pickle or "trusted"
+    is_judging = settings.pickle is None and mode == "trusted"
+    return LakeStorage(url, folder, Pickles(mode, settings.allowed), is_judging=is_judging)
 
 
 def _check_folder(path: Path) -> None:
@@ -69,12 +70,3 @@ def _path(url: str) -> Path:
     if parts.netloc not in ("", "localhost"):
         raise ValueError(f"{shown_url(url)} names a host; a path on this machine begins with file:///")
     return Path(unquote(parts.path)).absolute()
-
-
-def _is_private(path: Path) -> bool:
-    """Say whether only this user can write into a folder; one that is not there yet will be made so."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return True
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022

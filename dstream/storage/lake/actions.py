@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dstream.errors import UnsupportedError
+from dstream.storage.checking import number, text
+from dstream.storage.lake.paths import checked_path
 
 __all__ = ["PROTOCOL", "Actions", "DataFile", "check_protocol", "condemned_in", "data_file"]
 
@@ -120,19 +122,20 @@ def data_file(add: Mapping[str, Any]) -> DataFile:
 
     Raises:
         UnsupportedError: it has no `_v` or no row count, so the lake did not write it.
+        ValueError: its path may lead out of the collection, or a number is none; as other errors of `NOT_UNDERSTOOD`.
     """
     partition = _mapping(add["partitionValues"])
     rows = json.loads(add.get("stats") or "{}").get("numRecords")
     if partition.get("_v") is None or rows is None:
-        raise UnsupportedError(f"the file {add['path']} was added to the log by another program than dstream")
+        raise UnsupportedError(f"the file {add['path']!r:.200} was added to the log by another program than dstream")
     return DataFile(
-        int(partition["_v"] or 0),
-        int(partition.get("_i") or 0),
-        int(partition.get("_b") or 0),
-        add["path"],
-        add["size"],
-        rows,
-        str(_mapping(add.get("tags") or ()).get(_SUMS) or ""),
+        number(partition["_v"]),
+        number(partition.get("_i") or 0),
+        number(partition.get("_b") or 0),
+        checked_path(add["path"]),
+        number(add["size"]),
+        number(rows),
+        text(_mapping(add.get("tags") or ()).get(_SUMS) or ""),
     )
 
 
@@ -148,7 +151,7 @@ def check_protocol(protocol: Mapping[str, Any], url: str) -> None:
         UnsupportedError: the table needs a newer protocol, or table features.
     """
     for name, known in PROTOCOL.items():
-        if protocol[name] > known:
+        if number(protocol[name]) > known:
             raise UnsupportedError(
                 f"the table {url} has Delta protocol {name}={protocol[name]}, dstream knows {known}; "
                 "another program has changed it"

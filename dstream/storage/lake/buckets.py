@@ -88,8 +88,9 @@ class BucketCache:
             values = layout.values(batch)
             known = identities(layout, keys)
             entries.update(zip(known, values, strict=True))
-            if batch.column("_del").true_count:
-                for key, removed in zip(known, batch.column("_del").to_pylist(), strict=True):
+            gone = layout.removed(batch)
+            if gone.true_count:
+                for key, removed in zip(known, gone.to_pylist(), strict=True):
                     if removed:
                         entries.pop(key, None)
 

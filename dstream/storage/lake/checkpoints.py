@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from dstream.storage.checking import NOT_UNDERSTOOD, number
 from dstream.storage.lake.actions import DataFile, data_file
 from dstream.storage.lake.entries import LOG, entries_from
 from dstream.storage.lake.files import Folder
@@ -85,10 +86,15 @@ def read_checkpoint(folder: Folder) -> Checkpoint | None:
 
     The log itself is whole, so it is read from the start then.
     """
-    found = _newest(folder, _STATE)
-    if found is None:
+    try:
+        found = _newest(folder, _STATE)
+        return None if found is None else _summed_up(*found)
+    except NOT_UNDERSTOOD as error:
+        _warn(folder, error)
         return None
-    version, rows = found
+
+
+def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
     present = {name: rows.column(name).drop_null().to_pylist() for name in _STATE.names}
     return Checkpoint(
         version,
@@ -114,13 +120,17 @@ def _newest(folder: Folder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
         return pointer["version"], pa.table([_adapted(rows, kind) for kind in schema], schema)
     except FileNotFoundError:
         return None
-    except (ValueError, LookupError, AttributeError, OSError) as error:  # pyarrow's are ValueErrors or OSErrors
-        _log.warning("%s: a checkpoint is torn and is not used: %s", folder.title, error)
+    except (*NOT_UNDERSTOOD, OSError, pa.ArrowException) as error:
+        _warn(folder, error)
         return None
 
 
-def _path(version: int) -> str:
-    return f"{LOG}/{version:020d}.checkpoint.parquet"
+def _warn(folder: Folder, error: Exception) -> None:
+    _log.warning("%s: a checkpoint is torn and is not used: %s", folder.title, error)
+
+
+def _path(version: Any) -> str:
+    return f"{LOG}/{number(version):020d}.checkpoint.parquet"
 
 
 def _adapted(rows: pa.Table, kind: pa.Field) -> pa.Array:

@@ -11,7 +11,6 @@ import pyarrow as pa
 from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Options
 from dstream.storage.codec.codec import Codec
-from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.checkpoints import CHECKPOINT_EVERY, write_checkpoint
 from dstream.storage.lake.description import Description
@@ -40,14 +39,15 @@ class Collection:
         """The folder or URL of the Delta table."""
         return self._log.folder.url
 
-    def __init__(self, registry: Registry, description: Description, pickles: Pickles) -> None:
+    def __init__(self, registry: Registry, description: Description) -> None:
         self._registry = registry
         self._description = description
-        self._pickles = pickles
+        self._is_judged = False
+        self._pickles = registry.pickles(description)
         self._log = registry.log(description)
         self._folder = self._log.folder
         self._asked = Options()
-        self._codec = description.codec(None, self._asked, pickles)
+        self._codec = description.codec(None, self._asked, self._pickles)
         self._layout = description.layout(self._codec)
         self._codec_of: Any = None
 
@@ -155,8 +155,11 @@ class Collection:
         self._take_codec()
 
     def _take_codec(self) -> None:
-        """Follow what the log says about types."""
+        """Follow what the log says about types; and look whose folders they are, once there is something to read."""
         metadata = self._log.metadata
+        if not self._is_judged and self._log.version >= 0:
+            self._pickles, self._codec_of = self._registry.pickles(self._description), _NOT_READ
+            self._is_judged = True
         if metadata is not self._codec_of:
             self._codec = self._description.codec(metadata, self._asked, self._pickles)
             self._layout = self._description.layout(self._codec)

@@ -68,6 +68,6 @@ def _one_file(
     return (written._replace(version=files[-1].version),)
 
 
-def has_removed_rows(folder: Folder, file: DataFile) -> bool:
+def has_removed_rows(folder: Folder, file: DataFile, layout: Layout) -> bool:
     """Say whether a file holds rows of removed entries."""
-    return any(compute.any(batch.column("_del")).as_py() for batch in batches(folder, file, ["_del"]))  # pyright: ignore[reportAttributeAccessIssue]
+    return any(layout.removed(batch).true_count for batch in batches(folder, file, ["_del"]))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
+from dstream.errors import IllegalStateError
 from dstream.spi.store import Kind, Options
+from dstream.storage.checking import NOT_UNDERSTOOD, identity
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.columns import delta_field
 from dstream.storage.lake.tables import Layout
-from dstream.storage.shape import Shape
+from dstream.storage.shape import Shape, check_name
 
 __all__ = ["Description"]
 
@@ -68,18 +70,35 @@ class Description:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Description:
-        """Return the description that `to_json` wrote down."""
-        shape = Shape.from_json(data["options"])
-        return Description(data["id"], data["kind"], data["name"], shape, data["types"], "path" in data)
+        """Return the description that `to_json` wrote down.
+
+        Raises:
+            ValueError: it is none; so say other errors of `NOT_UNDERSTOOD`.
+        """
+        kind, name = data["kind"], data["name"]
+        if kind not in get_args(Kind):
+            raise ValueError("there is no such kind of collection")
+        check_name(name)
+        shape = Shape.from_json(data["options"], kind)
+        return Description(identity(data["id"]), kind, name, shape, data["types"], "path" in data)
 
     def codec(self, metadata: Mapping[str, Any] | None, options: Options, pickles: Pickles) -> Codec:
         """Return the codec that the log names, or the one of the creation.
 
         Raises:
             ValueError: `options` contradict it.
+            IllegalStateError: the log does not describe such a collection.
         """
-        types = self.types if metadata is None else json.loads(metadata["configuration"]["dstream.types"])
+        try:
+            types = self.types if metadata is None else self._types_in(metadata["configuration"])
+        except NOT_UNDERSTOOD as error:
+            raise IllegalStateError(f"{self.title} is damaged: its log describes no {self.kind}: {error}") from error
         return Codec.from_json(types, self.kind, self.name, options, pickles)
+
+    def _types_in(self, configuration: Mapping[str, str]) -> Any:
+        if configuration["dstream.kind"] != self.kind:
+            raise ValueError(f"it is that of a {configuration['dstream.kind']}")
+        return json.loads(configuration["dstream.types"])
 
     def layout(self, codec: Codec) -> Layout:
         """Return the columns of its table."""

@@ -13,12 +13,12 @@ from itertools import count
 from typing import Any
 
 from dstream.errors import IllegalStateError
+from dstream.storage.checking import NOT_UNDERSTOOD, number
 from dstream.storage.lake.checksums import is_sealed, seal
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.paths import LOG
 
 __all__ = ["LOG", "entries_from", "entry_path", "entry_version", "last_version", "packed", "read_entry"]
-
-LOG = "_delta_log"
 
 _HEAD = b'{"commitInfo":{"crc32":"'
 _ENTRY = re.compile(rf"{LOG}/(\d{{20}})\.json")
@@ -60,15 +60,15 @@ def read_entry(folder: Folder, version: int) -> list[dict[str, Any]]:
 
 def entries_from(folder: Folder, version: int) -> Iterator[list[dict[str, Any]]]:
     """Give the actions of each commit from a version on; errors as for `read_entry`."""
-    for number, data in enumerate(folder.read_run(map(entry_path, count(version))), version):
-        yield _actions(folder, number, data)
+    for each, data in enumerate(folder.read_run(map(entry_path, count(version))), version):
+        yield _actions(folder, each, data)
 
 
 def _actions(folder: Folder, version: int, data: bytes) -> list[dict[str, Any]]:
     is_whole = is_sealed(_HEAD, data, _owner(folder))
     try:
         actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
-    except ValueError:
+    except (ValueError, RecursionError):
         actions = []
     if not actions or not all(isinstance(action, dict) and _ACTIONS.issuperset(action) for action in actions):
         is_whole = False
@@ -89,8 +89,8 @@ def last_version(folder: Folder) -> int:
     if data is None or not is_sealed(_HEAD, data, _owner(folder)):
         return -1
     try:
-        return int(json.loads(data.partition(b"\n")[0])["commitInfo"]["commit"])
-    except (ValueError, LookupError, TypeError):
+        return number(json.loads(data.partition(b"\n")[0])["commitInfo"]["commit"])
+    except NOT_UNDERSTOOD:  # something else than dstream has sealed it
         return -1
 
 

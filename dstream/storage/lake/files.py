@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import uuid
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -15,11 +16,14 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-__all__ = ["Folder", "Found", "LocalFolder", "is_temporary"]
+from dstream.storage.lake.paths import temporary_name
 
-_TEMPORARY = ".tmp_"
+__all__ = ["Folder", "Found", "LocalFolder"]
+
 _LAST_CREATED = "_last_created"
 _READ_WHOLE = 1 << 20
+_LARGEST_READ = 1 << 30
+"""In bytes. No description and no log entry comes near; a file with a hole in it may say that it has any size."""
 
 
 class Found(NamedTuple):
@@ -49,6 +53,14 @@ class Folder(Protocol):
 
     def child(self, path: str) -> Folder:
         """Return a folder inside this one; nothing is made."""
+        ...
+
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        """Look at the folders that lead to a path and at its own, from that of the storage on; None is not there.
+
+        Raises:
+            OSError: one of them is a symbolic link, so the path may lead anywhere; the storage's own may be one.
+        """
         ...
 
     def exists(self, path: str) -> bool:
@@ -107,11 +119,6 @@ class Folder(Protocol):
         ...
 
 
-def is_temporary(path: str) -> bool:
-    """Say whether a path is one under which `create` prepares a file."""
-    return path.rpartition("/")[2].startswith(_TEMPORARY)
-
-
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
     """A folder of a local or a shared POSIX file system.
@@ -119,10 +126,12 @@ class LocalFolder:
     Attributes:
         root: its path.
         durable: flush what is written to the disk, also the folders above it.
+        inside: the folder of the storage, in which this one is; empty if this one is it.
     """
 
     root: str
     durable: bool = False
+    inside: str = ""
 
     @property
     def url(self) -> str:
@@ -136,7 +145,18 @@ class LocalFolder:
 
     def child(self, path: str) -> LocalFolder:
         """Return a folder inside this one."""
-        return LocalFolder(f"{self.root}/{path}", self.durable)
+        return LocalFolder(f"{self.root}/{path}", self.durable, self.inside or self.root)
+
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        """Look at the folders that lead to a path and at its own."""
+        place = self.inside or self.root
+        found = [_status(place, os.stat)]
+        for name in filter(None, f"{self.root}/{path}"[len(place) :].split("/")):
+            place = f"{place}/{name}"
+            found.append(_status(place, os.lstat))
+            if found[-1] is not None and stat.S_ISLNK(found[-1].st_mode):
+                raise OSError(f"{place} is a symbolic link, which may lead anywhere; put the folder itself there")
+        return found
 
     def exists(self, path: str) -> bool:
         """Say whether there is a whole file."""
@@ -148,7 +168,7 @@ class LocalFolder:
 
     def read(self, path: str) -> bytes:
         """Return what a file holds."""
-        with open(f"{self.root}/{path}", "rb") as file:
+        with os.fdopen(_opened(f"{self.root}/{path}"), "rb") as file:
             return file.read()
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
@@ -162,7 +182,7 @@ class LocalFolder:
     def open(self, path: str) -> Any:
         """Return what pyarrow reads a file from."""
         whole = f"{self.root}/{path}"
-        if os.stat(whole).st_size > _READ_WHOLE:
+        if _checked(whole, os.lstat(whole)).st_size > _READ_WHOLE:
             return pa.OSFile(whole, "rb")
         return pa.BufferReader(self.read(path))
 
@@ -184,7 +204,7 @@ class LocalFolder:
     def _prepare(self, path: str, data: bytes, finish: Callable[[str, str], object]) -> None:
         final = f"{self.root}/{path}"
         folder = os.path.dirname(final)
-        temporary = f"{folder}/{_TEMPORARY}{uuid.uuid4().hex}"
+        temporary = f"{folder}/{temporary_name()}"
         try:
             self._write(temporary, data)
             finish(temporary, final)
@@ -199,10 +219,10 @@ class LocalFolder:
         """Give a sink for a new file."""
         final = f"{self.root}/{path}"
         try:
-            file = open(final, "wb")  # noqa: SIM115 (closed below, before the file is judged complete)
+            file = open(final, "wb", opener=_created)  # noqa: SIM115 (closed before the file is judged complete)
         except FileNotFoundError:
             self._make_folder(os.path.dirname(final))
-            file = open(final, "wb")  # noqa: SIM115
+            file = open(final, "wb", opener=_created)  # noqa: SIM115
         try:
             with file:
                 yield file
@@ -241,10 +261,10 @@ class LocalFolder:
 
     def _write(self, path: str, data: bytes) -> None:
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            descriptor = _created(path)
         except FileNotFoundError:
             self._make_folder(os.path.dirname(path))
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            descriptor = _created(path)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             if self.durable:
@@ -284,6 +304,41 @@ def _raised_unless_gone(error: OSError) -> None:
     """Raise what `os.walk` would pass over, except that a folder is not there."""
     if not isinstance(error, FileNotFoundError):
         raise error
+
+
+def _status(path: str, look: Callable[[str], os.stat_result]) -> os.stat_result | None:
+    try:
+        return look(path)
+    except FileNotFoundError:
+        return None
+
+
+def _created(path: str, flags: int = 0) -> int:
+    """Open a new file, which nobody else may write to; that of a symbolic link is none."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+
+
+def _opened(path: str) -> int:
+    """Open a file to read it; a pipe would wait for a writer, a link may lead anywhere."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(f"{path} is a symbolic link, and no file of the lake") from None
+    try:
+        if _checked(path, os.fstat(descriptor)).st_size > _LARGEST_READ:
+            raise OSError(f"{path} is too large for a file of its kind")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _checked(path: str, status: os.stat_result) -> os.stat_result:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(f"{path} is no file of the lake, but a folder, a link, a pipe or a device")
+    return status
 
 
 def _flush_folder(path: str) -> None:

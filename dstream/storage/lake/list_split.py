@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from dstream.errors import SourceError
 from dstream.storage.lake.actions import DataFile
-from dstream.storage.lake.columns import logical
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.items import Positions, rows_between
 from dstream.storage.lake.named_folder import FileGoneError
@@ -49,8 +48,9 @@ class LakeItemSplit:
         codec = self.layout.codec
         schema = codec.schema()
         for batch in self._rows():
-            if batch.column("_pv").null_count == batch.num_rows and "value" in batch.schema.names:
-                column = logical(batch.column("value"), schema.field("value").type)
+            escape = self.layout.column(batch, "_pv", pa.binary())
+            if escape.null_count == batch.num_rows and "value" in batch.schema.names:
+                column = self.layout.column(batch, "value", schema.field("value").type)
                 yield pa.RecordBatch.from_arrays([column], schema=schema)
             else:
                 yield codec.batch([], self.layout.values(batch))

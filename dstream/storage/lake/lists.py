@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.spi.store import ItemSplit, ListView, Splice, WriteJob, Writer
-from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.collection import Collection
 from dstream.storage.lake.compaction import MAX_FILES
@@ -36,8 +35,8 @@ _SMALL_ROWS = 8192
 class LakeList(Collection):
     """A handle to a list."""
 
-    def __init__(self, registry: Registry, description: Description, pickles: Pickles) -> None:
-        super().__init__(registry, description, pickles)
+    def __init__(self, registry: Registry, description: Description) -> None:
+        super().__init__(registry, description)
         self._cache = FileCache(self._folder)
         self._known = Positions(())
 

@@ -15,12 +15,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from dstream.errors import CollectionDestroyedError, IllegalStateError
+from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
+from dstream.storage.checking import NOT_UNDERSTOOD, number, text
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, condemned_in, data_file
 from dstream.storage.lake.checkpoints import read_checkpoint
 from dstream.storage.lake.entries import LOG, entry_path, entry_version, last_version, packed, read_entry
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forks import renewed_after_fork
+from dstream.storage.lake.paths import checked_path
+from dstream.storage.shape import MOST_BUCKETS
 
 __all__ = ["DESTROYED", "Log"]
 
@@ -40,10 +43,11 @@ class Log:
         metadata: how the newest commit that says so describes the collection; None before.
     """
 
-    def __init__(self, folder: Folder, title: str, partitions: tuple[str, ...]) -> None:
+    def __init__(self, folder: Folder, title: str, partitions: tuple[str, ...], buckets: int = MOST_BUCKETS) -> None:
         self.folder = folder
         self.title = title
         self._partitions = partitions
+        self._buckets = buckets
         self.renew()
         renewed_after_fork(self)
 
@@ -216,18 +220,32 @@ class Log:
     def _additions(self, versions: Iterable[int]) -> Iterator[tuple[int, list[DataFile]]]:
         for version in versions:
             entry = self._entry(version)
-            adds = [data_file(line["add"]) for line in entry if "add" in line and line["add"]["dataChange"]]
+            try:
+                adds = [data_file(line["add"]) for line in entry if "add" in line and line["add"]["dataChange"]]
+            except (UnsupportedError, *NOT_UNDERSTOOD) as error:
+                raise self._damaged(version, error) from error
             if adds:
                 yield version, adds
 
     @contextmanager
     def _whole_or_reset(self) -> Iterator[None]:
         """Forget everything if the user interrupts while half of a commit has been taken over."""
+        version = self.version + 1
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             self._reset()
+            if isinstance(error, (UnsupportedError, *NOT_UNDERSTOOD)) and not isinstance(error, OSError):
+                raise self._damaged(version, error) from error
             raise
+
+    def _damaged(self, version: int, error: Exception) -> DStreamError:
+        if isinstance(error, UnsupportedError):
+            return UnsupportedError(f"{self.title} is not read: {error}")
+        return IllegalStateError(
+            f"{self.title} is damaged: {self.folder.url}/{entry_path(version)} is no log entry of dstream: "
+            f"{type(error).__name__}: {error}; restore the file from a backup"
+        )
 
     def _open(self) -> None:
         checkpoint = read_checkpoint(self.folder)
@@ -254,14 +272,14 @@ class Log:
             if "add" in line:
                 adds[line["add"]["dataChange"]].append(data_file(line["add"]))
             elif "remove" in line:
-                removes[line["remove"]["dataChange"]].append(line["remove"]["path"])
+                removes[line["remove"]["dataChange"]].append(checked_path(line["remove"]["path"]))
             elif "protocol" in line:
                 check_protocol(line["protocol"], self.folder.url)
             elif condemned_in([line]):
                 self._vacuums.append(self.version + 1)
             else:
                 transaction = line.get("txn")
-                self._note(line.get("metaData"), transaction["appId"] if transaction else None)
+                self._note(line.get("metaData"), text(transaction["appId"]) if transaction else None)
         for changes_data in (True, False):
             self._apply(adds[changes_data], removes[changes_data], changes_data)
         self._advance()
@@ -280,6 +298,7 @@ class Log:
             self.groups[bucket] = tuple(file for file in self.groups[bucket] if file.path not in gone)
         for file in added:
             self._files[file.path] = file
+            number(file.bucket, self._buckets - 1)
             self.groups[file.bucket] = _with(self.groups.get(file.bucket, ()), file)
         if changes_data:
             self._changed.update((file.bucket, self.version + 1) for file in [*removed, *added])

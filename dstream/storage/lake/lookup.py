@@ -86,5 +86,5 @@ def _rows(keys: pa.Table, typed: pa.Array, escaped: pa.Array) -> pa.Array:
 
 def _decoded(batch: pa.RecordBatch, layout: Layout, keys: set[Any]) -> list[tuple[Any, Any, bool]]:
     known = identities(layout, layout.keys(batch))
-    rows = zip(known, layout.values(batch), batch.column("_del").to_pylist(), strict=True)
+    rows = zip(known, layout.values(batch), layout.removed(batch).to_pylist(), strict=True)
     return [row for row in rows if row[0] in keys]

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from dstream.errors import SourceError
 from dstream.storage.lake.actions import DataFile
-from dstream.storage.lake.columns import logical
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.newest import newest_rows
@@ -47,8 +46,9 @@ class LakeEntrySplit:
         """Give the entries in columns."""
         schema = self.layout.codec.schema()
         for keys, batch in self._rows():
-            if batch.column("_pk").null_count == batch.column("_pv").null_count == batch.num_rows:
-                columns = [logical(batch.column(field.name), field.type) for field in schema]
+            escapes = [self.layout.column(batch, name, pa.binary()) for name in ("_pk", "_pv")]
+            if all(escape.null_count == batch.num_rows for escape in escapes):
+                columns = [self.layout.column(batch, field.name, field.type) for field in schema]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
             else:
                 yield self.layout.codec.batch(keys, self.layout.values(batch))

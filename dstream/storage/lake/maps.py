@@ -13,7 +13,6 @@ from typing import Any
 from dstream.errors import IllegalStateError
 from dstream.spi.store import UNCHANGED, EntrySplit, MapWriter, WriteJob
 from dstream.storage.codec.keys import bucket_of, identity
-from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.actions import Actions
 from dstream.storage.lake.buckets import BucketCache
 from dstream.storage.lake.change import Change, Changed
@@ -38,8 +37,8 @@ __all__ = ["LakeMap"]
 class LakeMap(Collection):
     """A handle to a map or a cache."""
 
-    def __init__(self, registry: Registry, description: Description, pickles: Pickles) -> None:
-        super().__init__(registry, description, pickles)
+    def __init__(self, registry: Registry, description: Description) -> None:
+        super().__init__(registry, description)
         self._buckets = description.shape.buckets or 1
         self._cache = BucketCache(self._folder)
         self._sizes: dict[int, tuple[Any, int]] = {}
@@ -229,7 +228,7 @@ class LakeMap(Collection):
         with self._log.lock:
             files, layout, begun = self._log.groups[bucket], self._layout, self._log.version
         try:
-            if not files or (len(files) == 1 and not has_removed_rows(self._folder, files[0])):
+            if not files or (len(files) == 1 and not has_removed_rows(self._folder, files[0], layout)):
                 return True
             old, new = fold(self._folder, files, layout, self._recent.read)
         except FileGoneError as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dstream.errors import DStreamError, EngineError
@@ -29,10 +30,12 @@ class NamedFolder:
     Attributes:
         folder: the folder itself.
         title: what errors call the collection.
+        seen: the folders in it that were found to be no links. Each is looked at once.
     """
 
     folder: Folder
     title: str
+    seen: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def url(self) -> str:
@@ -43,8 +46,13 @@ class NamedFolder:
         """Return a folder inside this one."""
         return NamedFolder(self.folder.child(path), self.title)
 
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        """Look at the folders that lead to a path."""
+        with self._naming("looking at", path):
+            return self.folder.folders(path)
+
     def exists(self, path: str) -> bool:
-        """Say whether there is a whole file."""
+        """Say whether there is a whole file; what is behind a link is found out when it is read."""
         try:
             return self.folder.exists(path)
         except Exception as error:
@@ -53,31 +61,35 @@ class NamedFolder:
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Return those of some paths at which there is no file."""
         with self._naming("looking for", ""):
-            return self.folder.missing(paths)
+            return self.folder.missing(list(map(self._look, paths)))
 
     def read(self, path: str) -> bytes:
         """Return what a file holds."""
         with self._naming("reading", path):
+            self._look(path)
             return self.folder.read(path)
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
         """Give what files hold, up to the first one that is not there."""
         with self._naming("reading", ""):
-            yield from self.folder.read_run(paths)
+            yield from self.folder.read_run(map(self._look, paths))
 
     def open(self, path: str) -> Any:
         """Return what pyarrow reads a file from."""
         with self._naming("reading", path):
+            self._look(path)
             return self.folder.open(path)
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a small file unless there is one."""
         with self._naming("writing", path):
+            self._look(path)
             return self.folder.create(path, data)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a small file, in place of one that is there."""
         with self._naming("writing", path):
+            self._look(path)
             self.folder.replace(path, data)
 
     @contextmanager
@@ -85,6 +97,7 @@ class NamedFolder:
         """Give a sink for a new file."""
         opened = self.folder.writing(path)
         with self._naming("writing", path):
+            self._look(path)
             file = opened.__enter__()
         try:
             yield _Sink(self, file, path)
@@ -98,17 +111,27 @@ class NamedFolder:
     def last_created(self, path: str) -> bytes | None:
         """Return what the file holds that was created last in a folder."""
         with self._naming("reading", path):
+            self._look(f"{path}/")
             return self.folder.last_created(path)
 
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
         """List the files below a path."""
         with self._naming("listing", path):
+            self._look(f"{path}/")
             return iter(list(self.folder.found(path, after)))
 
     def delete(self, path: str) -> None:
         """Remove a file."""
         with self._naming("removing", path):
+            self._look(path)
             self.folder.delete(path)
+
+    def _look(self, path: str) -> str:
+        """Return a path that does not lead through a symbolic link."""
+        above = path.rpartition("/")[0]
+        if above not in self.seen and None not in self.folder.folders(above):
+            self.seen.add(above)
+        return path
 
     @contextmanager
     def _naming(self, doing: str, path: str) -> Iterator[None]:

@@ -50,7 +50,7 @@ def newest_rows(
         for batch in read(folder, files[number], columns):
             keys = layout.keys(batch)
             known = identities(layout, keys)
-            yield from _remaining(keys, known, batch, seen, keep_removed)
+            yield from _remaining(keys, known, batch, layout.removed(batch), seen, keep_removed)
             if number:
                 seen.update(known)
 
@@ -68,9 +68,8 @@ def identities(layout: Layout, keys: list[Any]) -> list[Any]:
 
 
 def _remaining(
-    keys: list[Any], known: list[Any], batch: pa.RecordBatch, seen: set[Any], keep_removed: bool
+    keys: list[Any], known: list[Any], batch: pa.RecordBatch, removed: Any, seen: set[Any], keep_removed: bool
 ) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
-    removed = batch.column("_del")
     skips_removed = not keep_removed and compute.any(removed).as_py()  # pyright: ignore[reportAttributeAccessIssue]
     if not skips_removed and seen.isdisjoint(known):
         if keys:

@@ -67,6 +67,10 @@ class ObjectFolder:
         """Return a folder inside this one."""
         return ObjectFolder(self.root, self._at(path))
 
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        """Return nothing: an object store has neither folders nor links."""
+        return ()
+
     def exists(self, path: str) -> bool:
         """Say whether there is a whole file."""
         import obstore

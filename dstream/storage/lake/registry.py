@@ -16,14 +16,17 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from dstream.errors import IllegalStateError
+from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.spi.store import Kind
+from dstream.storage.checking import NOT_UNDERSTOOD, text
+from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.checksums import is_sealed, seal
 from dstream.storage.lake.description import Description
-from dstream.storage.lake.entries import LOG
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.log import Log
 from dstream.storage.lake.named_folder import NamedFolder
+from dstream.storage.lake.paths import LOG
+from dstream.storage.lake.trust import Trust
 
 __all__ = ["Registry"]
 
@@ -37,10 +40,11 @@ _GENERATION = re.compile(r"names/[^/]+/[^/]+/\d+\.json")
 class Registry:
     """The names of a storage."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, trust: Trust) -> None:
         self._folder = folder
+        self._trust = trust
         self._names = NamedFolder(folder, folder.title)
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[tuple[Kind, str, str], Log] = {}
 
     def find(self, kind: Kind, name: str) -> Description | None:
         """Return the collection of a name, None if there is none or it was destroyed."""
@@ -70,12 +74,25 @@ class Registry:
 
     def names(self) -> list[tuple[Kind, str]]:
         """Return the kinds and names of all collections that are not destroyed, sorted."""
+        found = [self._read(paths[-1]) for paths in self._all_generations() if paths]
+        return sorted((entry.kind, entry.name) for entry in found if not self._is_known_to_be_destroyed(entry))
+
+    def _is_known_to_be_destroyed(self, description: Description) -> bool:
+        """Say whether a collection was destroyed; one whose log is damaged is there, and says so when it is opened."""
+        try:
+            return self._is_destroyed(description)
+        except (IllegalStateError, UnsupportedError):
+            return False
+
+    def _all_generations(self) -> list[list[str]]:
         folders: dict[str, list[str]] = {}
         for file in self._names.found("names"):
             folders.setdefault(file.path.rpartition("/")[0], []).append(file.path)
-        generations = [_complete(self._names, folder, files) for folder, files in folders.items()]
-        found = [self._read(paths[-1]) for paths in generations if paths]
-        return sorted((entry.kind, entry.name) for entry in found if not self._is_destroyed(entry))
+        return [_complete(self._names, folder, files) for folder, files in folders.items()]
+
+    def logs(self) -> list[Log]:
+        """Return the logs of all collections that were ever made, also of those that were destroyed."""
+        return [self.log(self._read(path)) for paths in self._all_generations() for path in paths]
 
     def predecessors(self, description: Description) -> Iterator[Log]:
         """Give the logs of the destroyed collections that had the name of a collection before it."""
@@ -85,11 +102,20 @@ class Registry:
 
     def log(self, description: Description) -> Log:
         """Return the log of a collection, the same one each time."""
-        log = self._logs.get(description.identity)
+        place = (description.kind, description.name, description.identity)
+        log = self._logs.get(place)
         if log is None:
             folder = NamedFolder(self._folder.child(_data(description)), description.title)
-            log = self._logs.setdefault(description.identity, Log(folder, description.title, description.partitions))
+            made = Log(folder, description.title, description.partitions, description.shape.buckets or 1)
+            log = self._logs.setdefault(place, made)
         return log
+
+    def pickles(self, description: Description) -> Pickles:
+        """Return which pickles of a collection are loaded, by who can write into its folders as they are now."""
+        try:
+            return self._trust.in_folders(_folder(description.kind, description.name), f"{_data(description)}/{LOG}")
+        except OSError as error:
+            raise IllegalStateError(f"{description.title} is not read: {error}") from error
 
     def forget(self) -> None:
         """Release what is known about the collections."""
@@ -108,7 +134,7 @@ class Registry:
             content = json.loads(data)
             description = Description.from_json(content)
             is_its_own = _folder(description.kind, description.name) == path.rpartition("/")[0]
-        except (ValueError, LookupError, TypeError) as error:
+        except NOT_UNDERSTOOD as error:
             raise _damaged(self._names, path, "does not describe a collection") from error
         if is_sealed(_HEAD, data) is False or not is_its_own or content.get("path", path) != path:
             raise _damaged(self._names, path, "is not what was written there")
@@ -130,23 +156,20 @@ def _complete(names: Folder, folder: str, files: Iterable[str]) -> list[str]:
     """Return the generations of a name among files, in order; one that is certain to have been made must be there."""
     # Others leave files in folders, such as .DS_Store, or .nfs000... on network drives.
     paths = {path for path in files if _GENERATION.fullmatch(path)}
-    last = _last_made(names, folder)
-    if last is not None and last not in paths:
+    data = names.last_created(folder)
+    last = _path_in(data) if data is not None and is_sealed(_HEAD, data) else ""
+    if _GENERATION.fullmatch(last) and last.startswith(f"{folder}/") and last not in paths:
         if not names.exists(last):
             raise _damaged(names, last, "is missing")
         paths.add(last)
     return sorted(paths)
 
 
-def _last_made(names: Folder, folder: str) -> str | None:
-    data = names.last_created(folder)
-    if data is None or not is_sealed(_HEAD, data):
-        return None
+def _path_in(data: bytes) -> str:
     try:
-        path = str(json.loads(data)["path"])
-    except (ValueError, LookupError, TypeError):
-        return None
-    return path if path.startswith(f"{folder}/") and _GENERATION.fullmatch(path) else None
+        return text(json.loads(data)["path"])
+    except NOT_UNDERSTOOD:  # something else than dstream has sealed it
+        return ""
 
 
 def _damaged(names: Folder, path: str, what: str) -> IllegalStateError:

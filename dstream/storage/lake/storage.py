@@ -15,6 +15,8 @@ from dstream.storage.lake.forks import renewed_after_fork
 from dstream.storage.lake.lists import LakeList
 from dstream.storage.lake.maps import LakeMap
 from dstream.storage.lake.registry import Registry
+from dstream.storage.lake.trust import Trust
+from dstream.storage.lake.vacuum import vacuum
 from dstream.storage.shape import Shape, check_name
 from dstream.values.secrets import shown_url
 
@@ -24,11 +26,11 @@ __all__ = ["LakeStorage"]
 class LakeStorage:
     """A handle to the collections below one folder. All who ask it for one collection share a handle to that."""
 
-    def __init__(self, url: str, folder: Folder, pickles: Pickles) -> None:
+    def __init__(self, url: str, folder: Folder, pickles: Pickles, is_judging: bool = False) -> None:
         self._url = url
-        self._registry = Registry(folder)
+        self._registry = Registry(folder, Trust(folder, pickles, is_judging))
         self._pickles = pickles
-        self._handles: dict[str, LakeMap | LakeList] = {}
+        self._handles: dict[tuple[Kind, str, str], LakeMap | LakeList] = {}
         self.renew()
         renewed_after_fork(self)
 
@@ -63,20 +65,26 @@ class LakeStorage:
             return None
 
     def _handle(self, description: Description, options: Options) -> LakeMap | LakeList:
-        known = self._handles.get(description.identity)
-        handle = known or self._made(description)
+        place = (description.kind, description.name, description.identity)
+        handle = self._handles.get(place) or self._made(description)
         handle.settle(options)
-        self._handles[description.identity] = handle
+        self._handles[place] = handle
         return handle
 
     def _made(self, description: Description) -> LakeMap | LakeList:
         make = LakeList if description.kind == "list" else LakeMap
-        return make(self._registry, description, self._pickles)
+        return make(self._registry, description)
 
     def names(self) -> list[tuple[Kind, str]]:
         """Return the kinds and names of all stores, sorted."""
         with self._lock:
             return self._registry.names()
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove files that no reader can need, also those of destroyed collections; their logs stay."""
+        with self._lock:
+            logs = self._registry.logs()
+        return sum(vacuum(log, older_than) for log in logs)
 
     def close(self) -> None:
         """Forget the handles with what they have cached."""

@@ -7,7 +7,6 @@ an entry that was removed. A column without a type is not stored.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from dstream.errors import IllegalStateError
+from dstream.errors import DStreamError, IllegalStateError
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.scalars import ColumnTooLargeError
 from dstream.storage.codec.types import Type
@@ -26,6 +25,7 @@ from dstream.storage.lake.checksums import MismatchError, SummingSink, checked, 
 from dstream.storage.lake.columns import logical, physical, physical_type
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.named_folder import failed
+from dstream.storage.lake.paths import new_path
 
 __all__ = [
     "NOT_COMMITTED",
@@ -111,21 +111,48 @@ class Layout:
         schema = self.schema
         kept = {name for name in batch.schema.names if not (without_olds and name.startswith("_old"))}
         columns = [
-            logical(batch.column(field.name), field.type)
-            if field.name in kept
-            else pa.nulls(batch.num_rows, field.type)
+            self.column(batch, field.name, field.type) if field.name in kept else pa.nulls(batch.num_rows, field.type)
             for field in schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def keys(self, batch: pa.RecordBatch) -> list[Any]:
         """Return the keys of stored rows."""
-        return self.codec.keys_from(_typed(batch, "key", self.codec.key), batch.column("_pk"))
+        typed, escape = self._typed(batch, "key", self.codec.key), self.column(batch, "_pk", pa.binary())
+        if typed.null_count and typed.null_count + escape.null_count != batch.num_rows:
+            raise IllegalStateError(f"{self.codec} is damaged: a row of one of its files has no key, or two")
+        return self.codec.keys_from(typed, escape)
+
+    def removed(self, batch: pa.RecordBatch) -> Any:
+        """Return the column that says which rows are those of removed entries."""
+        return self.column(batch, "_del", pa.bool_())
+
+    def column(self, batch: pa.RecordBatch, name: str, kind: pa.DataType) -> Any:
+        """Return a column of stored rows in a type of the codec.
+
+        Raises:
+            IllegalStateError: there is no such column, or it holds something else.
+        """
+        try:
+            return logical(batch.column(name), kind)
+        except (KeyError, pa.ArrowException) as error:
+            raise IllegalStateError(
+                f"{self.codec} is damaged: the column {name} of one of its files is not there, or not of the type "
+                f"{kind}: {error}"
+            ) from error
 
     def values(self, batch: pa.RecordBatch, column: str = "value") -> list[Any]:
         """Return the values of stored rows, or the old ones of column `_old`; None where there is none."""
         escape = {"value": "_pv", "_old": "_old_pv"}[column]
-        return self.codec.values_from(_typed(batch, column, self.codec.value), batch.column(escape))
+        typed = self._typed(batch, column, self.codec.value)
+        return self.codec.values_from(typed, self.column(batch, escape, pa.binary()))
+
+    def _typed(self, batch: pa.RecordBatch, name: str, kind: Type | None) -> Any:
+        """Return a typed column; all null if there was no type yet when the file was written."""
+        arrow = None if kind is None else kind.arrow
+        if arrow is None or name not in batch.schema.names:
+            return pa.nulls(batch.num_rows, arrow or pa.null())
+        return self.column(batch, name, arrow)
 
 
 _OLD = {"value": "_old", "_pv": "_old_pv"}
@@ -134,14 +161,6 @@ _OLD = {"value": "_old", "_pv": "_old_pv"}
 def _stored(kind: Type | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
     has_column = kind is not None and kind.arrow is not None
     return [pa.field(field.name, physical_type(field.type)) for field in fields[0 if has_column else 1 :]]
-
-
-def _typed(batch: pa.RecordBatch, name: str, kind: Type | None) -> pa.Array:
-    """Return a typed column; all null if there was no type yet when the file was written."""
-    arrow = None if kind is None else kind.arrow
-    if arrow is None or name not in batch.schema.names:
-        return pa.nulls(batch.num_rows, arrow or pa.null())
-    return logical(batch.column(name), arrow)
 
 
 def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str = "") -> DataFile:
@@ -153,7 +172,7 @@ def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str =
         with DataWriter(folder, batch.schema, bucket, prefix) as writer:
             writer.write(batch)
         return writer.file
-    path = _new_path(prefix)
+    path = new_path(prefix)
     sink = pa.BufferOutputStream()
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
     with parquet.ParquetWriter(sink, batch.schema, **options) as rows:
@@ -193,7 +212,7 @@ class DataWriter:
 
     def __init__(self, folder: Folder, schema: pa.Schema, bucket: int, prefix: str = "") -> None:
         self._bucket = bucket
-        self._path = _new_path(prefix)
+        self._path = new_path(prefix)
         self._opened = folder.writing(self._path)
         self._sink = SummingSink(self._opened.__enter__())
         self._rows = 0
@@ -245,10 +264,6 @@ class FlushSize:
         self.rows = min(ROWS_IN_GROUP, max(1, _BYTES_AT_ONCE * batch.num_rows // max(1, batch.nbytes)))
 
 
-def _new_path(prefix: str) -> str:
-    return f"{prefix}{uuid.uuid4().hex}.parquet"
-
-
 def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
     """Remove files that nobody refers to; what stays is left to the next vacuum."""
     for path in paths:
@@ -265,13 +280,16 @@ def opened(folder: Folder, file: DataFile) -> Iterator[parquet.ParquetFile]:
     Raises:
         FileGoneError: a vacuum has removed the file.
         EngineError: the disk, or the network drive, fails.
-        IllegalStateError: it is not as it was written, or no Parquet file.
+        IllegalStateError: it is not as it was written, no Parquet file, or has more or fewer rows than the log says.
     """
     with folder.open(file.path) as handle:
         try:
-            yield parquet.ParquetFile(checked(handle, file.size, file.sums))
-        except (pa.ArrowInvalid, MismatchError, OSError) as error:
-            if isinstance(error, FileNotFoundError):
+            reader = parquet.ParquetFile(checked(handle, file.size, file.sums))
+            if reader.metadata.num_rows != file.rows:
+                raise MismatchError(f"it has {reader.metadata.num_rows} rows, and its log says {file.rows}")
+            yield reader
+        except (pa.ArrowException, MismatchError, OSError) as error:
+            if isinstance(error, FileNotFoundError | DStreamError):
                 raise
             if isinstance(error, OSError) and error.errno:  # pyarrow's own about what it reads have no number
                 raise failed(folder.title, "reading", f"{folder.url}/{file.path}", error) from error

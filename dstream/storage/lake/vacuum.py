@@ -8,9 +8,10 @@ from contextlib import suppress
 
 from dstream.errors import CollectionDestroyedError
 from dstream.storage.lake.actions import Actions
-from dstream.storage.lake.entries import LOG, entry_version, read_entry
-from dstream.storage.lake.files import Folder, Found, is_temporary
+from dstream.storage.lake.entries import entry_version, read_entry
+from dstream.storage.lake.files import Folder, Found
 from dstream.storage.lake.log import Log
+from dstream.storage.lake.paths import ENTRY, is_removable, is_temporary
 
 __all__ = ["STAGED_FOR", "vacuum"]
 
@@ -66,12 +67,12 @@ def _condemn(log: Log, orphans: Sequence[str]) -> None:
 
 
 def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
-    """Tell the entries of the log from files that may go; what else the log folder holds is neither."""
+    """Tell the entries of the log from files that may go; what the lake has not made is neither."""
     entries, others = [], []
     for file in files:
-        if is_temporary(file.path) or not file.path.startswith(f"{LOG}/"):
+        if is_removable(file.path):
             others.append(file)
-        elif file.path.endswith(".json"):
+        elif ENTRY.fullmatch(file.path):
             entries.append(file)
     return entries, others
 

@@ -88,5 +88,9 @@ class MemoryStorage:
         with self._registry.lock:
             return sorted(self._registry.states)
 
+    def vacuum(self, older_than: float) -> int:
+        """Remove nothing: splits hold what they read, and a destroyed collection leaves nothing behind."""
+        return 0
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

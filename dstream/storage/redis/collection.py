@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import redis
+
 from dstream.errors import CollectionDestroyedError, EngineError, IllegalStateError
 from dstream.spi.store import Kind, Options
+from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.redis.scripts import DESTROYED, LOST, Script
@@ -20,6 +24,10 @@ __all__ = ["Collection", "packed", "types_of"]
 
 REGISTRY = "dstream:names"
 """The hash from kinds and names to the identities of collections."""
+
+
+_SIGNS = ("WRONGTYPE", "not an integer", "would overflow", "user_script", "not a valid", "attempt to ")
+"""What a server says, in its own words or in those of Lua, of content that is not what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +85,16 @@ class Collection:
         return f"{{dst:{self.identity}}}:{part}"
 
     def codec(self, types: bytes) -> Codec:
-        """Return the codec of types as they are stored."""
-        return Codec.from_json(json.loads(types), self.kind, self.name, self.asked, self.pickles)
+        """Return the codec of types as they are stored.
+
+        Raises:
+            IllegalStateError: they are no types.
+        """
+        try:
+            data = json.loads(types)
+        except NOT_UNDERSTOOD as error:
+            raise self.damaged(f"{self.meta} holds no types: {error}") from error
+        return Codec.from_json(data, self.kind, self.name, self.asked, self.pickles)
 
     def run(self, connection: Connection, script: Script, keys: Sequence[str], *arguments: Any) -> Any:
         """Run a script on this collection; the meta hash is added to its keys.
@@ -88,7 +104,8 @@ class Collection:
             IllegalStateError: what was staged or pinned is no more.
         """
         try:
-            return connection.run(script, [self.meta, *keys], *arguments)
+            with self.naming_damage():
+                return connection.run(script, [self.meta, *keys], *arguments)
         except EngineError as error:
             if DESTROYED in str(error.__cause__):
                 raise self.destroyed() from None
@@ -96,9 +113,34 @@ class Collection:
                 raise self.lost() from None
             raise
 
+    @contextmanager
+    def pipeline(self, connection: Connection) -> Iterator[Any]:
+        """Collect commands on keys of this collection; see `Connection.pipeline`."""
+        with self.naming_damage(), connection.pipeline() as pipe:
+            yield pipe
+
+    @contextmanager
+    def naming_damage(self) -> Iterator[None]:
+        """Say which collection it is whose keys do not hold what they should.
+
+        Raises:
+            IllegalStateError: a command or a script met something of another type.
+        """
+        try:
+            yield
+        except EngineError as error:
+            said = str(error.__cause__)
+            if isinstance(error.__cause__, redis.ResponseError) and any(sign in said for sign in _SIGNS):
+                raise self.damaged(said) from error
+            raise
+
     def destroyed(self) -> CollectionDestroyedError:
         """Return the error that says that the collection is no more."""
         return CollectionDestroyedError(f"{self} was destroyed; ask for it again by its name")
+
+    def damaged(self, why: str) -> IllegalStateError:
+        """Return the error that says that a key does not hold what dstream has written there."""
+        return IllegalStateError(f"{self} is damaged: {why}; something else than dstream has changed its keys")
 
     def lost(self) -> IllegalStateError:
         """Return the error that says that temporary data are no more."""

@@ -77,7 +77,7 @@ class MapJob(Job):
 
     def _merge_with(self, codec: Codec, keys: StagedKeys, old: dict[bytes, bytes]) -> None:
         assert self._merge is not None  # the script compares nothing otherwise
-        with self._connection.pipeline() as pipe:
+        with self._collection.pipeline(self._connection) as pipe:
             pipe.hmget(keys.new, list(old))
             [values] = pipe.execute()
         if None in values:

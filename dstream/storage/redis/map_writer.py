@@ -128,7 +128,7 @@ class _Attempt:
 
     def _old(self, new: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Return the values that are there, empty where there is none."""
-        with self._connection.pipeline() as pipe:
+        with self._collection.pipeline(self._connection) as pipe:
             pipe.hmget(self._collection.bucket(self.written.number), list(new))
             [values] = pipe.execute()
         return {key: value or b"" for key, value in zip(new, values, strict=True)}

@@ -8,6 +8,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.store import EntrySplit, MapWriter, WriteJob
+from dstream.storage.checking import number
 from dstream.storage.codec.keys import bucket_of
 from dstream.storage.encoded import changed, decoded, divided, encoded_keys, journal_event
 from dstream.storage.redis.collection import types_of
@@ -90,7 +91,7 @@ class RedisMap(Handle):
         _, last, _ = self._run(EVENTS, [self._collection.journal], "0", "0", 1)
         if not self._collection.shape.journal:
             raise IllegalStateError(f"{self._collection} keeps no journal; make it with journal=True")
-        return self._events(since, int(last))
+        return self._events(since, self._offset(last))
 
     def _events(self, since: int, last: int) -> Iterator[JournalEvent]:
         while since < last:
@@ -98,9 +99,22 @@ class RedisMap(Handle):
             codec = self._codec_of(types)
             if not page:
                 return
-            for name, (_, key, _, old, _, new) in page:
-                since = int(name.partition(b"-")[0])
+            for name, fields in page:
+                since = self._offset(name.partition(b"-")[0])
+                key, old, new = self._change(fields)
                 yield journal_event(codec, key, old or None, new or None, since)
+
+    def _offset(self, data: bytes) -> int:
+        try:
+            return number(data.decode())
+        except ValueError as error:
+            raise self._collection.damaged(f"its journal has the offset {data!r:.200}") from error
+
+    def _change(self, fields: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the key, the old and the new value of an event."""
+        if list(fields[::2]) != [b"k", b"o", b"n"] or not fields[1]:
+            raise self._collection.damaged(f"{self._collection.journal} holds an event that is none")
+        return fields[1::2]
 
     def begin(
         self, job: str | None, *, merge: Callable[[Any, Any], Any] | None = None, replace: bool = False

@@ -72,11 +72,24 @@ if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) else redis.call('HSET
 return 1
 """)
 
-DESTROY = Script.of("""
-for _, key in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do redis.call('UNLINK', key) end
+# What stands in a set of keys is input: only keys of the collection are removed.
+_IS_OWN = """
+local function is_own(key)
+  local beginning = string.sub(meta, 1, -5)
+  return string.sub(key, 1, #beginning) == beginning
+end
+"""
+
+DESTROY = Script.of(
+    _IS_OWN,
+    """
+for _, key in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+  if is_own(key) then redis.call('UNLINK', key) end
+end
 for _, key in ipairs(KEYS) do redis.call('UNLINK', key) end
 return 1
-""")
+""",
+)
 
 SETTLE = Script.of("""
 if types ~= ARGV[1] then return 0 end
@@ -88,12 +101,18 @@ TYPES = Script.of("return types")
 
 NOW = Script.of("return redis.call('TIME')[1]")
 
-VACUUM = Script.of("""
+VACUUM = Script.of(
+    _IS_OWN,
+    """
 local before = redis.call('TIME')[1] - ARGV[1]
 local stale = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', before)
-for _, key in ipairs(stale) do redis.call('UNLINK', key) redis.call('ZREM', KEYS[2], key) end
+for _, key in ipairs(stale) do
+  if is_own(key) then redis.call('UNLINK', key) end
+  redis.call('ZREM', KEYS[2], key)
+end
 return #stale
-""")
+""",
+)
 
 IS_DONE = Script.of("return redis.call('HEXISTS', KEYS[2], ARGV[1])")
 

@@ -39,7 +39,7 @@ class BucketSplit:
         collection = self.collection
         connection = collection.server.shared()
         for number in self.buckets:
-            with connection.pipeline() as pipe:
+            with collection.pipeline(connection) as pipe:
                 pipe.hgetall(collection.bucket(number))
                 pipe.hget(collection.meta, "types")  # afterwards: as long as it is there, the bucket was whole
                 entries, types = pipe.execute()

@@ -52,7 +52,7 @@ class Sender:
             self._now = self._collection.run(self._connection, NOW, [])
         new = [key for key in keys if key not in self._known]
         self._known.update(new)
-        with self._connection.pipeline() as pipe:
+        with self._collection.pipeline(self._connection) as pipe:
             if new:  # before they are made: vacuum and abort find them there
                 pipe.zadd(self._collection.temporary, dict.fromkeys(new, self._now))
             commands(pipe)

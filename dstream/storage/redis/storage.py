@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import Any, cast
+from contextlib import suppress
+from typing import Any, cast, get_args
 
-from dstream.errors import CollectionDestroyedError
+from dstream.errors import CollectionDestroyedError, EngineError, IllegalStateError
 from dstream.spi.store import Kind, ListStore, MapStore, Options
+from dstream.storage.checking import NOT_UNDERSTOOD
+from dstream.storage.checking import identity as checked_identity
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.redis.collection import REGISTRY, Collection, types_of
@@ -63,12 +66,22 @@ class RedisStorage:
     def names(self) -> list[tuple[Kind, str]]:
         """Return the kinds and names of all stores, sorted."""
         with self._connection.server.speaking():
-            found = {name.decode(): identity.decode() for name, identity in self._client.hgetall(REGISTRY).items()}
+            registered = self._client.hgetall(REGISTRY)
+        found = {self._split(name): self._checked(identity) for name, identity in registered.items()}
         with self._connection.pipeline() as pipe:
             for identity in found.values():
                 pipe.exists(_meta(identity))
             alive = pipe.execute()
-        return sorted(_split(name) for name, lives in zip(found, alive, strict=True) if lives)
+        return sorted(name for name, lives in zip(found, alive, strict=True) if lives)
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove from all collections what tasks staged and nobody committed; destroyed ones leave nothing behind."""
+        removed = 0
+        for kind, name in self.names():
+            store = self.open(kind, name, Options())
+            with suppress(CollectionDestroyedError):  # by another process, a moment ago
+                removed += 0 if store is None else store.vacuum(older_than)
+        return removed
 
     def close(self) -> None:
         """Give back the connections; stores of this storage connect again if they are used."""
@@ -82,7 +95,25 @@ class RedisStorage:
         """Return what a name stands for; it may have been destroyed."""
         with self._connection.server.speaking():
             found = self._client.hget(REGISTRY, f"{kind}:{name}")
-        return found.decode() if found else ""
+        return self._checked(found) if found else ""
+
+    def _checked(self, data: bytes) -> str:
+        """Return an identity, which becomes part of keys."""
+        try:
+            return checked_identity(data.decode())
+        except ValueError as error:
+            raise self._damaged(f"the identity {data!r:.200}") from error
+
+    def _split(self, data: bytes) -> tuple[Kind, str]:
+        kind, _, name = data.decode(errors="replace").partition(":")
+        if kind not in get_args(Kind) or not name:
+            raise self._damaged(f"the name {data!r:.200}")
+        return cast("Kind", kind), name
+
+    def _damaged(self, what: str) -> IllegalStateError:
+        return IllegalStateError(
+            f"{self._connection.server} is damaged: {REGISTRY} holds {what}, which dstream has not written"
+        )
 
     def _make(self, kind: Kind, name: str, stale: str, options: Options) -> None:
         """Make a collection, and give it the name, unless somebody else was faster."""
@@ -96,11 +127,10 @@ class RedisStorage:
                 self._client.delete(_meta(identity))
 
     def _opened(self, kind: Kind, name: str, identity: str, options: Options) -> MapStore | ListStore | None:
-        with self._connection.server.speaking():
-            shape_json, types = self._client.hmget(_meta(identity), "shape", "types")
-        if types is None:
+        found = self._described(kind, name, identity)
+        if found is None:
             return None
-        shape = Shape.from_json(json.loads(shape_json))
+        shape, types = found
         shape.check(kind, name, options)
         collection = Collection(self._connection.server, identity, kind, name, shape, options, self._pickles)
         settled = self._settled(collection, types)
@@ -108,6 +138,23 @@ class RedisStorage:
             return None
         make = RedisList if kind == "list" else RedisMap
         return make(self._connection, collection, settled)
+
+    def _described(self, kind: Kind, name: str, identity: str) -> tuple[Shape, bytes] | None:
+        """Return how a collection was made, and its types; None if it is no more."""
+        try:
+            with self._connection.server.speaking():
+                there, called, shape, types = self._client.hmget(_meta(identity), "kind", "name", "shape", "types")
+            if types is None:
+                return None
+            if (there, called) != (kind.encode(), name.encode()):
+                raise ValueError(f"it describes {there!r:.50} {called!r:.200}")
+            return Shape.from_json(json.loads(shape), kind), types
+        except (*NOT_UNDERSTOOD, EngineError) as error:
+            if isinstance(error, EngineError) and "WRONGTYPE" not in str(error):
+                raise
+            raise IllegalStateError(
+                f"{kind} {name!r} is damaged: {_meta(identity)} does not say how it was made: {error}"
+            ) from error
 
     def _settled(self, collection: Collection, types: bytes) -> bytes | None:
         """Decide types that are open and are given now, so that nobody decides otherwise."""
@@ -123,8 +170,3 @@ class RedisStorage:
 
 def _meta(identity: str) -> str:
     return f"{{dst:{identity}}}:meta"
-
-
-def _split(name: str) -> tuple[Kind, str]:
-    kind, _, rest = name.partition(":")
-    return cast("Kind", kind), rest

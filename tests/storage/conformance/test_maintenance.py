@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dstream.spi.store import Splice
+import pytest
+
+from dstream.errors import CollectionDestroyedError
+from dstream.spi.store import Options, Splice
 
 
 def _worn(store, use):
@@ -87,3 +90,17 @@ def test_compact_beside_writers_loses_nothing(backend, use):
 
     use.together(lambda: count(stores[0]), lambda: count(stores[1]), lambda: maintain(stores[2]))
     assert use.map(backend.open()).get_many(["n"]) == [80]
+
+
+def test_vacuum_of_a_storage(storage):
+    """All collections are kept, destroyed ones stay destroyed, and nothing that lives is lost."""
+    store, gone = storage.create("map", "m", Options()), storage.create("list", "l", Options())
+    store.update(["a"], lambda old: [1])
+    gone.extend([1])
+    gone.destroy()
+    storage.vacuum(0)
+
+    assert store.get_many(["a"]) == [1]
+    assert storage.names() == [("map", "m")]
+    with pytest.raises(CollectionDestroyedError):
+        gone.size()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -55,6 +56,9 @@ class Tampered:
 
     def child(self, path: str) -> Tampered:
         return replace(self, folder=self.folder.child(path))
+
+    def folders(self, path: str) -> Sequence[os.stat_result | None]:
+        return self.folder.folders(path)
 
     def exists(self, path: str) -> bool:
         self.hook("exists", path)

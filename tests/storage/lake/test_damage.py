@@ -107,7 +107,7 @@ def test_full_disk_is_named_also_when_closing_fails(lake, monkeypatch):
     """The file's own buffer fails once more when it is closed; the first error counts."""
     items = lake.list()
     items.extend([1])
-    monkeypatch.setattr("builtins.open", lambda *_: _Full())
+    monkeypatch.setattr("builtins.open", lambda *_, **__: _Full())
 
     with pytest.raises(EngineError, match=r"list 'l': writing .*No space"):
         items.extend(range(2000))

@@ -72,7 +72,7 @@ def test_vacuum_removes_temporary_files(lake):
     """What a writer was killed over goes when it is a day old."""
     store = lake.map()
     lake.put(store, a=1)
-    temporary = _folder(store) / "_delta_log/.tmp_abc"
+    temporary = _folder(store) / ("_delta_log/.tmp_" + "a" * 32)
     temporary.write_bytes(b"half")
     assert store.vacuum(0) == 0
     _age(temporary, STAGED_FOR + 60)
@@ -140,6 +140,31 @@ def test_vacuum_removes_the_data_of_destroyed_predecessors(lake):
     with pytest.raises(IllegalStateError, match="map 'm' was destroyed"):
         old.get_many(["a"])
     assert lake.content(new) == {"b": 2}
+
+
+def test_vacuum_of_a_storage_removes_what_destroyed_collections_left(lake):
+    """Nobody need make a collection of the same name for that; open handles and readers are as safe as ever."""
+    old = lake.map()
+    lake.put(old, a=1)
+    folder, splits = _folder(old), old.splits(1)
+    lake.map().destroy()
+
+    assert lake.storage().vacuum(3600) == 0
+    assert list(splits[0].read()) == [("a", 1)]
+    assert lake.storage().vacuum(0) == 1
+    assert not list(folder.glob("*.parquet"))
+    with pytest.raises(IllegalStateError, match="map 'm' was destroyed"):
+        old.get_many(["a"])
+    assert lake.storage().names() == []
+
+
+def test_vacuum_of_a_storage_takes_all_collections(lake):
+    """Live ones as their own vacuum does."""
+    store, items = _worn(lake), lake.list()
+    items.extend([1])
+
+    assert lake.storage().vacuum(0) == 4
+    assert (lake.content(store), lake.items(items)) == ({"k": 3, "k0": 0, "k1": 1, "k2": 2, "k3": 3}, [1])
 
 
 def test_missing_live_file_is_an_error_that_names_it(lake):
