@@ -85,7 +85,7 @@ def test_suspended_edit_is_made_again(lake, interruption):
 def test_writer_that_commits_under_a_vacuum_keeps_its_files(lake, interruption):
     """The vacuum has listed them as orphans, and meets the commit when it says so."""
     store, _ = _filled(lake)
-    job, orphan = store.begin("job"), Path(store.log.folder.url) / "orphan.parquet"
+    job, orphan = store.begin("job"), Path(store.log.folder.url) / f"{0:032x}.parquet"
     receipts = written(job.writer, [("new", 1)])
     orphan.write_bytes(b"left behind")
     hook = interruption("create", "_delta_log/", lambda: job.commit(receipts))
@@ -116,7 +116,7 @@ def test_orphans_of_a_destroyed_collection_go_without_a_commit(lake):
     old = lake.map()
     lake.put(old, a=1)
     old.destroy()
-    (Path(old.log.folder.url) / "orphan.parquet").write_bytes(b"left behind")
+    (Path(old.log.folder.url) / f"{0:032x}.parquet").write_bytes(b"left behind")
 
     assert lake.map().vacuum(0) == 2
     assert lake.files(old) == set()
@@ -126,7 +126,7 @@ def test_condemned_files_disturb_no_other_reader(lake):
     """The commit of a vacuum is one that changes nothing."""
     store = lake.map(buckets=1)
     lake.put(store, a=1)
-    (Path(store.log.folder.url) / "orphan.parquet").write_bytes(b"left behind")
+    (Path(store.log.folder.url) / f"{0:032x}.parquet").write_bytes(b"left behind")
     assert store.vacuum(0) == 1
     assert store.vacuum(0) == 0
     table = DeltaTable(store.log.folder.url)
