@@ -6,7 +6,7 @@ from typing import Any
 
 from dstream.failures import shown
 from dstream.spi import Options, Source
-from dstream.storage.shape import MOST_BUCKETS
+from dstream.storage.settings import MOST_BUCKETS
 from dstream.values.fields import field_names
 from sources.tables import TableRows, table_of
 
@@ -20,7 +20,6 @@ __all__ = [
     "seconds",
     "table_rows",
 ]
-
 
 
 def checked_source(source: Any) -> Source[Any]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Durability", "PickleMode", "Settings"]
+__all__ = ["MOST_BUCKETS", "Durability", "PickleMode", "Settings"]
+
+MOST_BUCKETS = 2**16
+"""A task that writes keeps a place for each bucket of a map, and makes a file for each that it has entries of."""
 
 PickleMode = Literal["trusted", "restricted", "never"]
 Durability = Literal["process", "power"]

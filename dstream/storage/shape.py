@@ -8,13 +8,12 @@ from typing import Any
 
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.codec import Codec
+from dstream.storage.settings import MOST_BUCKETS
 
-__all__ = ["BUCKETS", "MOST_BUCKETS", "Shape", "check_name"]
+__all__ = ["BUCKETS", "Shape", "check_name"]
 
 BUCKETS = 16
 """Into how many parts keys are divided if nobody says otherwise."""
-MOST_BUCKETS = 2**16
-"""A task that writes keeps a place for each bucket, and makes a file for each that it has entries of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from dstream.storage.lake.entries import LOG, entry_path, entry_version, last_ve
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forks import renewed_after_fork
 from dstream.storage.lake.paths import checked_path
-from dstream.storage.shape import MOST_BUCKETS
+from dstream.storage.settings import MOST_BUCKETS
 
 __all__ = ["DESTROYED", "Log"]
 
