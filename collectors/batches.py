@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from more_itertools import chunked
 
+from dstream.memory import pieces
 from dstream.spi import Collector, identity
 from dstream.values.blaming import each
 
@@ -28,10 +29,10 @@ _PENDING = 32
 
 
 def batches(items: Iterable[T]) -> Iterable[list[T]]:
-    """Cut `items` into lists of a few hundred; nobody may change these lists."""
-    if type(items) is list and len(items) <= _BATCH:
-        return (items,) if items else ()
-    return chunked(items, _BATCH)
+    """Cut `items` into lists of a few hundred, fewer where they are large; nobody may change these lists."""
+    if type(items) is list:
+        return ((items,) if items else ()) if len(items) <= _BATCH else chunked(items, _BATCH)
+    return pieces(items, _BATCH)
 
 
 def kinds(batch: Iterable[object]) -> set[type]:

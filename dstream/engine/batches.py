@@ -6,11 +6,12 @@ import gc
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from dstream.errors import SerializationError
 from dstream.failures import shown
+from dstream.memory import taken
 from dstream.pickling import dumps
 from dstream.values import Entry
 
@@ -18,6 +19,7 @@ __all__ = ["Batch", "Batcher", "dumps_columns", "dumps_items", "loads", "loads_i
 
 TARGET_BYTES = 256 * 1024
 _FIRST_COUNT = 64
+"""At most so many items make the first batch, of which only the first item was measured."""
 _LARGEST_COUNT = 16_384
 _GROWTH = 4
 
@@ -103,15 +105,23 @@ class Batch:
 
 
 class Batcher:
-    """Cuts items into pickled batches of about 256 KB, learning how large the items are."""
+    """Cuts items into pickled batches of about 256 KB, learning how large the items are.
+
+    Attributes:
+        count: how many items make a batch; one as long as nothing is known.
+    """
 
     def __init__(self) -> None:
-        self.count = _FIRST_COUNT
+        self.count = 1
+        self._is_new = True
 
     def batches(self, items: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
         """Give (number of items, pickled list) for `items`, reading no further than the batch at hand."""
         items = iter(items)
-        while batch := list(islice(items, self.count)):
+        while batch := taken(items, self.count):
+            if self._is_new:
+                self.begin(batch)
+                batch += taken(items, self.count - len(batch))
             data = dumps_items(batch)
             self.learn(len(batch), len(data))
             yield len(batch), data
@@ -119,6 +129,7 @@ class Batcher:
     def pairs(self, left: list[Any], right: list[Any]) -> Iterator[tuple[int, bytes]]:
         """Give (number of pairs, pickled list of two lists) for two lists of the same length."""
         start = 0
+        self.begin([left[:1], right[:1]])
         while start < len(left):
             parts = [left[start : start + self.count], right[start : start + self.count]]
             data = dumps_items(parts)
@@ -126,6 +137,12 @@ class Batcher:
             self.learn(size, len(data))
             start += size
             yield size, data
+
+    def begin(self, first: list[Any]) -> None:
+        """Aim the first batch at the target size, given its first item; what is known already stands."""
+        if self._is_new:
+            self.count = max(1, min(TARGET_BYTES // len(dumps_items(first)), _FIRST_COUNT))
+            self._is_new = False
 
     def learn(self, count: int, size: int) -> None:
         """Aim the next batch at the target size."""

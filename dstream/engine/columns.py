@@ -12,10 +12,10 @@ import typing
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from dstream.failures import shown
+from dstream.memory import taken
 from dstream.values.fields import field_names
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["batches_of", "common_schema", "fitted", "packed_batch", "schema_of", "table_of", "unpacked_batches"]
 
 _ROWS = 8192
+_BYTES = 4 * 2**20
 _KIND = b"dstream.items"
 
 
@@ -41,14 +42,19 @@ def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def batches_of(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Give items as batches of some thousand rows, each with the columns that its own values need.
+    """Give items as batches of some thousand rows and few megabytes, each with the columns that its own values need.
 
     Raises:
         TypeError: the items have no common columns, or Arrow knows no type for a value.
     """
-    items = iter(items)
-    while chunk := list(islice(items, _ROWS)):
-        yield _batch(chunk)
+    items, rows = iter(items), 1
+    while chunk := taken(items, rows):
+        batch = _batch(chunk)
+        fitting = max(1, min(_BYTES * len(chunk) // max(1, batch.nbytes), _ROWS))
+        if rows == 1 < fitting:  # Its size is known; it becomes the first of a batch.
+            batch = _batch(chunk := chunk + taken(items, fitting - 1))
+        rows = fitting
+        yield batch
 
 
 def _batch(items: list[Any]) -> pa.RecordBatch:

@@ -11,11 +11,12 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, Any
 
 from dstream.engine.batches import Batcher, loads
 from dstream.engine.memory import Bound
+from dstream.memory import pieces
 
 __all__ = ["KeptItems", "KeptSource"]
 
@@ -31,11 +32,11 @@ class KeptItems:
         self._places: list[tuple[int, int]] = []
         self._file: IO[bytes] | None = None
         self._written = 0
-        items = iter(items)
-        while chunk := list(islice(items, _CHUNK)):
+        chunks = pieces(items, _CHUNK)
+        for chunk in chunks:
             self._held += chunk
             if bound.exceeded():
-                self._write(items)
+                self._write(chain.from_iterable(chunks))
                 bound.spilled()
 
     def _write(self, items: Iterator[Any]) -> None:

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, dropwhile, groupby, islice, takewhile
+from itertools import dropwhile, groupby, islice, takewhile
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from dstream.engine.recovering import recovering
 from dstream.engine.spilling import distinct_items, merged, sorted_items
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
+from dstream.memory import pieces
 from dstream.plan import Guard
 from dstream.plan.nodes import Distinct, DropWhile, Limit, Node, Skip, Sorted, TakeWhile
 from dstream.plan.rewrite import Chain, Op, Top
@@ -40,7 +41,6 @@ __all__ = [
     "written_entries",
 ]
 
-_CHUNK = 4096
 _FEWER_THAN_COLLECTED = 512
 """So many items may be made and let go of again before Python's garbage collector looks at them (700, CPython 3.11)."""
 
@@ -173,8 +173,7 @@ def _top(
 def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool) -> Iterator[Any]:
     """Give the first `count` of `items` in order, stable, holding little more than `count` of them."""
     held: list[Any] = []
-    items = iter(items) if count else iter(())
-    while chunk := list(islice(items, max(_FEWER_THAN_COLLECTED, count))):
+    for chunk in pieces(items, max(_FEWER_THAN_COLLECTED, count)) if count else ():
         # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
         if found := chunk if len(held) < count else before(chunk, held[-1], key, reverse):
             held += found
@@ -188,11 +187,10 @@ def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bo
 
     A round is emptied when the next one is asked for, so that the memory of one is in use at a time.
     """
-    items = iter(items)
     groups = collector.supplier()
-    for first in items:
-        # Not as a list: the collector takes fewer at a time, and lets go of them.
-        groups = collector.accumulated(groups, chain((first,), islice(items, _CHUNK - 1)))
+    for piece in pieces(items, _FEWER_THAN_COLLECTED):
+        groups = collector.accumulated(groups, piece)
+        del piece
         if bound.exceeded():
             yield groups
             groups.clear()

@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from dstream.engine.memory import Bound
 from dstream.engine.spilling import DEEPEST, FAN_OUT, Run, distribute, merged, mixed
 from dstream.keys import canonical
+from dstream.memory import pieces
 from dstream.values import Entry
 
 __all__ = ["Matching", "cogrouped", "index_of", "matched"]
@@ -110,21 +111,22 @@ def matched(
     held: Iterable[Pair], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int = 0
 ) -> Iterator[Entry[Any, Any]]:
     """Join two sides; `passing` is first asked when all of `held` is there."""
-    held, index = iter(held), Index()
-    while chunk := list(islice(held, _CHUNK)):
+    index = Index()
+    chunks = pieces(held, _CHUNK)
+    for chunk in chunks:
         _add(chunk, index)
         if bound.exceeded():
             join = _in_blocks if level == DEEPEST or len(index) == 1 else _in_parts
-            yield from join(index, held, passing, matching, bound, level)
+            yield from join(index, chunks, passing, matching, bound, level)
             return
     yield from matching.entries(index, passing)
 
 
 def _in_parts(
-    index: Index, held: Iterator[Pair], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int
+    index: Index, held: Iterator[list[Pair]], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int
 ) -> Iterator[Entry[Any, Any]]:
     """Let both sides go to files by the hash of the key, and join each pair of files."""
-    held_parts = _parts(chain(_drained(index), held), level)
+    held_parts = _parts(chain(_drained(index), chain.from_iterable(held)), level)
     bound.spilled()
     for part, other in zip(held_parts, _parts(passing, level), strict=True):
         yield from matched(_pairs(part), _pairs(other), matching, bound, level + 1)
@@ -150,7 +152,7 @@ def _drained(index: Index) -> Iterator[Pair]:
 
 
 def _in_blocks(
-    index: Index, held: Iterator[Pair], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int
+    index: Index, held: Iterator[list[Pair]], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int
 ) -> Iterator[Entry[Any, Any]]:
     """Let the side that passes by do so once for each block that can be held; at last, for what matched nothing."""
     kept, keys = Run(passing), set[Any]()
@@ -160,10 +162,10 @@ def _in_blocks(
         yield from in_block.entries(index, _pairs(kept.kept()))
         index.clear()
         bound.spilled()
-        while not bound.exceeded() and (chunk := list(islice(held, _CHUNK))):
+        while not bound.exceeded() and (chunk := next(held, None)):
             _add(chunk, index)
         if not index:
-            _add(islice(held, _CHUNK), index)
+            _add(next(held, ()), index)
     if matching.keeps_passing:
         rest = (pair for pair in _pairs(kept) if pair[0] not in keys)
         yield from replace(matching, keeps_held=False).entries({}, rest)
@@ -177,8 +179,7 @@ def cogrouped(lefts: Iterable[Pair], rights: Iterable[Pair], bound: Bound) -> It
 
 def _grouped(pairs: Iterable[Pair], is_left: bool) -> Iterator[tuple[list[Any], list[Any]]]:
     """Give (keys, containers) of some pairs at a time, each key once."""
-    pairs = iter(pairs)
-    while chunk := list(islice(pairs, _CHUNK)):
+    for chunk in pieces(pairs, _CHUNK):
         groups: dict[Any, list[Any]] = {}
         for key, item in chunk:
             if key in groups:

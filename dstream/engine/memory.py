@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-import os
-import resource
-import sys
 from dataclasses import dataclass, field
+
+from dstream.memory import resident_bytes
 
 __all__ = ["DEFAULT_BOUND", "Bound", "resident_bytes"]
 
@@ -17,16 +16,6 @@ PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory
 """
 
 _LEAST_GROWTH = 32 * 2**20
-
-
-def resident_bytes() -> int:
-    """Return the bytes of memory that this process occupies now (at its peak, outside of Linux)."""
-    try:
-        with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
 
 
 @dataclass

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress, count, islice
 from typing import IO, Any, Protocol
 
-from more_itertools import chunked
-
 from dstream.engine.batches import Batcher
 from dstream.engine.memory import Bound
 from dstream.keys import canonical, canonical_all
+from dstream.memory import Pace, pieces
 from dstream.values.order import NanLast, sort
 
 __all__ = [
@@ -39,15 +38,22 @@ __all__ = [
 _CHUNK = 512
 FAN_OUT = 16
 _MOST_RUNS = 64
+_MOST_HEADS = 48 * 2**20
+"""Bytes that the first batches of all runs may have, since a merge holds one batch of each."""
 DEEPEST = 4
 
 
 class Run:
-    """A temporary file of items in the order in which they were written; there is none before the first."""
+    """A temporary file of items in the order in which they were written; there is none before the first.
+
+    Attributes:
+        widest: the bytes of its largest batch.
+    """
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
         self._file: IO[bytes] | None = None
         self._batcher = Batcher()
+        self.widest = 0
         self.extend(items)
 
     def extend(self, items: Iterable[Any]) -> None:
@@ -56,7 +62,9 @@ class Run:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the run
                 weakref.finalize(self, self._file.close)
-            self._file.write(len(data).to_bytes(8, "little") + data)
+            self._file.write(len(data).to_bytes(8, "little"))
+            self._file.write(data)
+            self.widest = max(self.widest, len(data))
 
     def __iter__(self) -> Iterator[Any]:
         """Read the items back, once, one batch in memory at a time, and give the space back."""
@@ -77,15 +85,15 @@ def sorted_items(items: Iterable[Any], key: Callable[[Any], Any] | None, reverse
     """Give `items` in order, stable as `sorted` is; past the bound sorted runs are merged from disk."""
     runs: list[Run] = []
     held: list[Any] = []
-    items = iter(items)
-    while chunk := list(islice(items, _CHUNK)):
-        held += chunk
+    for piece in pieces(items, _CHUNK):
+        held += piece
+        del piece
         if bound.exceeded():
             sort(held, key, reverse)
             runs.append(Run(held))
             held = []
             bound.spilled()
-            if len(runs) == _MOST_RUNS:
+            if len(runs) == _MOST_RUNS or sum(run.widest for run in runs) > _MOST_HEADS:
                 runs = [Run(heapq.merge(*runs, key=NanLast(key), reverse=reverse))]
     sort(held, key, reverse)
     return heapq.merge(*runs, held, key=NanLast(key), reverse=reverse) if runs else iter(held)
@@ -101,9 +109,9 @@ def distinct_items(
     """
     seen: set[Any] = set()
     items = iter(items)
-    add, find_key = seen.add, key or _itself
+    add, find_key, pace = seen.add, key or _itself, Pace(_CHUNK)
     while level == DEEPEST or not bound.exceeded():
-        chunk = islice(items, _CHUNK)
+        chunk = islice(items, pace.look())
         first = next(chunk, _END)
         if first is _END:
             return
@@ -179,10 +187,9 @@ def _position(pair: tuple[Any, Any]) -> Any:
 
 def distribute(items: Iterable[Any], hash_of: Callable[[Any], int], buckets: list[Run]) -> None:
     """Append each item to the bucket that its hash names, keeping order inside a bucket."""
-    items = iter(items)
-    while chunk := list(islice(items, _CHUNK * FAN_OUT)):
+    for piece in pieces(items, _CHUNK * FAN_OUT):
         parts: list[list[Any]] = [[] for _ in buckets]
-        for item in chunk:
+        for item in piece:
             parts[hash_of(item) % len(buckets)].append(item)
         for bucket, part in zip(buckets, parts, strict=True):
             bucket.extend(part)
@@ -262,8 +269,8 @@ class _Groups:
 
 def in_batches(groups: Iterable[tuple[Any, ...]], combine: Combining) -> Iterator[Columns]:
     """Give (keys, containers, ...) of some (key, container, ...) at a time, with each key of them combined."""
-    for chunk in chunked(groups, _CHUNK):
-        keys, containers, *others = map(list, zip(*chunk, strict=True))
+    for piece in pieces(groups, _CHUNK):
+        keys, containers, *others = map(list, zip(*piece, strict=True))
         places: dict[Any, int] = {}
         for place, key in enumerate(canonical_all(keys)):
             first = places.setdefault(key, place)

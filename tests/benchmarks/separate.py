@@ -95,9 +95,10 @@ class Program:
 
 @contextmanager
 def started(module: str, *arguments: object) -> Iterator[Program]:
-    """Run a module of the benchmarks until the context ends."""
+    """Run a module of the benchmarks, or another one by its full name, until the context ends."""
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
-    command = [sys.executable, "-m", f"tests.benchmarks.{module}", *map(str, arguments)]
+    name = module if "." in module else f"tests.benchmarks.{module}"
+    command = [sys.executable, "-m", name, *map(str, arguments)]
     with subprocess.Popen(
         command, env=environment, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

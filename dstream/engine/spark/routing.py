@@ -16,6 +16,7 @@ from dstream.engine.spark.stage import StageTask
 from dstream.engine.spilling import first_ones
 from dstream.failures import naming
 from dstream.keys import canonical_all, check_hash_seed, stable_hash, stable_hashes
+from dstream.memory import taken
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 
@@ -51,7 +52,7 @@ class RouteSide:
         check_hash_seed()
         with naming(self.side.step):
             router = _ColumnRouter(self.targets, task)
-            while chunk := list(islice(items, router.count)):
+            while chunk := taken(items, router.count):
                 keys, values = self.side.columns(chunk)
                 yield from router.rows(keys, [keys, values])
             yield from router.rest()
@@ -69,7 +70,7 @@ class RouteFirstOnes:
         check_hash_seed()
         with naming(self.step):
             router, seen = _ColumnRouter(self.targets, task), set[Any]()
-            while chunk := list(islice(items, router.count)):
+            while chunk := taken(items, router.count):
                 keys = canonical_all(chunk if self.key is None else results(self.key, chunk))
                 found = first_ones(keys, chunk, seen)
                 keys, firsts = list(found), list(found.values())
@@ -124,6 +125,7 @@ class _ColumnRouter:
     def rows(self, keys: list[Any], columns: Sequence[list[Any]]) -> Iterator[Row]:
         """Take columns, of which each line goes to the target of its key; give the batches that are full."""
         targets = len(self._held)
+        self._batcher.begin([column[:1] for column in columns])
         places = [number % targets for number in stable_hashes(keys)]
         for held in self._held:
             held += ([] for _ in columns[len(held) :])

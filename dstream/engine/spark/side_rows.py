@@ -37,6 +37,8 @@ class SideRows:
 
     def in_order(self) -> Iterator[Row]:
         """Give all rows, once: channel by channel, in encounter order."""
+        if not self._held and not self._runs:
+            return iter(())
         runs, self._runs = self._runs, []
         return heapq.merge(*runs, self._sorted(), key=_place)
 

@@ -6,7 +6,7 @@ import functools
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, count
 from typing import Any
 
 from dstream.engine.batches import Batcher, dumps_items
@@ -16,6 +16,7 @@ from dstream.engine.spark.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, 
 from dstream.engine.spark.stage import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
+from dstream.memory import pieces
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
 from dstream.spi.store import MapWriter
@@ -39,7 +40,8 @@ __all__ = [
 _PIECE_BYTES = 4 * 2**20
 _RUN_ITEMS = 16_384
 _SAMPLE_ITEMS = 16
-_CHUNK = 4096
+_SAMPLE_BYTES = 2**20
+_CHUNK = 512
 
 
 @dataclass(frozen=True)
@@ -152,24 +154,28 @@ class Router:
     def __init__(self, targets: int, task: StageTask) -> None:
         self._task = task
         self._held: list[list[Any]] = [[] for _ in range(targets)]
-        self._batchers = [Batcher() for _ in range(targets)]
+        self._batcher = Batcher()
         self._sequence = 0
 
     def rows(self, placed: Iterable[tuple[int, Any]]) -> Iterator[Row]:
         """Take (target, value) pairs; give a row whenever a batch is full, and at the end those of the rest."""
-        counts = [batcher.count for batcher in self._batchers]
-        for target, value in placed:
-            held = self._held[target]
-            held.append(value)
-            if len(held) >= counts[target]:
-                yield self._row(target)
-                counts[target] = self._batchers[target].count
+        batcher, all_held = self._batcher, self._held
+        for piece in pieces(placed, _CHUNK):
+            batcher.begin([piece[0][1]])
+            count = batcher.count
+            for target, value in piece:
+                held = all_held[target]
+                held.append(value)
+                if len(held) >= count:
+                    yield self._row(target)
+                    count = batcher.count
+            del piece, value, held
         yield from (self._row(target) for target, held in enumerate(self._held) if held)
 
     def _row(self, target: int) -> Row:
         held, self._held[target] = self._held[target], []
         data = dumps_items(held)
-        self._batchers[target].learn(len(held), len(data))
+        self._batcher.learn(len(held), len(data))
         self._sequence += 1
         return Row(target, self._task.partition, self._sequence, ITEMS, len(held), data)
 
@@ -183,11 +189,11 @@ class RouteToBuckets:
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        sequence = count()
+        sequence, batcher = count(), Batcher()
         with naming(self.step):
             for groups in partial_groups(items, self.collector, task.bound):
                 for bucket, (keys, containers) in by_bucket(self.writer, groups):
-                    for size, data in Batcher().pairs(keys, containers):
+                    for size, data in batcher.pairs(keys, containers):
                         yield Row(bucket, task.partition, next(sequence), ITEMS, size, data)
 
 
@@ -209,12 +215,13 @@ class RouteByKey:
 
     def _first_ones(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any, Any]]:
         seen: set[Any] = set()
-        for position, item in enumerate(items):
-            key = canonical(item if self.key is None else self.key(item))
-            if key not in seen:
-                seen.add(key)
-                yield position, key, item
-            if position % _CHUNK == 0 and task.bound.exceeded():
+        for piece in pieces(enumerate(items), _CHUNK):
+            for position, item in piece:
+                key = canonical(item if self.key is None else self.key(item))
+                if key not in seen:
+                    seen.add(key)
+                    yield position, key, item
+            if task.bound.exceeded():
                 seen.clear()
                 task.bound.spilled()
 
@@ -240,15 +247,36 @@ class SortRuns:
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        sequence = 0
-        while run := list(islice(items, _RUN_ITEMS)):
+        sequence, written = count(), 0
+        for run in self._runs(items, task):
             with naming(self.step):
                 sort(run, self.key, self.reverse)
             for size, data in Batcher().batches(run):
-                yield Row(0, task.partition, sequence, ITEMS, size, data)
-                sequence += 1
-            sample = run[:: max(1, len(run) // _SAMPLE_ITEMS)]
-            yield Row(0, task.partition, sequence, SAMPLE, len(run), dumps_items(sample))
+                written += len(data)
+                yield Row(0, task.partition, next(sequence), ITEMS, size, data)
+            sample = _sample(run, written)
+            yield Row(0, task.partition, next(sequence), SAMPLE, len(run), dumps_items(sample))
+            written = 0
+            del run[:], sample
+            task.bound.spilled()
+
+    def _runs(self, items: Iterator[Any], task: StageTask) -> Iterator[list[Any]]:
+        run: list[Any] = []
+        for piece in pieces(items, _CHUNK):
+            run += piece
+            del piece
+            if len(run) >= _RUN_ITEMS or task.bound.exceeded():
+                yield run
+                run = []
+        if run:
+            yield run
+
+
+def _sample(run: list[Any], size: int) -> list[Any]:
+    """Return some items of a run of that many bytes, as far from each other as they can be."""
+    few = max(1, min(_SAMPLE_ITEMS, _SAMPLE_BYTES * len(run) // size))
+    apart = max(1, len(run) // few)
+    return run[apart // 2 :: apart]
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dstream.engine.batches import dumps_items, loads
+from dstream.engine.batches import Batcher, dumps_items, loads
 from dstream.engine.columns import fitted, unpacked_batches
 from dstream.engine.kernels import Operation
 from dstream.engine.memory import Bound
 from dstream.engine.reading import items_of
 from dstream.engine.spark.rows import ITEMS, Row, from_record_batches, to_record_batch
+from dstream.engine.spark.side_rows import SideRows
 from dstream.engine.spark.transport import raise_to_driver
 from dstream.failures import naming
 from dstream.plan import Guard
@@ -44,8 +45,6 @@ __all__ = [
     "run",
 ]
 
-_PEEKED_TOGETHER = 1024
-
 
 class StageTask:
     """One task of a stage.
@@ -59,9 +58,10 @@ class StageTask:
         self.partition = partition
         self.bound = Bound(worker_memory)
         self._ending = ExitStack()
-        self._side_rows: list[Row] = []
+        self._side_rows = SideRows()
         self._peeked: dict[int, list[Any]] = {}
         self._peek_sequence = 0
+        self._batcher = Batcher()
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
         """Return a function that keeps an item for the driver, which runs the action of the step."""
@@ -72,12 +72,14 @@ class StageTask:
         return self._keeping(guard.channel)
 
     def _keeping(self, channel: int) -> Callable[[Any], object]:
-        seen = self._peeked.setdefault(channel, [])
+        seen, batcher = self._peeked.setdefault(channel, []), self._batcher
 
         def keep(item: Any) -> None:
             seen.append(item)
-            if len(seen) >= _PEEKED_TOGETHER:
-                self._flush(channel)
+            if len(seen) >= batcher.count:
+                batcher.begin(seen)
+                if len(seen) >= batcher.count:
+                    self._flush(channel)
 
         return keep
 
@@ -91,12 +93,11 @@ class StageTask:
 
     def pass_through(self, row: Row) -> None:
         """Hand on a row that is no item of this stage: what a `peek` step of an earlier one saw."""
-        self._side_rows.append(row)
+        self._side_rows.add(row)
 
     def side_rows(self) -> Iterator[Row]:
         """Give the rows beside the items that came up since the last call."""
-        rows, self._side_rows = self._side_rows, []
-        return iter(rows)
+        return self._side_rows.in_order()
 
     def last_side_rows(self) -> Iterator[Row]:
         """Give all that is left at the end of the task."""
@@ -108,7 +109,8 @@ class StageTask:
         seen = self._peeked[channel]
         if seen:
             data = dumps_items(seen)
-            self._side_rows.append(Row(0, self.partition, self._peek_sequence, channel, len(seen), data))
+            self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, len(seen), data))
+            self._batcher.learn(len(seen), len(data))
             self._peek_sequence += 1
             seen.clear()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from dstream.storage.lake.log import DESTROYED, Log
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.registry import Registry
 from dstream.storage.lake.tables import Layout, remove_quietly
+from dstream.storage.lake.turns import turn
 from dstream.storage.lake.vacuum import vacuum
 
 __all__ = ["Collection"]
@@ -105,13 +107,17 @@ class Collection:
             self._refresh()
             return self._log.has_committed(transaction)
 
+    def turn(self) -> AbstractContextManager[None]:
+        """Wait until no other process is about to commit, where that is possible; nothing depends on it."""
+        return turn(self._folder.url)
+
     def commit_reading(self, prepare: Callable[[], Actions | None]) -> bool:
         """Commit what `prepare` makes of the newest state; it may read live files, and runs again after a conflict.
 
         Returns:
             False if `prepare` gave None, so that nothing was committed.
         """
-        with self._log.lock:
+        with self.turn(), self._log.lock:
             while True:
                 version, actions = self._reading(lambda: (self._log.version, prepare()))
                 if self._log.version != version:

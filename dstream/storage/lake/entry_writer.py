@@ -17,7 +17,8 @@ from dstream.storage.lake.files import Folder
 from dstream.storage.lake.merging import MergePlan, merge_bucket
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.staging import Receipt
-from dstream.storage.lake.tables import DataWriter, FlushSize, Layout, in_parts, write_parts
+from dstream.storage.lake.tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
+from dstream.storage.portions import Portions
 
 __all__ = ["EntryWriter"]
 
@@ -52,8 +53,8 @@ class EntryWriter:
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
         """Write all entries of one bucket; give a receipt, or none if there are no entries."""
-        flush_size = FlushSize()
-        chunk = list(islice(entries, flush_size.rows))
+        portions = Portions(ROWS_IN_GROUP)
+        chunk = portions.take(entries)
         if not chunk:
             return
         codec = self.layout.codec.decided_by([chunk[0][0]], [chunk[0][1]])
@@ -67,8 +68,10 @@ class EntryWriter:
                 while chunk:
                     for batch in in_parts(partial(_batch, layout), chunk):
                         writer.write(batch)
-                        flush_size.learn(batch)
-                    chunk = list(islice(entries, flush_size.rows))
+                        portions.learn(batch.num_rows, batch.nbytes)
+                        del batch
+                    chunk.clear()
+                    chunk = portions.take(entries)
             file = writer.file
         yield self._receipt(layout, file)
 

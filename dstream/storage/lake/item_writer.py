@@ -10,7 +10,8 @@ from typing import Any
 
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.staging import Receipt
-from dstream.storage.lake.tables import DataWriter, FlushSize, Layout, in_parts, write_parts
+from dstream.storage.lake.tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
+from dstream.storage.portions import Portions
 
 __all__ = ["ItemWriter"]
 
@@ -31,8 +32,8 @@ class ItemWriter:
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
         """Write the items in their order; give one receipt, or none if there are no items."""
-        size = FlushSize()
-        part = list(islice(items, size.rows))
+        portions = Portions(ROWS_IN_GROUP)
+        part = portions.take(items)
         if not part:
             return
         layout = replace(self.layout, codec=self.layout.codec.decided_by([], part))
@@ -46,8 +47,10 @@ class ItemWriter:
             while part:
                 for batch in in_parts(partial(_batch, layout), part):
                     writer.write(batch)
-                    size.learn(batch)
-                part = list(islice(items, size.rows))
+                    portions.learn(batch.num_rows, batch.nbytes)
+                    del batch
+                part.clear()
+                part = portions.take(items)
         yield Receipt(layout.codec, writer.file)
 
 

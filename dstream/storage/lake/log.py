@@ -23,6 +23,7 @@ from dstream.storage.lake.entries import LOG, entry_path, entry_version, last_ve
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forks import renewed_after_fork
 from dstream.storage.lake.paths import checked_path
+from dstream.storage.lake.turns import turn
 from dstream.storage.settings import MOST_BUCKETS
 
 __all__ = ["DESTROYED", "Log"]
@@ -126,7 +127,7 @@ class Log:
         Returns:
             False if `prepare` gave None, so that nothing was committed.
         """
-        with self.lock:
+        with turn(self.folder.url), self.lock:
             while True:
                 self.refresh()
                 actions = prepare()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from dstream.errors import IllegalStateError
@@ -93,21 +94,25 @@ class LakeMap(Collection):
         if len(set(places)) < len(places):
             twice = next(key for key, place in zip(keys, places, strict=True) if places.count(place) > 1)
             raise ValueError(f"one change of {self._description.title} names the key {twice!r} twice")
-        while True:
-            with self._log.lock:
-                olds = self._reading(lambda: self._values(places))
-                version, codec = self._log.version, self._codec
-            news = change([own_copy(codec, value) for value in olds])
-            if len(news) != len(keys):
-                title = self._description.title
-                raise ValueError(f"{title}: a change of {len(keys)} keys gave {len(news)} new values")
-            wanted = Change(
-                Changed(*place, key, old, new)
-                for place, key, old, new in zip(places, keys, olds, news, strict=True)
-                if new is not UNCHANGED and not (old is None and new is None)
-            )
-            if not wanted.by_bucket or self._committed(wanted, places, olds, version):
-                return [own_copy(codec, value) for value in olds]
+        with ExitStack() as until_committed:
+            while True:
+                with self._log.lock:
+                    olds = self._reading(lambda: self._values(places))
+                    version, codec = self._log.version, self._codec
+                news = change([own_copy(codec, value) for value in olds])
+                if len(news) != len(keys):
+                    title = self._description.title
+                    raise ValueError(f"{title}: a change of {len(keys)} keys gave {len(news)} new values")
+                wanted = Change(
+                    Changed(*place, key, old, new)
+                    for place, key, old, new in zip(places, keys, olds, news, strict=True)
+                    if new is not UNCHANGED and not (old is None and new is None)
+                )
+                if wanted.by_bucket:
+                    # Who comes too late tries again before it is somebody else's turn.
+                    until_committed.enter_context(self.turn())
+                if not wanted.by_bucket or self._committed(wanted, places, olds, version):
+                    return [own_copy(codec, value) for value in olds]
 
     def _committed(self, change: Change, places: list[tuple[int, Any]], olds: list[Any], version: int) -> bool:
         """Commit a change; False, with nothing left behind, if an old value is no longer what it was."""

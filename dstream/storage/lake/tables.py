@@ -26,12 +26,12 @@ from dstream.storage.lake.columns import logical, physical, physical_type
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.named_folder import failed
 from dstream.storage.lake.paths import new_path
+from dstream.storage.portions import PORTION_BYTES
 
 __all__ = [
     "NOT_COMMITTED",
     "ROWS_IN_GROUP",
     "DataWriter",
-    "FlushSize",
     "Layout",
     "Read",
     "batches",
@@ -53,9 +53,8 @@ NOT_COMMITTED = -1
 """The version of a file that is not committed yet."""
 
 _SMALL_FILE = 1000
-_FIRST_ROWS = 512
-_BYTES_AT_ONCE = 16 << 20
 _READ_AT_ONCE = 20_000
+_BYTES_AT_ONCE = 4 * PORTION_BYTES
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str =
 
     A small file is written in memory first and neither compressed nor described: that halves the time it takes.
     """
-    if batch.num_rows > _SMALL_FILE:
+    if batch.num_rows > _SMALL_FILE or batch.nbytes > PORTION_BYTES:
         with DataWriter(folder, batch.schema, bucket, prefix) as writer:
             writer.write(batch)
         return writer.file
@@ -225,8 +224,9 @@ class DataWriter:
             raise
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-        self._writer.write_batch(batch, row_group_size=ROWS_IN_GROUP)
+        """Append rows, in groups that hold a few megabytes at most: a group is what readers take at a time."""
+        fitting = PORTION_BYTES * batch.num_rows // max(1, batch.nbytes)
+        self._writer.write_batch(batch, row_group_size=max(1, min(fitting, ROWS_IN_GROUP)))
         self._rows += batch.num_rows
 
     def __enter__(self) -> DataWriter:
@@ -251,17 +251,6 @@ class DataWriter:
             self._writer.close()
         self._writer.is_open = False
         self._opened.__exit__(type(error), error, error.__traceback__)
-
-
-class FlushSize:
-    """How many rows a writer collects before it writes them: fewer when rows are large."""
-
-    def __init__(self) -> None:
-        self.rows = _FIRST_ROWS
-
-    def learn(self, batch: pa.RecordBatch) -> None:
-        """Take the size of written rows for that of the next ones."""
-        self.rows = min(ROWS_IN_GROUP, max(1, _BYTES_AT_ONCE * batch.num_rows // max(1, batch.nbytes)))
 
 
 def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
@@ -306,7 +295,13 @@ def batches(folder: Folder, file: DataFile, columns: Sequence[str] | None = None
     """
     with opened(folder, file) as reader:
         names = None if columns is None else [name for name in columns if name in reader.schema_arrow.names]
-        if file.rows <= _READ_AT_ONCE:
+        if file.rows <= _READ_AT_ONCE and _bytes_of(reader) <= _BYTES_AT_ONCE:
             yield from reader.read(names, use_threads=False).combine_chunks().to_batches()
-        else:
-            yield from reader.iter_batches(ROWS_IN_GROUP, columns=names, use_threads=False)
+            return
+        for group in range(reader.num_row_groups):
+            yield from reader.read_row_group(group, names, use_threads=False).to_batches(ROWS_IN_GROUP)
+
+
+def _bytes_of(reader: parquet.ParquetFile) -> int:
+    """Return how many bytes all columns of a file have when they are not compressed."""
+    return sum(reader.metadata.row_group(group).total_byte_size for group in range(reader.num_row_groups))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dstream.storage.codec.codec import Codec
 from dstream.storage.encoded import EncodedItems, encoded_items
+from dstream.storage.portions import Portions
 from dstream.storage.redis.collection import Collection, types_of
 from dstream.storage.redis.list_scripts import PUBLISH
 from dstream.storage.redis.server import Connection
@@ -57,8 +57,11 @@ class ItemWriter:
         written = StagedItems(Stage.of(self.collection, self.run), self.codec, 0)
         items = iter(items)
         sender = Sender(self.collection.server.shared(), self.collection)
-        while some := list(itertools.islice(items, AT_A_TIME)):
+        portions = Portions(AT_A_TIME)
+        while some := portions.take(items):
             codec, encoded = encoded_items(written.codec, some)
+            portions.learn(len(some), sum(map(len, encoded)))
+            some.clear()
             [size] = sender.send([written.key], functools.partial(_append, written.key, encoded))
             written = StagedItems(written.stage, codec, size)
         if written.size:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.keys import bucket_of
 from dstream.storage.encoded import EncodedEntries, merged
+from dstream.storage.portions import Portions
 from dstream.storage.redis.collection import Collection
 from dstream.storage.redis.server import Connection
 from dstream.storage.redis.staging import AT_A_TIME, Sender, Stage
@@ -83,9 +84,10 @@ class EntryWriter:
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[StagedBucket]:
         """Stage the entries, and give one receipt for all of them."""
         attempt = _Attempt(self, bucket)
-        entries = iter(entries)
-        while some := list(itertools.islice(entries, AT_A_TIME)):
-            attempt.add(some)
+        entries, portions = iter(entries), Portions(AT_A_TIME)
+        while some := portions.take(entries):
+            portions.learn(len(some), attempt.add(some))
+            some.clear()
         if attempt.written.size:
             yield attempt.written
 
@@ -100,8 +102,8 @@ class _Attempt:
         self._sender = Sender(self._connection, writer.collection)
         self._merge: Merge | None = None if writer.merge is None else pickle.loads(writer.merge)
 
-    def add(self, items: Sequence[tuple[Any, Any]]) -> None:
-        """Stage some entries."""
+    def add(self, items: Sequence[tuple[Any, Any]]) -> int:
+        """Stage some entries, and return how many bytes they have."""
         codec, new = self._encoded(items)
         keys = self.written.keys
         if self._merge is None:
@@ -112,6 +114,7 @@ class _Attempt:
             hashes = {keys.entries: merged(codec, there, new, self._merge), keys.old: old, keys.new: new}
             added, *_ = self._sender.send(keys, lambda pipe: [pipe.hset(key, mapping=hashes[key]) for key in keys])
         self.written = StagedBucket(self.written.stage, codec, self.written.number, self.written.size + added)
+        return sum(map(len, chain(new.keys(), new.values())))
 
     def _encoded(self, items: Sequence[tuple[Any, Any]]) -> tuple[Codec, dict[bytes, bytes]]:
         codec, number, buckets = self.written.codec, self.written.number, self._collection.bucket_count
