@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from dataclasses import dataclass, field
 
@@ -16,6 +17,13 @@ PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory
 """
 
 _LEAST_GROWTH = 32 * 2**20
+
+
+def _give_back() -> None:
+    """Let the allocator return what is free: glibc (2.36) keeps pages below any that are in use."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 @dataclass
@@ -43,4 +51,5 @@ class Bound:
             # A few thousand tuples and floats that Python keeps for later use can hold back all the memory around them
             # (CPython 3.11); a full collection lets go of them.
             gc.collect()
+            _give_back()
         self._mark = max(self._mark, resident_bytes() + _LEAST_GROWTH // 2)
