@@ -19,6 +19,7 @@ LEGAL = {
     "dstream/errors.py": "",
     "dstream/neighbours.py": "",
     "dstream/keys/__init__.py": "import dstream.errors",
+    "dstream/memory.py": "",
     "dstream/pickling.py": "",
     "dstream/failures.py": "import dstream.errors",
     "dstream/tables.py": "import dstream.failures",
@@ -39,7 +40,7 @@ LEGAL = {
     "dstream/testing/__init__.py": "import dstream.session, dstream.stream, dstream.plan",
     "dstream/command/__init__.py": "import dstream.session, collectors, reducers, sources",
     "dstream/__main__.py": "import dstream.command",
-    "collectors/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
+    "collectors/__init__.py": "import dstream.errors, dstream.keys, dstream.memory, dstream.spi, dstream.values",
     "reducers/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
     "sources/__init__.py": "import dstream.errors, dstream.keys, dstream.spi, dstream.values",
 }

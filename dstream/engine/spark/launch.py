@@ -46,7 +46,7 @@ _OURS = {
 _OUR_SQL = {
     # A row is a batch of up to 256 KB: the default of 10,000 rows would be gigabytes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     # Since Spark 4.1 a union of equally partitioned frames zips their partitions, which would lose the order.
     "spark.sql.unionOutputPartitioning": "false",
 }
