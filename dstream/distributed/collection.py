@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
-from dstream.distributed.names import no_such_name
 from dstream.errors import CollectionDestroyedError, DStreamError, SerializationError
 from dstream.spi.engine import Runtime
 from dstream.spi.store import Kind, Options, Store
@@ -224,6 +223,8 @@ class Collection(ABC, Generic[S]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
+            from dstream.distributed.names import no_such_name  # here: only who mistakes a name needs it
+
             raise AttributeError(no_such_name(type(self), name, self._kind))
 
     def _stays_in_the_driver(self) -> str:

@@ -8,7 +8,6 @@ from dstream.failures import shown
 from dstream.spi import Options, Source
 from dstream.storage.settings import MOST_BUCKETS
 from dstream.values.fields import field_names
-from sources.tables import TableRows, table_of
 
 __all__ = [
     "check_options",
@@ -38,6 +37,8 @@ def is_table_here(df: object) -> bool:
 
 def table_rows(df: Any, kind: type | None) -> Source[Any]:
     """Return the rows of a table of this process as a source, each as a dictionary or a `kind`."""
+    from sources.tables import TableRows, table_of  # here: few programs have a table
+
     table = table_of(df)
     if kind is None:
         return TableRows(table)

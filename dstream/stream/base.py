@@ -49,7 +49,6 @@ from dstream.stream.arguments import (
     settings,
 )
 from dstream.stream.lifetime import Lifetime
-from dstream.stream.names import no_such_name
 from dstream.stream.runtime import default_runtime, default_stages, shared
 from dstream.stream.terminals import folding, folding_from, folding_onto, present
 from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
@@ -551,6 +550,8 @@ class BaseStream(Generic[T]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
+            from dstream.stream.names import no_such_name  # here: only who mistakes a name needs it
+
             raise AttributeError(no_such_name(type(self), name))
 
     def _stays_in_the_driver(self) -> str:

@@ -105,9 +105,7 @@ def test_a_folder_that_appears_behind_a_handle_is_looked_at(theirs, loaded, tmp_
     (theirs / "data" / identity).rename(place)
     place.chmod(0o777)
     for entry in place.glob("_delta_log/*.json"):
-        entry.write_bytes(
-            re.sub(rb'"crc32":"[0-9a-f]+",', b"", entry.read_bytes())
-        )  # it has the identity in it
+        entry.write_bytes(re.sub(rb'"crc32":"[0-9a-f]+",', b"", entry.read_bytes()))  # it has the identity in it
     split = pickle.loads(pickle.dumps(store.splits(1)[0]))
 
     with pytest.raises(TypeError, match=r"map 'm'.*pickle"):
