@@ -93,7 +93,7 @@ SHIPPED = """
 
     with ds.connect("local-cluster[2,1,1024]", config={"spark.executorEnv.PYTHONPATH": ""}) as ctx:
         words = ctx.stream(["a", "b", "a"], 2)
-        words.count()
+        words.to_list()
         shutil.rmtree(folder)
         shouted = words.map(helpers_of_user.shout).distinct().to_list()
         files = words.map(lambda word: helpers_of_user.__file__).distinct().to_list()

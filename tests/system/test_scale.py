@@ -66,7 +66,7 @@ SHAPES = """
 
     config = {"spark.driver.memory": "1g"}
     with ds.connect("local[2]", worker_memory="384m", config=config) as ctx:
-        ctx.stream([0], 1).count()
+        ctx.stream([0], 1).to_list()
         print("started", flush=True)
         millions, names = ctx.stream(range(MILLION), 8), ctx.stream(range(20_000), 4)
         for name, run in [*shapes(ctx.stream(range(N), 8)), *joins(millions, names)]:

@@ -42,7 +42,7 @@ LIFE = """
     first.close()
     first.close()
     said["closed"] = refusal(lambda: first.stream([1]))
-    said["second lives"] = second.stream([1, 2], 2).count()
+    said["second lives"] = second.stream([1, 2], 2).map(abs).count()
     said["failure"] = refusal(lambda: second.stream([4, 0], 2).map(one_over).to_list())
     second.close()
 
