@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import compress, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any, TypeVar, overload
 
-from collectors.arguments import checked_collector, checked_function, shown
+from collectors.arguments import checked_collector, checked_function, checked_predicate, shown
 from collectors.batches import Prepared, batches, prepared
 from collectors.naming import named
 from collectors.shapes import OfItems
 from dstream.spi import Characteristics, Collector, Keyed
 from dstream.values import Optional
-from dstream.values.blaming import each, failed_on, traced
+from dstream.values.blaming import chosen, each, failed_on, traced
 
 __all__ = ["all_of", "collecting_and_then", "filtering", "flat_mapping", "mapping", "teeing"]
 
@@ -120,7 +120,7 @@ def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]
         >>> grouping_by(len, filtering(str.isupper, counting())).collect(["A", "b", "cc"])
         {1: 1, 2: 0}
     """
-    checked_function(predicate, "predicate")
+    checked_predicate(predicate)
     checked_collector(downstream)
     return _before(downstream, partial(_filter_one, predicate, downstream), partial(_filter_all, predicate, downstream))
 
@@ -135,7 +135,7 @@ def _filter_all(
     predicate: Callable[[Any], object], downstream: Collector[Any, Any, Any], container: Any, items: Iterable[Any]
 ) -> Any:
     for batch in batches(items):
-        container = downstream.accumulated(container, list(compress(batch, each(predicate, batch))))
+        container = downstream.accumulated(container, chosen(predicate, batch))
     return container
 
 
@@ -189,7 +189,7 @@ def flat_mapping(fn: Callable[[Any], Iterable[Any] | None], downstream: Any) -> 
 
 
 def _flatten_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], container: Any, item: Any) -> Any:
-    return downstream.accumulated(container, _opened(fn, item))
+    return downstream.accumulated(container, _opened(fn(item), item))
 
 
 def _flatten_all(
@@ -213,17 +213,28 @@ def _element_batches(
     opened: list[Any] = []
     for item in items:
         try:
-            inner = _opened(fn, item)
-            while len(few := list(islice(inner, _ELEMENTS - len(elements)))) == _ELEMENTS - len(elements):
+            inner = fn(item)
+            if (type(inner) is list or type(inner) is tuple) and len(inner) < _ELEMENTS:
+                elements += inner
+            else:
+                left = _opened(inner, item)
+                while len(few := list(islice(left, _ELEMENTS - len(elements)))) == _ELEMENTS - len(elements):
+                    elements += few
+                    yield elements, [*ends, len(elements)], [*opened, item]
+                    elements, ends, opened = [], [], []
                 elements += few
-                yield elements, [*ends, len(elements)], [*opened, item]
-                elements, ends, opened = [], [], []
+        except StopIteration as error:
+            stopped = RuntimeError(f"{getattr(fn, '__qualname__', type(fn).__qualname__)} raised StopIteration")
+            failed_on(stopped, item)
+            raise stopped from error
         except Exception as error:
             failed_on(error, item)
             raise
-        elements += few
         ends.append(len(elements))
         opened.append(item)
+        if len(elements) >= _ELEMENTS:
+            yield elements, ends, opened
+            elements, ends, opened = [], [], []
     if elements:
         yield elements, ends, opened
 
@@ -234,8 +245,7 @@ def _owners(ends: list[int], opened: list[Any]) -> list[Any]:
     return [item for item, length in zip(opened, lengths, strict=True) for _ in range(length)]
 
 
-def _opened(fn: Callable[[Any], Any], item: Any) -> Iterator[Any]:
-    inner = fn(item)
+def _opened(inner: Any, item: Any) -> Iterator[Any]:
     if inner is None:
         return iter(())
     if not isinstance(inner, Iterable) and not hasattr(inner, "__getitem__"):

@@ -7,9 +7,18 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dstream.spi import Collector
+from dstream.spi.called import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
-__all__ = ["checked_choice", "checked_collector", "checked_count", "checked_function", "checked_text", "shown"]
+__all__ = [
+    "checked_choice",
+    "checked_collector",
+    "checked_count",
+    "checked_function",
+    "checked_predicate",
+    "checked_text",
+    "shown",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +33,16 @@ def checked_function(value: F, name: str) -> F:
     """
     if not callable(value):
         raise TypeError(f"{name} must be callable, not {type(value).__name__}{hint_of_a_field(value)}")
+    return value
+
+
+def checked_predicate(value: F) -> F:
+    """Return `value` if it can be called and then runs.
+
+    Raises:
+        TypeError: it cannot be called, is async, or yields.
+    """
+    refuse_one_that_would_not_run(checked_function(value, "predicate"), "predicate")
     return value
 
 
@@ -54,6 +73,8 @@ def checked_count(value: int, name: str) -> int:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not bool")
     if number < 0:
         raise ValueError(f"{name} must not be negative, but is {number}")
     return number

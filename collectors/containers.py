@@ -61,10 +61,8 @@ def to_set() -> Collector[T, OfItems, set[T]]:
         >>> sorted(to_set().collect("abracadabra"))
         ['a', 'b', 'c', 'd', 'r']
     """
-    # Combining puts each item in again: a NaN that went through pickle is another object, which a set
-    # would take for another item.
     collector: Collector[Any, Any, Any] = Collector(
-        set, _put, _put_all, characteristics=_IDENTITY_FINISH | _UNORDERED, accumulate_all=_put_all
+        set, _put, _put_all, _with_one_nan, characteristics=_UNORDERED, accumulate_all=_put_all
     )
     return collector
 
@@ -77,6 +75,11 @@ def _put_all(container: set[Any], items: Iterable[Any]) -> set[Any]:
     for batch in batches(items):
         container.update(batch if are_canonical(batch) else map(_standard, batch))
     return container
+
+
+def _with_one_nan(container: set[Any]) -> set[Any]:
+    """Return the same items; a NaN that went through pickle is another object, which a set takes for another item."""
+    return container if are_canonical(list(container)) else set(map(_standard, container))
 
 
 def _standard(item: Any) -> Any:
@@ -175,8 +178,12 @@ def to_unmodifiable_set() -> Collector[T, OfItems, frozenset[T]]:
         >>> to_unmodifiable_set().collect("aa")
         frozenset({'a'})
     """
-    collector: Collector[Any, Any, Any] = Collector(set, _put_value, _put_all, frozenset, _UNORDERED, _put_values)
+    collector: Collector[Any, Any, Any] = Collector(set, _put_value, _put_all, _frozen, _UNORDERED, _put_values)
     return collector
+
+
+def _frozen(container: set[Any]) -> frozenset[Any]:
+    return frozenset(_with_one_nan(container))
 
 
 def _put_value(container: set[Any], item: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import chain
 from typing import Any, Protocol, TypeVar, overload
 
 from collectors.arguments import checked_function
@@ -75,9 +74,9 @@ def _fold_one(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, bo
 
 
 def _fold_all(op: Callable[[Any, Any], Any], fn: Callable[[Any], Any] | None, box: Box, items: Iterable[Any]) -> Box:
-    values = iter(items if fn is None else chain.from_iterable(each(fn, batch) for batch in batches(items)))
-    for first in values:
-        box[:] = [functools.reduce(op, values, op(box[0], first) if box else first)]
+    for batch in batches(items):
+        values = batch if fn is None else each(fn, batch)
+        box[:] = [functools.reduce(op, values, *box)]
     return box
 
 

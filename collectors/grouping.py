@@ -16,7 +16,7 @@ from itertools import compress, islice
 from operator import not_
 from typing import Any, TypeVar, cast, overload
 
-from collectors.arguments import checked_collector, checked_function, shown
+from collectors.arguments import checked_collector, checked_function, checked_predicate, shown
 from collectors.arithmetic import count_all, counting
 from collectors.batches import Prepared, batches, kinds, prepared
 from collectors.containers import to_list
@@ -191,7 +191,7 @@ class _ItemsAsKeys(_Keys):
 
 
 def _all_checked(keys: _Keys, given: list[Any], batch: list[Any]) -> list[Any]:
-    return given if keys.are_checked(given) else each(keys.checked, given, batch)
+    return given if keys.are_checked(given) else each(keys.checked, batch, given)
 
 
 def _grouping(
@@ -352,7 +352,7 @@ def partitioning_by(
         >>> partitioning_by(bool, counting()).collect([])
         {False: 0, True: 0}
     """
-    checked_function(predicate, "predicate")
+    checked_predicate(predicate)
     checked_collector(downstream)
     return Collector(
         partial(_both_sides, downstream),
@@ -376,7 +376,7 @@ def _divide_all(
     predicate: Callable[[Any], object], downstream: Downstream, sides: Groups, items: Iterable[Any]
 ) -> Groups:
     for batch in batches(items):
-        passes = list(map(bool, each(predicate, batch)))
+        passes = each(predicate, batch)
         sides[True] = downstream.accumulated(sides[True], list(compress(batch, passes)))
         sides[False] = downstream.accumulated(sides[False], list(compress(batch, map(not_, passes))))
     return sides

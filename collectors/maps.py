@@ -219,7 +219,7 @@ class _Rules:
         for batch in batches(items):
             given = each(self.key, batch)
             if not self.null_keys and type(None) in kinds(given):
-                given = each(self.checked_key, given, batch)
+                given = each(self.checked_key, batch, given)
             keys = canonical_all(given)
             values = each(self.value, batch)
             if type(None) in kinds(values):

@@ -53,7 +53,7 @@ class Numbers:
             TypeError: an item gave something else.
         """
         values = applied(fn, batch)
-        return values if self.types >= kinds(values) else each(self.one, values, batch)
+        return values if self.types >= kinds(values) else each(self.one, batch, values)
 
 
 def ints(factory: str) -> Numbers:

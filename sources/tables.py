@@ -30,11 +30,21 @@ def table_of(frame: Any) -> Any:
 
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False) if _is_pandas(frame) else pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"this {type(frame).__name__} does not become an Arrow table: {error}") from error
+    for column in table.schema:
+        if getattr(column.type, "extension_name", "") in _CHANGED:
+            raise TypeError(
+                f"column {column.name!r} holds values of pandas that Arrow changes ({column.type}): make others of "
+                "them before, such as texts with .astype(str)"
+            )
     if twice := repeated(table.column_names):
         raise ValueError(f"the table has more than one column {twice}: rename them before")
     return table
+
+
+_CHANGED = frozenset({"pandas.period", "pandas.interval"})
+"""Arrow would give an int for a period, and for an interval a dictionary of its ends."""
 
 
 def _is_pandas(frame: object) -> bool:

@@ -18,7 +18,7 @@ from dstream.keys import canonical
 from dstream.plan.steps import shown_function
 from dstream.spi.reducer import Output
 from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore, MapWriter, WriteJob
-from dstream.stream.arguments import count, function, optional_function
+from dstream.stream.arguments import count, optional_function, optional_predicate, running
 from dstream.stream.stream import Stream, read
 from dstream.tables import brief
 from dstream.values import Entry
@@ -358,7 +358,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             2
         """
         known = self._key(key)
-        work = Processing(self._place("execute_on_key"), [known], function(fn, "fn"))
+        work = Processing(self._place("execute_on_key"), [known], running(fn, "fn"))
         self._store.update([known], work.each)
         return work.results[known]
 
@@ -380,7 +380,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             {'Ada': 36}
             37
         """
-        function(fn, "fn"), optional_function(predicate, "predicate")
+        running(fn, "fn"), optional_predicate(predicate)
         place, results = self._place("execute_on_entries"), {}
         for chunk in chunked(self._pairs(), _CHUNK):
             keys = [key for key, value in chunk if predicate is None or _satisfies(predicate, key, value, place)]
@@ -419,7 +419,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             ...     ages.stream(projection=lambda entry: entry.key[0]).sorted().to_list()
             ['A', 'G']
         """
-        optional_function(predicate, "predicate"), optional_function(projection, "projection")
+        optional_predicate(predicate), optional_function(projection, "projection")
         functions = (("predicate", predicate), ("projection", projection))
         shown_arguments = ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None)
         source = EntrySource(self._store, predicate, projection)

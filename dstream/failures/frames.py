@@ -159,7 +159,7 @@ def shorten(error: BaseException) -> None:
         found = left.pop()
         if id(found) not in seen:
             seen.add(id(found))
-            found.__traceback__ = _without_ours(found.__traceback__)
+            BaseException.with_traceback(found, _without_ours(found.__traceback__))
             _cut_at_spark(found)
             left += [other for other in (found.__cause__, found.__context__) if other is not None]
 
@@ -167,10 +167,14 @@ def shorten(error: BaseException) -> None:
 def _cut_at_spark(error: BaseException) -> None:
     """Cut what `error` came from where PySpark or Java begins."""
     if error.__cause__ is not None and is_of_spark(error.__cause__):
-        error.__cause__ = None
-        error.__suppress_context__ = True
+        _set(error, "__cause__", None)
+        _set(error, "__suppress_context__", True)
     if error.__context__ is not None and is_of_spark(error.__context__):
-        error.__context__ = None
+        _set(error, "__context__", None)
+
+
+_set = BaseException.__setattr__
+"""Sets an attribute of an exception whose own class refuses that, as a frozen dataclass does."""
 
 
 def is_of_spark(error: BaseException) -> bool:

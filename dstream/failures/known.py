@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.failures.frames import Origin, is_full, item_of, shorten
 from dstream.failures.showing import shown
+from dstream.values.blaming import forgotten
 
 __all__ = ["MISSING", "Account", "Failure", "attach", "blame", "failure", "known_of", "naming"]
 
@@ -40,11 +40,13 @@ class Account:
         notes: what happened, where, and what to do.
         again: runs the step on an item; None where that is not possible.
         instead: why it is not.
+        is_inside: whether it was a function of another stream that ran this one.
     """
 
     notes: tuple[str, ...]
     again: Callable[[Any], Any] | None = field(default=None, repr=False)
     instead: str = ""
+    is_inside: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,12 +121,24 @@ def blame(error: BaseException, step: Any, item: Any = MISSING) -> None:
     """
     known = known_of(error)
     if known is None or known.account is not None:
-        attach(error, Failure(step, item, given=getattr(error, _GIVEN, None), inner=known))
+        attach(error, Failure(step, item, given=getattr(error, _GIVEN, None), inner=_inside(error, known)))
+    forgotten(error)
+
+
+def _inside(error: BaseException, known: Failure | None) -> Failure | None:
+    """Return what is known of a stream inside of the function that failed.
+
+    An exception may be raised again long after it came out of a stream: what was known then goes, with its notes.
+    """
+    if known is None or known.account is None or known.account.is_inside:
+        return known
+    error.__dict__["__notes__"] = [note for note in getattr(error, "__notes__", ()) if note not in known.account.notes]
+    return None
 
 
 def attach(error: BaseException, known: Failure) -> None:
     """Let `failure(error)` return `known`."""
-    setattr(error, _ATTRIBUTE, known)
+    error.__dict__[_ATTRIBUTE] = known  # An exception may refuse attributes: one that is a frozen dataclass does.
 
 
 def known_of(error: BaseException) -> Failure | None:
@@ -135,14 +149,21 @@ def known_of(error: BaseException) -> Failure | None:
     return found
 
 
-@contextmanager
-def naming(step: Any) -> Iterator[None]:
+class naming:
     """Let an exception on the way that names no step yet name this one."""
-    try:
-        yield
-    except Exception as error:
-        blame(error, step, item_of(error, MISSING))
-        raise
+
+    __slots__ = ("_step",)
+
+    def __init__(self, step: Any) -> None:
+        self._step = step
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        # Not by `contextlib`, which sets attributes of the exception: one that is a frozen dataclass refuses them.
+        if isinstance(error, Exception):
+            blame(error, self._step, item_of(error, MISSING))
 
 
 def failure(error: BaseException | None = None) -> Failure | None:

@@ -10,7 +10,6 @@ no other; a coroutine is cancelled.
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import threading
 from collections import deque
@@ -24,7 +23,7 @@ from dstream.gatherers.retry import Retry
 from dstream.keys import canonical
 from dstream.spi import Outcome
 
-__all__ = ["Calls", "LoopCalls", "Remembered", "ThreadCalls", "in_order", "is_async"]
+__all__ = ["Calls", "LoopCalls", "Remembered", "ThreadCalls", "in_order"]
 
 
 E = TypeVar("E", bound=BaseException)
@@ -180,13 +179,6 @@ async def _cancelled() -> None:
 
 _PATIENCE = 1.0
 """How many seconds coroutines that are cancelled have before nobody waits for them any more."""
-
-
-def is_async(fn: Callable[..., Any]) -> bool:
-    """Say whether `fn` is an async function, or an object that is called like one."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)
 
 
 def _raisable(error: E) -> E | RuntimeError:

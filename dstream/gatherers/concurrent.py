@@ -12,6 +12,7 @@ from dstream.errors import IllegalStateError
 from dstream.gatherers.pace import CLOCK, Clock, Pace
 from dstream.gatherers.retry import Retry, checked_retry
 from dstream.spi import Calling, Gatherer, Outcome, Reducer
+from dstream.spi.called import is_async
 from dstream.spi.gatherer import Downstream
 from dstream.spi.written import shown_function
 
@@ -166,15 +167,13 @@ class Concurrent(Calling):
 
     def outcomes(self, items: Iterable[Any], slot: int = 0, slots: int = 1) -> Iterator[Outcome]:
         # Here, since asyncio and the pools take a third of the time of `import dstream`.
-        from dstream.gatherers.calls import Calls, LoopCalls, Remembered, ThreadCalls, in_order, is_async
+        from dstream.gatherers.calls import Calls, LoopCalls, Remembered, ThreadCalls, in_order
 
         pace = None if self.rate is None else Pace(self.rate, slot, slots, self.clock)
         calls: Calls = (LoopCalls if is_async(self.fn) else ThreadCalls)(self.fn, self.n, self.retry, pace, self.clock)
         return in_order(items, Remembered(calls) if self.cache else calls, self.n)
 
     def once(self, item: Any) -> Any:
-        from dstream.gatherers.calls import is_async
-
         if is_async(self.fn):
             import asyncio
 

@@ -86,7 +86,7 @@ def _of_a_type_error(message: str, node: Node | None) -> str:
             return f"{shown_function(key)} gave two keys that cannot be compared with each other"
         case Map(name=name, fn=fn) | FlatMap(name=name, fn=fn) | MapMulti(name=name, fn=fn) if _GIVEN.search(message):
             return f"{shown_function(fn)} gave something that .{name}() does not take"
-        case Collect(name="min" | "max"):
+        case Collect(name="min" | "max") if not _WANTS_TWO.search(message):
             return "two items, or their keys, cannot be compared with each other"
     return ""
 
@@ -111,6 +111,11 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         return "sorted() takes a key function of one item; functools.cmp_to_key makes one of a comparator"
     if known.origin is None and isinstance(node, Sorted):
         return "give sorted() a key= whose results can be compared with each other, such as str or a tuple of one shape"
+    if isinstance(node, Collect | Sorted) and _WANTS_TWO.search(str(error)):
+        return (
+            "a key function takes one item; functools.cmp_to_key makes one of a comparator, "
+            "a function of two items that gives a negative number, 0 or a positive one"
+        )
     return _of_a_function(known, node)
 
 

@@ -46,4 +46,5 @@ class explained:
             tell(error, self._root, self._call, call_site())
         except Exception as problem:
             # The user's exception matters more than what can be said about it.
-            error.add_note(f"(dstream could not say more about it: {type(problem).__name__}: {problem})")
+            said = f"(dstream could not say more about it: {type(problem).__name__}: {problem})"
+            error.__dict__.setdefault("__notes__", []).append(said)

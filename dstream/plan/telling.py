@@ -7,7 +7,9 @@ together what is known: the exception, the plan, the step and the item.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 from dstream.errors import EngineError
@@ -22,6 +24,7 @@ from dstream.failures import (
     origin_of,
     source_line,
 )
+from dstream.failures.places import is_ours
 from dstream.plan.advice import happened_otherwise, to_do
 from dstream.plan.nodes import Node
 from dstream.plan.replaying import again, function_of
@@ -58,7 +61,20 @@ def tell(error: Exception, root: Node, call: str, place: Where | None) -> None:
     )
     function, instead = _again(known, node)
     _write(error, known, notes)
-    attach(error, dataclasses.replace(known, account=Account(notes, function, instead)))
+    attach(error, dataclasses.replace(known, account=Account(notes, function, instead, _is_inside())))
+
+
+def _is_inside() -> bool:
+    """Say whether a function of another stream runs this one: then the engine of that one is further up."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame):
+        frame = frame.f_back
+    while frame is not None and not (is_ours(frame) and frame.f_globals["__name__"].startswith(_RUN_FUNCTIONS)):
+        frame = frame.f_back
+    return frame is not None
+
+
+_RUN_FUNCTIONS = ("dstream.engine.", "collectors.", "dstream.gatherers.", "dstream.values.", "dstream.spi.")
 
 
 def _failed(root: Node, step: Step | None) -> Node | None:
@@ -188,6 +204,5 @@ def _again(known: Failure, node: Node | None) -> tuple[Any, str]:
 def _write(error: Exception, known: Failure, notes: Sequence[str]) -> None:
     """Put the notes behind those that the user's own code made; those of a stream inside of a function go."""
     inner = () if known.inner is None or known.inner.account is None else known.inner.account.notes
-    error.__notes__ = [note for note in getattr(error, "__notes__", ()) if note not in inner]
-    for note in notes:
-        error.add_note(note)
+    before = (note for note in getattr(error, "__notes__", ()) if note not in inner)
+    error.__dict__["__notes__"] = [*before, *notes]  # An exception may refuse attributes, and notes.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
 from dstream.spi.written import shown_function
-from dstream.values.blaming import failed_on
+from dstream.values.blaming import failed_on, forgotten
 
 __all__ = ["Characteristics", "Collector", "Keyed", "identity"]
 
@@ -122,7 +122,11 @@ class Collector(Generic[T, A, R]):
             >>> Collector(list, list.append, list.extend).collect("abc")
             ['a', 'b', 'c']
         """
-        return self.finisher(self.accumulated(self.supplier(), items))
+        try:
+            return self.finisher(self.accumulated(self.supplier(), items))
+        except Exception as error:
+            forgotten(error)  # Where a function of a stream called this, the item of that one is to blame.
+            raise
 
     def accumulated(self, container: A, items: Iterable[T]) -> A:
         """Return the container that holds what `container` held and then `items`."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, overload
 
+from dstream.spi.called import refuse_one_that_would_not_run
 from dstream.spi.in_parallel import Calling, InParallel, ItemWise
 from dstream.spi.integration import Composition, Integration, finished
 from dstream.spi.written import shown_function
@@ -120,6 +121,7 @@ class Gatherer(Generic[T, A, R]):
         for name, fn in [("integrator", integrator), *((n, f) for n, f in given.items() if f is not None)]:
             if not callable(fn):
                 raise TypeError(f"{name} must be a function, not {'None' if fn is None else type(fn).__name__}")
+            refuse_one_that_would_not_run(fn, name)
         return Gatherer(initializer or _nothing, integrator, combiner, finisher, name="Gatherer.of(...)", may_stop=True)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from dstream.errors import UnsupportedError
 from dstream.spi import Collector, Output, Reducer
+from dstream.spi.called import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "function",
     "kind_of",
     "optional_function",
+    "optional_predicate",
     "partition_count",
     "refuse_frame",
+    "running",
     "settings",
 ]
 
@@ -36,9 +39,24 @@ def function(value: F, name: str) -> F:
     return value
 
 
+def running(value: F, name: str) -> F:
+    """Return `value`, a predicate or an action, if it can be called and then runs.
+
+    Raises:
+        TypeError: it cannot be called, is async, or yields; the message names the argument.
+    """
+    refuse_one_that_would_not_run(function(value, name), name)
+    return value
+
+
 def optional_function(value: F, name: str) -> F:
     """Return `value` if it is None or can be called."""
     return value if value is None else function(value, name)
+
+
+def optional_predicate(value: F) -> F:
+    """Return `value` if it is None, or can be called and then runs."""
+    return value if value is None else running(value, "predicate")
 
 
 def count(value: Any, name: str) -> int:

@@ -46,6 +46,7 @@ from dstream.stream.arguments import (
     not_collected,
     optional_function,
     partition_count,
+    running,
     settings,
 )
 from dstream.stream.lifetime import Lifetime
@@ -97,7 +98,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 3, 4).filter(lambda n: n % 2 == 0).to_list()
             [2, 4]
         """
-        return self._then(Filter(self._node, function(predicate, "predicate"), where=call_site()))
+        return self._then(Filter(self._node, running(predicate, "predicate"), where=call_site()))
 
     def distinct(self, key: Callable[[T], Any] | None = None) -> Self:
         """Keep one item of each key, the first one if the stream is ordered.
@@ -126,7 +127,7 @@ class BaseStream(Generic[T]):
             2
             [1, 2]
         """
-        return self._then(Peek(self._node, function(action, "action"), where=call_site()))
+        return self._then(Peek(self._node, running(action, "action"), where=call_site()))
 
     def limit(self, n: int) -> Self:
         """Keep the first `n` items; of an unordered stream, any `n`.
@@ -157,7 +158,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 9, 3).take_while(lambda n: n < 5).to_list()
             [1, 2]
         """
-        return self._then(TakeWhile(self._node, function(predicate, "predicate"), where=call_site()))
+        return self._then(TakeWhile(self._node, running(predicate, "predicate"), where=call_site()))
 
     def drop_while(self, predicate: Callable[[T], object]) -> Self:
         """Leave out items up to the first one that fails `predicate`: the longest prefix.
@@ -166,7 +167,7 @@ class BaseStream(Generic[T]):
             >>> Stream.of(1, 2, 9, 3).drop_while(lambda n: n < 5).to_list()
             [9, 3]
         """
-        return self._then(DropWhile(self._node, function(predicate, "predicate"), where=call_site()))
+        return self._then(DropWhile(self._node, running(predicate, "predicate"), where=call_site()))
 
     def unordered(self) -> Self:
         """Release the items from their encounter order, which makes `limit`, `skip`, `distinct` cheaper."""
@@ -226,7 +227,7 @@ class BaseStream(Generic[T]):
 
         A task that fails may run again, so the action should be safe to repeat.
         """
-        node = ForEachPartition(self._node, function(action, "action"), where=call_site())
+        node = ForEachPartition(self._node, running(action, "action"), where=call_site())
         with explained(node, "for_each_partition"):
             self._engine(self._node, needs_end=True).for_each_partition(node)
 
@@ -388,7 +389,7 @@ class BaseStream(Generic[T]):
 
     def all_match(self, predicate: Callable[[T], object]) -> bool:
         """Say whether every item satisfies `predicate`; True for no items. Stops at the first that does not."""
-        return not self._finds(_Negated(function(predicate, "predicate")), "all_match")
+        return not self._finds(_Negated(running(predicate, "predicate")), "all_match")
 
     def none_match(self, predicate: Callable[[T], object]) -> bool:
         """Say whether no item satisfies `predicate`; True for no items. Stops at the first that does."""
@@ -455,7 +456,7 @@ class BaseStream(Generic[T]):
 
     def on_close(self, handler: Callable[[], object]) -> Self:
         """Run `handler` when the stream, or one made from it, is closed; all handlers run, in order."""
-        lifetime = Lifetime((self._lifetime,), function(handler, "handler"))
+        lifetime = Lifetime((self._lifetime,), running(handler, "handler"))
         self._lifetime.check_open()
         return type(self)(self._node, self._runtime, lifetime)
 
@@ -583,7 +584,7 @@ class BaseStream(Generic[T]):
         return FlatMap(self._node, function(fn, "fn"), kind, name, where=call_site())
 
     def _map_multi(self, fn: Callable[[T, Callable[[Any], None]], object], kind: type | None, name: str) -> MapMulti:
-        return MapMulti(self._node, function(fn, "fn"), kind, name, where=call_site())
+        return MapMulti(self._node, running(fn, "fn"), kind, name, where=call_site())
 
     def _concat(self, *others: Self) -> Self:
         for other in others:
@@ -622,7 +623,7 @@ class BaseStream(Generic[T]):
             return _present(self._engine(self._node, needs_end=True).collect(node), node, name)
 
     def _for_each(self, action: Callable[[T], object], name: str) -> None:
-        node = ForEach(self._node, function(action, "action"), name, where=call_site())
+        node = ForEach(self._node, running(action, "action"), name, where=call_site())
         with explained(node, name):
             for item in self._engine(self._node).iterate(self._node):
                 try:
@@ -632,7 +633,7 @@ class BaseStream(Generic[T]):
                     raise
 
     def _finds(self, predicate: Callable[[T], object], name: str) -> bool:
-        matching = Filter(self._node, function(predicate, "predicate"), name, where=call_site())
+        matching = Filter(self._node, running(predicate, "predicate"), name, where=call_site())
         limited = Limit(matching, 1, "")
         with explained(limited, name):
             return bool(list(self._engine(limited).iterate(limited)))

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
-from dstream.stream.arguments import choice, function, kind_of, optional_function, partition_count, refuse_frame
+from dstream.stream.arguments import (
+    choice,
+    function,
+    kind_of,
+    optional_function,
+    partition_count,
+    refuse_frame,
+    running,
+)
 from dstream.stream.builder import StreamBuilder
 from dstream.stream.gathering import Gathering
 from dstream.stream.keyed import Keyed
@@ -321,7 +329,7 @@ def iteration(seed: Any, functions: tuple[Any, ...]) -> Iterate[Any]:
         case (following,):
             return Iterate(seed, function(following, "next"))
         case (has_next, following):
-            return Iterate(seed, function(following, "next"), function(has_next, "has_next"))
+            return Iterate(seed, function(following, "next"), running(has_next, "has_next"))
     raise TypeError(f"iterate() takes (seed, next) or (seed, has_next, next), not {1 + len(functions)} arguments")
 
 

@@ -1,9 +1,10 @@
+import pickle
 from collections import deque
 from functools import partial
 
 import pytest
 
-from collectors import to_collection, to_list, to_set, to_unmodifiable_list, to_unmodifiable_set
+from collectors import grouping_by, to_collection, to_list, to_set, to_unmodifiable_list, to_unmodifiable_set
 from dstream.errors import NullElementError
 from dstream.spi import Characteristics
 
@@ -95,3 +96,23 @@ def test_unmodifiable_ones_refuse_none(factory):
         collector.collect([1, None])
     with pytest.raises(NullElementError, match=factory.__name__ + r"\(\) refuses None"):
         collector.accumulator(collector.supplier(), None)
+
+
+@pytest.mark.parametrize("factory", [to_set, to_unmodifiable_set])
+def test_nans_from_other_processes_are_one_item(factory):
+    """A container that went through pickle holds another NaN than the one that is put in later."""
+    collector = factory()
+    nan = float("nan")
+    left, right = (pickle.loads(pickle.dumps(collector.accumulated(collector.supplier(), [nan, 1]))) for _ in range(2))
+
+    combined = collector.accumulated(collector.combined(left, right), [nan, (nan,), (float("nan"),)])
+
+    assert len(collector.finisher(combined)) == 3
+
+
+def test_nans_of_several_partitions_are_one_item_of_a_set(engine):
+    """On Spark the sets of partitions come from other processes."""
+    numbers = engine.stream([float("nan"), 1.0, float("nan"), 1.0, float("nan")], partitions=3)
+
+    assert len(numbers.collect(to_set())) == 2
+    assert len(numbers.collect(grouping_by(bool, to_unmodifiable_set()))[True]) == 2

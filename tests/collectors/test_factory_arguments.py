@@ -116,3 +116,26 @@ def test_collectors_can_be_imported_first_and_load_nothing_heavy():
     )
 
     assert (result.stdout, result.stderr) == ("\n", "")
+
+
+async def _awaited(item):
+    return False
+
+
+def _yielding(item):
+    yield False
+
+
+@pytest.mark.parametrize("factory", [c.partitioning_by, lambda fn: c.filtering(fn, c.counting())])
+@pytest.mark.parametrize("fn", [_awaited, _yielding])
+def test_predicates_that_would_not_run_are_refused(factory, fn):
+    """A coroutine or a generator is true whatever the item is."""
+    with pytest.raises(TypeError, match="predicate must give a result"):
+        factory(fn)
+
+
+@pytest.mark.parametrize("factory", [c.top_n, c.bottom_n])
+def test_a_count_is_no_bool(factory):
+    """As `limit(True)` is refused: what was meant is not known."""
+    with pytest.raises(TypeError, match="n must be an int, not bool"):
+        factory(True)

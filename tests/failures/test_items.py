@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 from typing import Any
@@ -224,3 +225,113 @@ def test_a_function_that_raises_stop_iteration_ends_no_batch(engine, classifier)
             c.grouping_by(classifier, c.counting())
         )
     assert ds.failure(caught.value).item in ([], 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    """An exception that refuses every attribute, those of Python itself among them."""
+
+    code: int
+
+
+class Mute(Exception):
+    """An exception that takes no notes."""
+
+    def add_note(self, note: str, /) -> None:
+        """Refuse it."""
+        raise RuntimeError("no notes")
+
+
+def raising(error: BaseException, on: int) -> Any:
+    """Return a function that raises `error` on one number."""
+
+    def fn(number: int, *_: Any) -> int:
+        if number == on:
+            raise error
+        return number
+
+    return fn
+
+
+BLAMING: dict[str, Any] = {
+    "map": lambda s, fn: s.map(fn).to_list(),
+    "grouping_by": lambda s, fn: s.collect(c.grouping_by(fn)),
+    "max_by": lambda s, fn: s.collect(c.max_by(fn)),
+    "gather": lambda s, fn: s.gather(Gatherer.of(integrator=lambda _, item, downstream: fn(item))).to_list(),
+    "map_concurrent": lambda s, fn: s.gather(ds.gatherers.map_concurrent(2, fn)).to_list(),
+}
+
+
+@pytest.mark.parametrize("error", [Frozen(1), Mute()], ids=["frozen", "mute"])
+@pytest.mark.parametrize("place", BLAMING)
+def test_an_exception_that_refuses_attributes_comes_out_as_it_is(local_context, place, error):
+    """A frozen dataclass as an exception keeps its type, and has its notes."""
+    with pytest.raises(type(error)) as caught:
+        BLAMING[place](local_context.stream([1, 2, 3]), raising(error, 2))
+
+    assert ds.failure(caught.value).item == 2
+    assert any(note.startswith("Where: step 2 of 2") for note in caught.value.__notes__)
+
+
+def test_an_exception_that_is_raised_again_has_the_item_of_this_time(local_context):
+    """What one run found is no part of the next: an exception may be an object of a module, raised again and again."""
+    error = ValueError("always the same")
+    stream = local_context.stream([3, 1, 2, 5])
+    for on in (2, 5):
+        with pytest.raises(ValueError, match="always the same"):
+            stream.collect(c.grouping_by(raising(error, on)))
+        with pytest.raises(ValueError, match="always the same"):
+            stream.collect(c.teeing(c.counting(), c.counting(), lambda *_: raising(error, 7)(7)))
+
+        assert ds.failure(error).item is not on
+        assert ds.failure(error).inner is None
+        assert not any("in it, step" in note for note in error.__notes__)
+
+
+def test_the_item_of_a_collector_that_was_caught_is_not_that_of_a_step(local_context):
+    """A collector that a function runs itself names no item of the stream."""
+
+    def inner(items: list[int]) -> Any:
+        return c.grouping_by(raising(ValueError("twenty"), 20)).collect([10, 20])
+
+    with pytest.raises(ValueError, match="twenty") as caught:
+        local_context.stream([1, 2]).collect(c.collecting_and_then(c.to_list(), inner))
+
+    assert ds.failure(caught.value).item != 20
+
+
+STOPPING: dict[str, Any] = {
+    **{name: BLAMING[name] for name in ("map", "grouping_by", "max_by", "map_concurrent")},
+    "flat_mapping": lambda s, fn: s.collect(c.flat_mapping(lambda item: [fn(item)], c.to_list())),
+    "filtering": lambda s, fn: s.collect(c.filtering(fn, c.to_list())),
+    "below": lambda s, fn: s.collect(c.grouping_by(bool, c.flat_mapping(lambda item: [fn(item)], c.to_list()))),
+}
+
+
+@pytest.mark.parametrize("place", STOPPING)
+def test_a_function_that_raises_stop_iteration_is_blamed_with_its_item(local_context, place):
+    """It is an error, loses no item in silence, and names the one it was raised on."""
+    with pytest.raises(RuntimeError, match="raised StopIteration") as caught:
+        STOPPING[place](local_context.stream([1, 2, 3]), raising(StopIteration(), 2))
+
+    assert ds.failure(caught.value).item == 2
+
+
+COMPARING: dict[str, Any] = {
+    "sorted": lambda s, fn: s.sorted(fn).to_list(),
+    "top": lambda s, fn: s.top(1, fn).to_list(),
+    "min": lambda s, fn: s.min(fn),
+    "max": lambda s, fn: s.max(fn),
+    **{name: lambda s, fn, name=name: s.collect(getattr(c, name)(fn)) for name in ("min_by", "max_by", "sorting")},
+    **{name: lambda s, fn, name=name: s.collect(getattr(c, name)(1, fn)) for name in ("top_n", "bottom_n")},
+}
+
+
+@pytest.mark.parametrize("place", COMPARING)
+def test_a_comparator_is_told_from_a_key_function(local_context, place):
+    """Java's comparators take two items: `functools.cmp_to_key` makes a key function of one."""
+    with pytest.raises(TypeError) as caught:
+        COMPARING[place](local_context.stream([3, 1]), lambda a, b: a - b)
+
+    assert "functools.cmp_to_key" in caught.value.__notes__[2]
+    assert "cannot be compared" not in caught.value.__notes__[0]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from dstream import IntStream, Stream
+from dstream.gatherers import Gatherer
 
 # fmt: off
 REQUIRED = [
@@ -68,3 +71,38 @@ def test_reduce_refuses_another_number_of_arguments():
     for args in ((), (0, max, max, max)):
         with pytest.raises(TypeError, match="reduce"):
             Stream.of(1).reduce(*args)
+
+
+async def _awaited(*args):
+    return False
+
+
+def _yielding(*args):
+    yield False
+
+
+ASK_OR_ACT = {
+    "filter": lambda s, fn: s.filter(fn),
+    "peek": lambda s, fn: s.peek(fn),
+    "take_while": lambda s, fn: s.take_while(fn),
+    "drop_while": lambda s, fn: s.drop_while(fn),
+    "any_match": lambda s, fn: s.any_match(fn),
+    "all_match": lambda s, fn: s.all_match(fn),
+    "none_match": lambda s, fn: s.none_match(fn),
+    "for_each": lambda s, fn: s.for_each(fn),
+    "for_each_ordered": lambda s, fn: s.for_each_ordered(fn),
+    "for_each_partition": lambda s, fn: s.for_each_partition(fn),
+    "map_multi": lambda s, fn: s.map_multi(fn),
+    "on_close": lambda s, fn: s.on_close(fn),
+    "iterate": lambda s, fn: Stream.iterate(0, fn, abs),
+    "integrator": lambda s, fn: s.gather(Gatherer.of(integrator=fn)),
+    "finisher": lambda s, fn: s.gather(Gatherer.of(integrator=print, finisher=fn)),
+}
+
+
+@pytest.mark.parametrize("name", ASK_OR_ACT)
+@pytest.mark.parametrize("fn", [_awaited, functools.partial(_awaited, 1), _yielding], ids=["async", "partial", "yield"])
+def test_functions_that_would_not_run_are_refused(name, fn):
+    """A coroutine or a generator is true, and runs nothing: no predicate and no action may be made of one."""
+    with pytest.raises(TypeError, match=r"map_concurrent\(n, fn\)|flat_map\(\)"):
+        ASK_OR_ACT[name](Stream.of(1, 2), fn)

@@ -153,3 +153,17 @@ def test_from_df_refuses_what_is_no_table(engine):
         engine.context.from_df(pa.table([[1], [2]], ["a", "a"]))
     with pytest.raises(TypeError, match="does not become an Arrow table"):
         engine.context.from_df(pd.DataFrame({"a": [1, "b"]}))
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pd.period_range("2020", periods=2, freq="M"), "column 'a' holds values of pandas"),
+        (pd.interval_range(0, 2), "column 'a' holds values of pandas"),
+        ([2**70, 1], "this DataFrame does not become an Arrow table"),
+    ],
+)
+def test_from_df_refuses_values_that_would_change(local_context, column, message):
+    """A period would become an int, in silence."""
+    with pytest.raises(TypeError, match=message):
+        local_context.from_df(pd.DataFrame({"a": column}))

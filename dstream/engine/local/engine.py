@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -93,7 +93,7 @@ class LocalEngine:
         task = self._task(Call.of_step(end.step), end)
         items = _open(end.upstream, task)
         with task.ending(), naming(end.step), task.waiting():
-            return end.collector.collect(items)
+            return end.collector.finisher(end.collector.accumulated(end.collector.supplier(), items))
 
     def for_each_partition(self, node: ForEachPartition) -> None:
         """Run the action of `node` on all items, in this process."""
@@ -188,11 +188,13 @@ class _LocalTask:
     def at_end(self, close: Callable[[], object]) -> None:
         self._ending.callback(close)
 
-    @contextmanager
-    def ending(self) -> Iterator[None]:
+    def ending(self) -> ExitStack:
         """Close at the end what has to be closed, and deliver what steps with guards failed on."""
-        with self._recovered, self._ending:
-            yield
+        # No generator of `contextlib`: it sets attributes of an exception, which may refuse them.
+        ending = ExitStack()
+        ending.enter_context(self._recovered)
+        ending.enter_context(self._ending)
+        return ending
 
     def watching(self, items: Iterator[Any]) -> Iterator[Any]:
         """Give the items and do the same at their end; most plans need no end."""

@@ -114,12 +114,12 @@ def _unpacked(packed: _Packed) -> BaseException:
     kind, args, state = pickle.loads(packed.content)
     members = [_unpacked(member) for member in packed.members]
     error = _rebuilt(kind, (*args, members) if members else args, state)
-    for note in packed.notes:
-        error.add_note(note)
+    if packed.notes:
+        error.__dict__["__notes__"] = packed.notes
     if packed.known is not None:
         attach(error, packed.known)
     if packed.cause is not None:
-        error.__cause__ = _unpacked(packed.cause)
+        BaseException.__setattr__(error, "__cause__", _unpacked(packed.cause))
     return error
 
 

@@ -1,0 +1,40 @@
+"""What a call of a function gives: a result, or something that has yet to run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+__all__ = ["is_async", "refuse_one_that_would_not_run"]
+
+
+def is_async(fn: Any) -> bool:
+    """Say whether `fn` is an async function, or an object that is called like one."""
+    fn = _innermost(fn)
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)
+
+
+def refuse_one_that_would_not_run(fn: Any, name: str) -> None:
+    """Refuse a predicate or an action whose call runs none of its lines: what it gives instead is always true.
+
+    Raises:
+        TypeError: `fn` is an async function, or one that yields.
+    """
+    if is_async(fn):
+        raise TypeError(
+            f"{name} must give a result, and an async function gives a coroutine that nobody awaits: "
+            "gather(map_concurrent(n, fn)) awaits its results, from which the next step takes them"
+        )
+    plain = _innermost(fn)
+    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+        raise TypeError(
+            f"{name} must give a result, and a function that yields gives a generator, which nobody runs: "
+            "return what it yields, or use flat_map(), which takes the items that a function yields"
+        )
+
+
+def _innermost(fn: Any) -> Any:
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return fn
