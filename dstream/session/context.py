@@ -418,6 +418,13 @@ class Context:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from dstream.session.names import no_such_name  # Here, since few need it.
+
+            raise AttributeError(no_such_name(type(self), name))
+
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else "open" if self._engine is None else "running"
         return f"<dstream context on {self._engine_name}{self._shown}, {state}>"

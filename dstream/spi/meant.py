@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["hint_of_a_collector", "hint_of_a_field"]
+from dstream.spi.collector import Collector
+from dstream.spi.gatherer import Gatherer
+
+__all__ = ["hint_of_a_collector", "hint_of_a_field", "hint_of_a_gatherer"]
 
 
 def hint_of_a_field(value: object) -> str:
     """Return how a function is made of the name of a field; nothing for anything else."""
+    if isinstance(value, Collector):
+        return "; a collector stands behind it, as in grouping_by(classifier, counting())"
     if not isinstance(value, str):
         return ""
     return f"; operator.itemgetter({value!r}) takes that field of a dict, operator.attrgetter({value!r}) of an object"
@@ -14,17 +19,30 @@ def hint_of_a_field(value: object) -> str:
 
 def hint_of_a_collector(value: object) -> str:
     """Return which collector is meant by a class, or by a function of Python; nothing for anything else."""
+    if isinstance(value, Gatherer):
+        return "; use gather(...) for a gatherer"
     if not callable(value):
         return ""
     module = getattr(value, "__module__", None) or ""
+    if module.startswith("dstream.gatherers"):
+        return f"; {_name(value)} makes a gatherer, so use stream.gather({_name(value)}(...))"
     if module.partition(".")[0] == "collectors":
         return f"; {_name(value)} is a function that makes one, so call it: {_name(value)}(...)"
     meant = _MEANT.get(_name(value)) if module in _OF_PYTHON else None
     return f"; the collector for {_name(value)} is {meant}" if meant else _hint_of_a_function(value)
 
 
+def hint_of_a_gatherer(value: object) -> str:
+    """Return what is meant by a collector, or by what makes a gatherer; nothing for anything else."""
+    if isinstance(value, Collector) or (getattr(value, "__module__", None) or "").partition(".")[0] == "collectors":
+        return "; use collect(...) for a collector"
+    if (getattr(value, "__module__", None) or "").startswith("dstream.gatherers"):
+        return f"; {_name(value)} is a function that makes one, so call it: {_name(value)}(...)"
+    return ""
+
+
 def _hint_of_a_function(value: object) -> str:
-    if isinstance(value, type):
+    if isinstance(value, type) and (hasattr(value, "append") or hasattr(value, "add")):
         return f"; to_collection({_name(value)}) gathers the items in one"
     return f"; collecting_and_then(to_list(), {_name(value)}) gives a function the list of all items"
 

@@ -11,6 +11,7 @@ from dstream.gatherers.positions import indexed, numbered, sampled
 from dstream.gatherers.windows import pairs, window_fixed
 from dstream.plan import Gather, Node, Recover, call_site
 from dstream.spi import Calling, Gatherer
+from dstream.spi.meant import hint_of_a_gatherer
 from dstream.stream.arguments import kind_of
 from dstream.stream.base import BaseStream
 from dstream.stream.recovering import Delivery
@@ -48,7 +49,7 @@ class Gathering(BaseStream[T]):
             [5, 5, 2]
         """
         if not isinstance(gatherer, Gatherer):
-            raise TypeError(f"gatherer must be a Gatherer, not {kind_of(gatherer)}")
+            raise TypeError(f"gatherer must be a Gatherer, not {kind_of(gatherer)}{hint_of_a_gatherer(gatherer)}")
         return self._gathered(gatherer, "gather", gatherer.name)
 
     def zip_with_index(self) -> Stream[tuple[T, int]]:

@@ -1,0 +1,36 @@
+"""Names that a context does not have, and what is offered instead."""
+
+import pytest
+
+from collectors import to_list
+from dstream.gatherers import window_fixed
+
+NAMES = {
+    "getMap": r"get_map",
+    "parallelize": r"stream\(items\)",
+    "textFile": r"read\(text_files\(path\)\)",
+    "read_csv": r"read\(csv_rows\(path\)\)",
+    "from_pandas": r"from_df\(df\)",
+    "stop": r"close\(\)",
+    "get_mop": r"get_map",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_context_says_what_is_meant(local_context, name):
+    """Names of Spark, pandas and Java lead to the right place."""
+    with pytest.raises(AttributeError, match=f"a Context has no '{name}'; use {NAMES[name]}"):
+        getattr(local_context, name)
+
+
+def test_collectors_and_gatherers_are_told_apart(local_context):
+    """Each one says where it belongs."""
+    stream = local_context.stream([1])
+    for wrong, message in [
+        (lambda: stream.gather(to_list()), r"use collect\(\.\.\.\)"),
+        (lambda: stream.gather(window_fixed), r"call it: window_fixed\("),
+        (lambda: stream.collect(window_fixed(2)), r"use gather\(\.\.\.\)"),
+        (lambda: stream.collect(window_fixed), r"stream\.gather\(window_fixed\("),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            wrong()
