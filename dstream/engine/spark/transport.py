@@ -129,6 +129,6 @@ def _rebuilt(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, 
     built_in: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
     built_in.__init__(error, *args)
     if not isinstance(error, OSError | BaseExceptionGroup):
-        error.args = args
+        BaseException.__setattr__(error, "args", args)  # Its own class may refuse attributes.
     vars(error).update(state)
     return error
