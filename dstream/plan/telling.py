@@ -67,8 +67,6 @@ def tell(error: Exception, root: Node, call: str, place: Where | None) -> None:
 def _is_inside() -> bool:
     """Say whether a function of another stream runs this one: then the engine of that one is further up."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_ours(frame):
-        frame = frame.f_back
     while frame is not None and not (is_ours(frame) and frame.f_globals["__name__"].startswith(_RUN_FUNCTIONS)):
         frame = frame.f_back
     return frame is not None
