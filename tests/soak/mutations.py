@@ -273,6 +273,16 @@ def _verdict(right: Any, answer: Any) -> str:
     return "right" if answer == right else "WRONG"
 
 
+def _names_damaged(right: Any, answers: dict[str, Any]) -> bool:
+    """Say whether only a collection is named beyond those that there are of which nobody can tell that it is destroyed.
+
+    Its log is damaged, and whoever opens it is told so.
+    """
+    named = answers["names"]
+    more = {found.name for found in named if found not in right}
+    return set(right) <= set(named) and all(isinstance(answers.get(name), DStreamError) for name in more)
+
+
 def run(mutations: int, seed: int) -> tuple[Counter[str], list[str]]:
     """Damage a lake many times.
 
@@ -291,6 +301,8 @@ def run(mutations: int, seed: int) -> tuple[Counter[str], list[str]]:
                 _write(lake.root, changed, in_place=chosen.random() < 0.5)
             answers = lake.content()
             verdicts = {name: _verdict(lake.right[name], answer) for name, answer in answers.items()}
+            if verdicts["names"] == "WRONG" and _names_damaged(lake.right["names"], answers):
+                verdicts["names"] = "error"
             worst = max(verdicts.values(), key=["right", "error", "WRONG"].index) if _known(verdicts) else "unnamed"
             ends[f"{_kind(path)}: {worst}"] += 1
             for name, verdict in verdicts.items():

@@ -150,11 +150,11 @@ def _metadata(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "format": {**row["format"], "options": options}, "configuration": dict(row["configuration"])}
 
 
-def write_checkpoint(folder: Folder) -> None:
-    """Sum up the log of a collection as it is now."""
+def write_checkpoint(folder: Folder, all_sealed: bool = False) -> None:
+    """Sum up the log of a collection as it is now; arguments as for `read_entry`."""
     before, rows = _newest(folder, _SCHEMA) or (-1, _SCHEMA.empty_table())
     actions = _Actions(before)
-    for entry in entries_from(folder, before + 1):
+    for entry in entries_from(folder, before + 1, all_sealed):
         actions.take(entry)
     if actions.version > before:
         rows = pa.concat_tables([actions.remaining(rows), actions.rows()])

@@ -186,7 +186,8 @@ class Collection:
     def _reading(self, read: Callable[[], T]) -> T:
         """Run something that reads live files of the newest state, under the lock.
 
-        A file that is missing was compacted and vacuumed since the log was read; then the log says so by now.
+        A file that is missing was compacted and vacuumed since the log was read; then the log says so by now. Or it is
+        one that a job has yet to commit.
         """
         while True:
             self._refresh()
@@ -196,14 +197,14 @@ class Collection:
             except FileGoneError as error:
                 self._log.refresh()
                 if self._log.version == version:
-                    raise self._log.missing(str(error)) from error
+                    raise self._log.not_there(str(error)) from error
 
     def _after_commit(self, version: int, tidy: Callable[[], None]) -> None:
         """Do what keeps the collection fast. The commit stands, so a failure here is only logged."""
         try:
             tidy()
             if version and version % CHECKPOINT_EVERY == 0 and self._log.metadata is not None:
-                write_checkpoint(self._folder)
+                write_checkpoint(self._folder, self._log.all_sealed)
         except CollectionDestroyedError:
             return
         except Exception as error:

@@ -38,7 +38,8 @@ class Description:
         name: its name.
         shape: its options but the types.
         types: what its codec was when it was made, as JSON; the log knows it better.
-        has_mark: there is a file in its folder since before it had a name; older collections have none.
+        has_mark: it was made since there are checksums: there is a file in its folder since before it had a name, and
+            all log entries of this library have a checksum.
     """
 
     identity: str

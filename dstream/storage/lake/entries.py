@@ -48,23 +48,28 @@ def packed(folder: Folder, version: int, info: Mapping[str, Any], actions: Seque
     return seal(_HEAD, rest.encode(), _owner(folder))
 
 
-def read_entry(folder: Folder, version: int) -> list[dict[str, Any]]:
+def read_entry(folder: Folder, version: int, all_sealed: bool = False) -> list[dict[str, Any]]:
     """Read the actions of a commit.
+
+    Args:
+        folder: that of the collection.
+        version: which commit.
+        all_sealed: the collection was made since there are checksums, so this library's entries have one.
 
     Raises:
         FileNotFoundError: there is no such commit.
         IllegalStateError: the file is not as it was written; no commit is empty.
     """
-    return _actions(folder, version, folder.read(entry_path(version)))
+    return _actions(folder, version, folder.read(entry_path(version)), all_sealed)
 
 
-def entries_from(folder: Folder, version: int) -> Iterator[list[dict[str, Any]]]:
-    """Give the actions of each commit from a version on; errors as for `read_entry`."""
+def entries_from(folder: Folder, version: int, all_sealed: bool = False) -> Iterator[list[dict[str, Any]]]:
+    """Give the actions of each commit from a version on; arguments and errors as for `read_entry`."""
     for each, data in enumerate(folder.read_run(map(entry_path, count(version))), version):
-        yield _actions(folder, each, data)
+        yield _actions(folder, each, data, all_sealed)
 
 
-def _actions(folder: Folder, version: int, data: bytes) -> list[dict[str, Any]]:
+def _actions(folder: Folder, version: int, data: bytes, all_sealed: bool) -> list[dict[str, Any]]:
     is_whole = is_sealed(_HEAD, data, _owner(folder))
     try:
         actions = [json.loads(line) for line in data.split(b"\n") if line.strip()]
@@ -72,12 +77,26 @@ def _actions(folder: Folder, version: int, data: bytes) -> list[dict[str, Any]]:
         actions = []
     if not actions or not all(isinstance(action, dict) and _ACTIONS.issuperset(action) for action in actions):
         is_whole = False
+    if is_whole is None and not _may_be_unsealed(actions, all_sealed):
+        is_whole = False
     if is_whole is False or (is_whole and actions[0]["commitInfo"].get("commit") != version):
         raise IllegalStateError(
             f"{folder.title} is damaged: {folder.url}/{entry_path(version)} is no whole log entry; something else than "
             "dstream has written it, or the machine failed; restore the file from a backup"
         )
     return actions
+
+
+def _may_be_unsealed(actions: Sequence[Mapping[str, Any]], all_sealed: bool) -> bool:
+    """Say whether an entry without a checksum is another program's, or from before there were checksums.
+
+    All of them, delta-rs and Spark too, say in `commitInfo` who they are; without it lines are missing. This library
+    writes `dstream` there, and `commit` since there are checksums.
+    """
+    infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
+    if not infos or not all(isinstance(info, dict) for info in infos):
+        return False
+    return not any("dstream" in info and (all_sealed or "commit" in info) for info in infos)
 
 
 def last_version(folder: Folder) -> int:

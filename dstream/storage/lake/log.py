@@ -42,11 +42,20 @@ class Log:
         version: the newest commit that was read; -1 before the first.
         groups: the live files of each bucket, oldest first. A tuple never changes, it is replaced.
         metadata: how the newest commit that says so describes the collection; None before.
+        all_sealed: each entry that this library has written has a checksum.
     """
 
-    def __init__(self, folder: Folder, title: str, partitions: tuple[str, ...], buckets: int = MOST_BUCKETS) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        title: str,
+        partitions: tuple[str, ...],
+        buckets: int = MOST_BUCKETS,
+        all_sealed: bool = False,
+    ) -> None:
         self.folder = folder
         self.title = title
+        self.all_sealed = all_sealed
         self._partitions = partitions
         self._buckets = buckets
         self.renew()
@@ -174,16 +183,16 @@ class Log:
         unknown = range(actions.begun + 1, self._summed_up + 1)
         added = {file.path for file in actions.adds}
         for version in [*unknown, *(version for version in self._vacuums if version > actions.begun)]:
-            gone = added.intersection(condemned_in(self._entry(version)))
+            gone = added.intersection(condemned_in(self.entry(version)))
             if gone:
                 raise self.gone_before_commit(min(gone))
 
-    def _entry(self, version: int) -> list[dict[str, Any]]:
-        """Return an entry that was there when the log was read."""
+    def entry(self, version: int) -> list[dict[str, Any]]:
+        """Return the actions of a commit that was made."""
         try:
-            return read_entry(self.folder, version)
+            return read_entry(self.folder, version, self.all_sealed)
         except FileNotFoundError as error:
-            raise self._gap(version, self.version) from error
+            raise self._gap(version, max(version, self.version)) from error
 
     def gone_before_commit(self, path: str) -> IllegalStateError:
         """Return the error for a file that was removed before a commit could name it."""
@@ -220,7 +229,7 @@ class Log:
 
     def _additions(self, versions: Iterable[int]) -> Iterator[tuple[int, list[DataFile]]]:
         for version in versions:
-            entry = self._entry(version)
+            entry = self.entry(version)
             try:
                 adds = [data_file(line["add"]) for line in entry if "add" in line and line["add"]["dataChange"]]
             except (UnsupportedError, *NOT_UNDERSTOOD) as error:
@@ -269,7 +278,7 @@ class Log:
     def _read_next(self) -> None:
         adds: dict[bool, list[DataFile]] = {True: [], False: []}
         removes: dict[bool, list[str]] = {True: [], False: []}
-        for line in read_entry(self.folder, self.version + 1):
+        for line in read_entry(self.folder, self.version + 1, self.all_sealed):
             if "add" in line:
                 adds[line["add"]["dataChange"]].append(data_file(line["add"]))
             elif "remove" in line:
@@ -307,6 +316,10 @@ class Log:
     def _advance(self) -> None:
         self.version += 1
         self._next = entry_path(self.version + 1)
+
+    def not_there(self, path: str) -> IllegalStateError:
+        """Return the error for a file that is read and not there, live or not committed yet."""
+        return self.missing(path) if self.is_live(path) else self.gone_before_commit(path)
 
     def missing(self, path: str) -> IllegalStateError:
         """Return the error for a live file that is not there."""

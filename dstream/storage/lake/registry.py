@@ -106,7 +106,8 @@ class Registry:
         log = self._logs.get(place)
         if log is None:
             folder = NamedFolder(self._folder.child(_data(description)), description.title)
-            made = Log(folder, description.title, description.partitions, description.shape.buckets or 1)
+            buckets, all_sealed = description.shape.buckets or 1, description.has_mark
+            made = Log(folder, description.title, description.partitions, buckets, all_sealed)
             log = self._logs.setdefault(place, made)
         return log
 

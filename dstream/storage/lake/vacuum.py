@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from dstream.errors import CollectionDestroyedError
 from dstream.storage.lake.actions import Actions
-from dstream.storage.lake.entries import entry_version, read_entry
-from dstream.storage.lake.files import Folder, Found
+from dstream.storage.lake.entries import entry_version
+from dstream.storage.lake.files import Found
 from dstream.storage.lake.log import Log
 from dstream.storage.lake.paths import ENTRY, is_removable, is_temporary
 
@@ -41,7 +41,7 @@ def vacuum(log: Log, older_than: float) -> int:
     limit, staged_limit = now - older_than, min(now - older_than, now - STAGED_FOR)
     entries, others = _divided(log.folder.found())
     unnamed = [file for file in others if file.written_at <= limit and not log.is_live(file.path)]
-    taken_out = dict(_taken_out(log.folder, (entry for entry in entries if entry.written_at > staged_limit)))
+    taken_out = dict(_taken_out(log, (entry for entry in entries if entry.written_at > staged_limit)))
     unneeded = [file.path for file in unnamed if taken_out.get(file.path, _unknown(file, staged_limit)) <= limit]
     _condemn(log, [path for path in unneeded if path not in taken_out and not is_temporary(path)])
     removed = [path for path in unneeded if not log.is_live(path)]  # what was committed meanwhile stays
@@ -77,11 +77,11 @@ def _divided(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
     return entries, others
 
 
-def _taken_out(folder: Folder, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
+def _taken_out(log: Log, entries: Iterable[Found]) -> Iterator[tuple[str, float]]:
     """Give the files that some log entries take out, and when."""
     for entry in entries:
         version = entry_version(entry.path)
-        for action in () if version is None else read_entry(folder, version):
+        for action in () if version is None else log.entry(version):
             if "remove" in action:
                 yield action["remove"]["path"], entry.written_at
 

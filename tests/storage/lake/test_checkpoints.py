@@ -135,7 +135,8 @@ def test_checkpoint_has_the_newest_description_only(lake):
     write_checkpoint(store.log.folder)
     metadata = {**store.log.metadata, "description": "new"}
     entry = _log(store) / f"{store.log.version + 1:020d}.json"
-    entry.write_text(json.dumps({"metaData": metadata}) + "\n" + json.dumps({"protocol": PROTOCOL}))
+    lines = [{"commitInfo": {"engineInfo": "another program"}}, {"metaData": metadata}, {"protocol": PROTOCOL}]
+    entry.write_text("\n".join(map(json.dumps, lines)))
     write_checkpoint(store.log.folder)
 
     actions = [next(iter(json.loads(line).items())) for line in _actions(store)[1]]

@@ -282,3 +282,50 @@ def test_checksums_disturb_no_other_reader(lake):
     assert len(table.history()) == 4
     table.create_checkpoint()
     assert all(file.sums for file in lake.map().log.files())
+
+
+def _old_style(lines):
+    info = json.loads(lines[0])["commitInfo"]
+    return [json.dumps({"commitInfo": {"timestamp": info["timestamp"], "dstream": info["dstream"]}}).encode()]
+
+
+@pytest.mark.parametrize("change", [*(lambda lines, n=n: lines[n:] for n in (1, 2, 3)), _old_style])
+@pytest.mark.parametrize("version", [0, 1])
+def test_entry_without_its_checksum_is_an_error(lake, change, version):
+    """Cut from the front, or as it was written before there were checksums: all of this collection have one."""
+    items = lake.list()
+    for n in range(2):
+        items.extend([n, str(n)])
+    entry = _entry(items, version)
+    entry.write_bytes(b"\n".join(change(entry.read_bytes().split(b"\n"))) or b"{}")
+
+    with pytest.raises(IllegalStateError, match=rf"list 'l' is damaged: .*000{version}\.json is no whole log entry"):
+        lake.list()
+
+
+@pytest.mark.parametrize("change", [lambda lines: lines[1:], lambda lines: [lines[0].replace(b'"crc32"', b'"crc33"')]])
+def test_entry_without_its_checksum_is_an_error_in_a_lake_from_before(lake, change):
+    """Who wrote it stands in front, and what was written since has its number there."""
+    lake.put(lake.map(), a=1)
+    _strip(lake)
+    lake.put(lake.map(), a=2)
+    entry = _entry(lake.map(), 1)
+    entry.write_bytes(b"\n".join(change(entry.read_bytes().split(b"\n"))))
+
+    with pytest.raises(IllegalStateError, match=r"0001\.json is no whole log entry"):
+        lake.map()
+
+
+@pytest.mark.parametrize("ask", ["journal", "checkpoint"])
+def test_entry_that_lost_its_checksum_is_met_by_all_who_read_it(lake, ask):
+    """Behind a checkpoint only the journal, and the next checkpoint that is made of the whole log, read it."""
+    store = lake.map(journal=True)
+    for n in range(3):
+        lake.put(store, a=n)
+    if ask == "journal":
+        checkpoints.write_checkpoint(store.log.folder)
+    entry = _entry(store, 1)
+    entry.write_bytes(b"\n".join(_old_style(entry.read_bytes().split(b"\n"))))
+
+    with pytest.raises(IllegalStateError, match=r"0001\.json is no whole log entry"):
+        list(lake.map().journal(0)) if ask == "journal" else checkpoints.write_checkpoint(store.log.folder, True)

@@ -111,6 +111,19 @@ def test_job_whose_files_anybody_has_removed_is_refused(lake):
     assert not lake.map().begin("job").is_done
 
 
+def test_job_that_merges_again_is_told_that_its_files_are_gone(lake):
+    """What tasks have written is read once more after a conflict; that it is gone is no damage of the collection."""
+    store = lake.map(journal=True)
+    job = store.begin("job", merge=max)
+    receipts = written(job.writer, [("a", 1)])
+    lake.put(lake.map(), a=2)
+    lake.map().vacuum(0)
+
+    with pytest.raises(IllegalStateError, match=r"nothing was changed, since .*removed before.*again"):
+        job.commit(receipts)
+    assert lake.content(lake.map()) == {"a": 2}
+
+
 def test_orphans_of_a_destroyed_collection_go_without_a_commit(lake):
     """Nobody commits to it any more."""
     old = lake.map()
