@@ -88,7 +88,11 @@ class Collection:
             return None if metadata is None else Actions(metadata=metadata)
 
         with self._log.lock:
+            self._log.refresh()
+            is_settled = decided() is None
+        if not is_settled:  # A turn is taken before the lock, as by all who change something, and only to commit.
             self._log.commit(decided)
+        with self._log.lock:
             self._take_codec()
 
     @property

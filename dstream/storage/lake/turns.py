@@ -5,7 +5,8 @@ race read what the winner wrote, try again, and lose again. Readers take no turn
 
 A turn is an advisory lock of the kernel (`flock`) on the folder of the log. A process that dies gives it back. There is
 none on an object store, and where locks are not supported; and nobody waits for longer than a second, since the one
-whose turn it is may be stuck, or wait for another collection whose turn we have.
+whose turn it is may be stuck, or wait for another collection whose turn we have. Who has waited in vain does not wait
+for the next half minute, unless the turn is free again.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ __all__ = ["LONGEST_WAIT", "turn"]
 LONGEST_WAIT = 1.0
 """Seconds after which a commit is tried whoever's turn it is."""
 
+_STUCK_FOR = 30.0
+"""Seconds for which nobody in this process waits for a turn that could not be had in time."""
 _PAUSES = (0.0001, 0.001)
 
 _mine = threading.local()
+_stuck: dict[str, float] = {}
+"""Until when the turns at some folders count as stuck."""
 
 
 @contextmanager
@@ -60,7 +65,7 @@ def _locked(path: str, until: float) -> Iterator[bool]:
         yield False
         return
     try:
-        yield _lock(folder, until)
+        yield _lock(folder, path, until)
     finally:
         # Closing is not enough: a process that was forked meanwhile has the folder open, too.
         with ExitStack() as closing:
@@ -68,15 +73,20 @@ def _locked(path: str, until: float) -> Iterator[bool]:
             fcntl.flock(folder, fcntl.LOCK_UN)
 
 
-def _lock(folder: int, until: float) -> bool:
+def _lock(folder: int, path: str, until: float) -> bool:
     while True:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > until:
+            now = time.monotonic()
+            if now < _stuck.get(path, 0):
+                return False
+            if now > until:
+                _stuck[path] = now + _STUCK_FOR
                 return False
             time.sleep(random.uniform(*_PAUSES))
         except OSError:  # The file system has no such locks.
             return False
         else:
+            _stuck.pop(path, None)
             return True

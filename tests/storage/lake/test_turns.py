@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from dstream.spi.store import Options
 from dstream.storage.lake import turns
 from dstream.storage.lake.log import LOG, Log
 from dstream.storage.lake.turns import turn
@@ -118,3 +120,47 @@ def test_a_file_system_without_locks_is_written_to_all_the_same(lake, monkeypatc
     lake.put(store, a=1)
 
     assert lake.map().get_many(["a"]) == [1]
+
+
+@pytest.mark.parametrize("folder", ["", f"/{LOG}"])
+def test_a_stuck_turn_costs_one_wait_and_not_one_for_each_change(lake, monkeypatch, folder):
+    """A process that was stopped while it was its turn is waited for once."""
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 0.3)
+    store = lake.map()
+    lake.put(store, a=0)
+    stuck = os.open(f"{store.location}{folder}", os.O_RDONLY)
+    fcntl.flock(stuck, fcntl.LOCK_EX)
+    started = time.monotonic()
+    for n in range(20):
+        lake.put(store, a=n)
+
+    assert time.monotonic() - started < 3
+    os.close(stuck)
+
+
+def test_turns_are_taken_again_once_the_stuck_one_is_over(lake, monkeypatch):
+    """Who finds the turn free waits for it again from then on."""
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 0.01)
+    store = lake.map()
+    lake.put(store, a=0)
+    stuck = os.open(store.location, os.O_RDONLY)
+    fcntl.flock(stuck, fcntl.LOCK_EX)
+    lake.put(store, a=1)
+    assert store.location in turns._stuck
+    os.close(stuck)
+    lake.put(store, a=2)
+
+    assert store.location not in turns._stuck
+
+
+def test_getting_a_collection_takes_no_turn(lake, monkeypatch):
+    """Where nothing is to be written it waits for nobody: neither who has the turn, nor who waits for that thread."""
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 5.0)
+    storage = lake.storage()
+    store = storage.create("map", "m", Options())
+    lake.put(store, a=1)
+    with turn(store.location), ThreadPoolExecutor(1) as pool:
+        started = time.monotonic()
+        pool.submit(storage.create, "map", "m", Options()).result()
+
+    assert time.monotonic() - started < 2.5
