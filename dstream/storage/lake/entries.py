@@ -18,7 +18,7 @@ from dstream.storage.lake.checksums import is_sealed, seal
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.paths import LOG
 
-__all__ = ["LOG", "entries_from", "entry_path", "entry_version", "last_version", "packed", "read_entry"]
+__all__ = ["LOG", "entries_from", "entry_path", "entry_version", "packed", "read_entry", "version_in"]
 
 _HEAD = b'{"commitInfo":{"crc32":"'
 _ENTRY = re.compile(rf"{LOG}/(\d{{20}})\.json")
@@ -99,12 +99,8 @@ def _may_be_unsealed(actions: Sequence[Mapping[str, Any]], all_sealed: bool) -> 
     return not any("dstream" in info and (all_sealed or "commit" in info) for info in infos)
 
 
-def last_version(folder: Folder) -> int:
-    """Return a commit that is certain to have been made, as a file beside the entries says; -1 if none says so.
-
-    It is the newest one, or one of a few that were made at the same time.
-    """
-    data = folder.last_created(LOG)
+def version_in(folder: Folder, data: bytes | None) -> int:
+    """Return which commit an entry is, as the file says that was created last; -1 if it says nothing."""
     if data is None or not is_sealed(_HEAD, data, _owner(folder)):
         return -1
     try:

@@ -160,7 +160,11 @@ class LocalFolder:
 
     def exists(self, path: str) -> bool:
         """Say whether there is a whole file."""
-        return _is_there(f"{self.root}/{path}")
+        try:
+            os.stat(f"{self.root}/{path}")
+        except FileNotFoundError:
+            return False
+        return True
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Return those of some paths at which there is no file."""
@@ -168,8 +172,7 @@ class LocalFolder:
 
     def read(self, path: str) -> bytes:
         """Return what a file holds."""
-        with os.fdopen(_opened(f"{self.root}/{path}"), "rb") as file:
-            return file.read()
+        return _content(f"{self.root}/{path}")
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
         """Give what files hold, up to the first one that is not there."""
@@ -203,14 +206,15 @@ class LocalFolder:
 
     def _prepare(self, path: str, data: bytes, finish: Callable[[str, str], object]) -> None:
         final = f"{self.root}/{path}"
-        folder = os.path.dirname(final)
+        folder = final.rpartition("/")[0]
         temporary = f"{folder}/{temporary_name()}"
         try:
             self._write(temporary, data)
             finish(temporary, final)
-        finally:
+        except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
+            raise
         if self.durable:
             _flush_folder(folder)
 
@@ -265,11 +269,12 @@ class LocalFolder:
         except FileNotFoundError:
             self._make_folder(os.path.dirname(path))
             descriptor = _created(path)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+        try:
+            _write_all(descriptor, data)
             if self.durable:
-                file.flush()
                 os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def _make_folder(self, path: str) -> None:
         """Make a folder and those above it; where none was, others of the group get no right to write."""
@@ -287,8 +292,11 @@ class LocalFolder:
 def _link(prepared: str, final: str) -> None:
     """Give a prepared file its name; its first name becomes that of the file created last, at no cost."""
     os.link(prepared, final)
-    with suppress(OSError):  # The file is there. What was created last is a second opinion, which may be old.
-        os.replace(prepared, f"{os.path.dirname(final)}/{_LAST_CREATED}")
+    try:
+        os.replace(prepared, f"{final.rpartition('/')[0]}/{_LAST_CREATED}")
+    except OSError:  # The file is there. What was created last is a second opinion, which may be old.
+        with suppress(OSError):
+            os.unlink(prepared)
 
 
 def _is_there(path: str) -> bool:
@@ -316,6 +324,24 @@ def _status(path: str, look: Callable[[str], os.stat_result]) -> os.stat_result 
 def _created(path: str, flags: int = 0) -> int:
     """Open a new file, which nobody else may write to; that of a symbolic link is none."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while len(rest):
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _content(path: str) -> bytes:
+    """Read a file; without a file object, which costs as much again as the reading."""
+    descriptor = _opened(path)
+    try:
+        parts = []
+        while part := os.read(descriptor, _READ_WHOLE):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _opened(path: str) -> int:

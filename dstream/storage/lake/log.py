@@ -19,7 +19,7 @@ from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateE
 from dstream.storage.checking import NOT_UNDERSTOOD, number, text
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, condemned_in, data_file
 from dstream.storage.lake.checkpoints import read_checkpoint
-from dstream.storage.lake.entries import LOG, entry_path, entry_version, last_version, packed, read_entry
+from dstream.storage.lake.entries import LOG, entry_path, entry_version, packed, read_entry, version_in
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forks import renewed_after_fork
 from dstream.storage.lake.paths import checked_path
@@ -79,6 +79,7 @@ class Log:
         self._opened = False
         self._look_again = 0.0
         self._vacuums: list[int] = []
+        self._created: tuple[bytes | None, int] = (None, -1)
 
     def refresh(self) -> None:
         """Read what was committed meanwhile.
@@ -106,7 +107,7 @@ class Log:
 
         A commit that is known from elsewhere was made before that was known. So its entry is there, and those before.
         """
-        last = last_version(self.folder)
+        last = self._last_version()
         if last < 0 and not self._look_again:  # this handle has just opened the log
             behind = self.folder.found(LOG, after=self._next)
             last = max((entry_version(file.path) or -1 for file in behind), default=-1)
@@ -115,6 +116,16 @@ class Log:
         if last > self.version:
             raise self._gap(self.version + 1, last)
         self._look_again = time.monotonic() + _LOOK_EVERY
+
+    def _last_version(self) -> int:
+        """Return a commit that is certain to have been made, as a file beside the entries says; -1 if none says so.
+
+        It is the newest one, or one of a few that were made at the same time.
+        """
+        data = self.folder.last_created(LOG)
+        if data != self._created[0]:
+            self._created = data, version_in(self.folder, data)
+        return self._created[1]
 
     def _gap(self, version: int, last: int) -> IllegalStateError:
         return IllegalStateError(
@@ -155,7 +166,7 @@ class Log:
 
         A request to an object store that was sent twice meets its own file; that is no conflict.
         """
-        if last_version(self.folder) > self.version:
+        if self._last_version() > self.version:
             self._check_end()  # a gap must not be filled
             return False
         self._check_condemned(actions)
@@ -170,6 +181,7 @@ class Log:
             if stamped.condemned:
                 self._vacuums.append(version)
             self._advance()
+            self._created = data, version
         return True
 
     def _check_condemned(self, actions: Actions) -> None:

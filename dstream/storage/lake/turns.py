@@ -17,7 +17,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from dstream.storage.lake.entries import LOG
 
@@ -46,31 +46,48 @@ def turn(url: str) -> Iterator[None]:
     if url in held:  # A function of the user's changes the collection that it is called for.
         yield
         return
-    with ExitStack() as until_end:
-        until = time.monotonic() + LONGEST_WAIT
-        with _locked(url, until) as is_next:
-            if is_next:
-                until_end.enter_context(_locked(f"{url}/{LOG}", until))
-        held.add(url)
-        until_end.callback(held.discard, url)
+    lock = _waited_for(url)
+    held.add(url)
+    try:
         yield
+    finally:
+        held.discard(url)
+        if lock is not None:
+            _give_back(lock)
 
 
-@contextmanager
-def _locked(path: str, until: float) -> Iterator[bool]:
-    """Lock a folder if that is possible in time, and say whether it was."""
+def _waited_for(url: str) -> int | None:
+    until = time.monotonic() + LONGEST_WAIT
+    behind = _locked(url, until)
+    if behind is None:
+        return None
+    try:
+        return _locked(f"{url}/{LOG}", until)
+    finally:
+        _give_back(behind)
+
+
+def _locked(path: str, until: float) -> int | None:
+    """Lock a folder and return it open, None if that is not possible in time."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:  # There is none yet, or it is the URL of an object store.
-        yield False
-        return
+        return None
+    is_locked = False
     try:
-        yield _lock(folder, path, until)
+        is_locked = _lock(folder, path, until)
     finally:
-        # Closing is not enough: a process that was forked meanwhile has the folder open, too.
-        with ExitStack() as closing:
-            closing.callback(os.close, folder)
-            fcntl.flock(folder, fcntl.LOCK_UN)
+        if not is_locked:
+            os.close(folder)
+    return folder if is_locked else None
+
+
+def _give_back(folder: int) -> None:
+    """Unlock a folder. Closing is not enough: a process that was forked meanwhile has it open, too."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_UN)
+    finally:
+        os.close(folder)
 
 
 def _lock(folder: int, path: str, until: float) -> bool:

@@ -96,11 +96,15 @@ def test_log_of_another_protocol_is_refused(lake, protocol):
     store = lake.map()
     lake.put(store, a=1)
     entry = _log_folder(store) / f"{1:020d}.json"
-    entry.write_text(json.dumps({"protocol": protocol}))
+    _write_as_another_program(entry, {"protocol": protocol})
 
     for attempt in (lambda: store.get_many(["a"]), lambda: lake.put(store, a=2), lake.map):
         with pytest.raises(UnsupportedError, match="Delta protocol"):
             attempt()
+
+
+def _write_as_another_program(entry, action):
+    entry.write_text("\n".join(map(json.dumps, [{"commitInfo": {"engineInfo": "another program"}}, action])))
 
 
 def test_log_with_files_of_another_program_is_refused(lake):
@@ -109,7 +113,7 @@ def test_log_with_files_of_another_program_is_refused(lake):
     lake.put(store, a=1)
     entry = _log_folder(store) / f"{1:020d}.json"
     add = {"path": "x.parquet", "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}
-    entry.write_text(json.dumps({"add": add}))
+    _write_as_another_program(entry, {"add": add})
 
     with pytest.raises(UnsupportedError, match=r"x\.parquet"):
         store.get_many(["a"])
