@@ -77,9 +77,9 @@ class LakeList(Collection):
                 changed = self._log.changed_at(0)
             try:
                 splice = change(view)
-            except FileGoneError:
+            except FileGoneError as error:
                 if not view.is_stale():
-                    raise
+                    raise self._log.missing(str(error)) from error
                 continue
             if splice is None:
                 return

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dstream.errors import EngineError, IllegalStateError, SetupError
+from dstream.spi.store import Splice
 from dstream.storage import Settings, open_storage
 from dstream.storage.lake import checkpoints
 from dstream.storage.lake.registry import _quoted
@@ -141,3 +142,17 @@ def test_failing_registry_names_the_storage(lake):
 
     with pytest.raises(EngineError, match=r"the storage .*names/map/m/00000001\.json failed: .*No space"):
         lake.map(refuse)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda view: Splice(0, 1, [view.read(0, 1)]), lambda view: view.read(0, 2) and None]
+)
+def test_missing_file_of_a_list_is_named_by_edits_too(lake, change):
+    """Also where the edit reads the list itself."""
+    items = lake.list()
+    items.extend([1, 2])
+    [path] = _folder(items).glob("*.parquet")
+    path.unlink()
+
+    with pytest.raises(IllegalStateError, match=r"list 'l' is damaged: its file .*\.parquet is missing"):
+        lake.list().edit(change)
