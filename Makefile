@@ -11,7 +11,7 @@ TYPED := $(PACKAGES) $(wildcard tests/typing)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test check bench soak docs clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{printf "make %-6s %s\n", $$1, $$2}'
@@ -36,6 +36,9 @@ check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, impor
 
 bench: $(VENV)/.bench  ## measure; CASE=wordcount measures one case
 	@$(BIN)/python -m tests.benchmarks $(CASE)
+
+soak: $(VENV)/.test  ## repeat for hours what tests try a few times; SOAK="mutations hostile" runs some
+	@$(BIN)/python -m tests.soak $(SOAK)
 
 docs: $(VENV)/.docs  ## build the documentation into build/site
 	@$(BIN)/zensical build --strict --clean > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log; exit 1; }

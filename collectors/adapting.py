@@ -80,7 +80,9 @@ def _map_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], con
 
 def _mapped(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any]) -> Prepared:
     inner = prepared(downstream)
-    return _Mapped(partial(_map_and_prepare, fn, inner.prepare), inner.add, inner.add_all, inner.add_each)
+    return _Mapped(
+        partial(_map_and_prepare, fn, inner.prepare), inner.add, inner.add_all, inner.add_each, inner.add_known
+    )
 
 
 class _Mapped(Prepared):

@@ -55,12 +55,15 @@ class Prepared:
         add_all: takes values into a container and returns the container.
         add_each: takes each value into the container of its key, which it makes for new keys, if one loop can do so
             for these values faster than `add`; says whether it did.
+        add_known: takes each value into the container of its key, which nobody has checked yet, if all keys have one;
+            says whether it did. What equals a checked key needs no check.
     """
 
     prepare: Callable[[list[Any]], list[Any]]
     add: Callable[[Any, Any], Any]
     add_all: Callable[[Any, list[Any]], Any]
     add_each: Callable[[dict[Any, Any], list[Any], list[Any]], bool] | None = None
+    add_known: Callable[[dict[Any, Any], list[Any], list[Any]], bool] | None = None
 
     def __call__(self, container: Any, items: Iterable[Any]) -> Any:
         """Take both steps."""
@@ -73,19 +76,32 @@ def prepared(collector: Collector[Any, Any, Any]) -> Prepared:
     """Return the two steps of `collector`; for most the first does nothing."""
     if isinstance(collector.accumulate_all, Prepared):
         return collector.accumulate_all
-    add_each = _append_each if collector.supplier is list and collector.accumulator is list.append else None
-    return Prepared(identity, collector.accumulator, collector.accumulated, add_each)
+    if collector.supplier is list and collector.accumulator is list.append:
+        return Prepared(identity, list.append, collector.accumulated, _append_each, _append_known)
+    return Prepared(identity, collector.accumulator, collector.accumulated)
 
 
 def _append_each(groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
     """Append each value to the list of its key."""
-    held = groups.get
-    for key, value in zip(keys, values, strict=True):
-        values_of_key = held(key)
+    # `map` looks each key up when its turn comes, so a key that came in before is found.
+    for key, value, values_of_key in zip(keys, values, map(groups.get, keys), strict=True):
         if values_of_key is None:
             groups[key] = [value]
         else:
             values_of_key.append(value)
+    return True
+
+
+def _append_known(groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
+    """Append each value to the list of its key, if all keys have one."""
+    try:
+        lists: list[Any] = list(map(groups.get, keys))
+    except Exception:  # A key has no hash, or one that fails, which the check of the keys says in our words.
+        return False
+    if not all(lists):
+        return False
+    for values_of_key, value in zip(lists, values, strict=True):
+        values_of_key.append(value)
     return True
 
 

@@ -24,7 +24,7 @@ from collectors.naming import named
 from collectors.shapes import OfItems
 from dstream.errors import NullElementError
 from dstream.keys import are_canonical, canonical, canonical_all
-from dstream.spi import Characteristics, Collector, Keyed
+from dstream.spi import Characteristics, Collector, Keyed, identity
 from dstream.values.blaming import each, failed_on, traced
 
 __all__ = ["frequencies", "grouping_by", "grouping_by_concurrent", "partitioning_by"]
@@ -40,8 +40,6 @@ Groups = dict[Any, Any]
 """The downstream container of each key."""
 
 _LISTS: Downstream = to_list()
-_CANONICAL = frozenset({str, int, bytes, bool})
-"""Types whose instances are their own canonical keys; None is not among them, since groupings refuse it."""
 
 
 def _as_in_java(factory: F) -> F:
@@ -165,7 +163,7 @@ class _Keys:
     def are_checked(self, given: list[Any]) -> bool:
         """Say whether `checked` leaves all keys as they are; False also where only a look at each key can tell."""
         found = kinds(given)
-        return found <= _CANONICAL or (type(None) not in found and are_canonical(given))
+        return type(None) not in found and are_canonical(given, found)
 
     def checked(self, key: Any, item: Any) -> Any:
         """Return the canonical form of the key that an item has."""
@@ -231,8 +229,10 @@ def _group_all(
     items: Iterable[Any],
 ) -> Groups:
     for batch in batches(items):
-        found = _all_checked(keys, keys.given(batch), batch)
-        values = steps.prepare(batch)
+        given, values = keys.given(batch), steps.prepare(batch)
+        if steps.add_known is not None and steps.add_known(groups, given, values):
+            continue
+        found = _all_checked(keys, given, batch)
         if steps.add_each is not None and steps.add_each(groups, found, values):
             continue
         # Where most keys occur once, bringing the values of a key together costs more than it saves.
@@ -308,13 +308,16 @@ def _with_canonical_keys(groups: Groups) -> Groups:
 
 
 def _finish_groups(downstream: Downstream, assemble: Callable[[Iterable[tuple[Any, Any]]], Any], groups: Groups) -> Any:
+    if downstream.finisher is identity:
+        return assemble(groups.items())
     return assemble(zip(groups, map(downstream.finisher, groups.values()), strict=True))
 
 
 def _filled(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Any:
-    if map_factory is dict:
-        return dict(pairs)
     result = map_factory()
+    if type(result) in (dict, Counter):
+        dict.update(result, pairs)  # A Counter would count the pairs.
+        return result
     for key, value in pairs:
         result[key] = value
     return result

@@ -110,13 +110,14 @@ def distinct_items(
     seen: set[Any] = set()
     items = iter(items)
     add, find_key, pace = seen.add, key or _itself, Pace(_CHUNK)
+    is_key = key is None
     while level == DEEPEST or not bound.exceeded():
         chunk = islice(items, pace.look())
         first = next(chunk, _END)
         if first is _END:
             return
         for item in chain((first,), chunk):
-            key = find_key(item)
+            key = item if is_key else find_key(item)
             try:
                 if key in seen:
                     continue

@@ -6,6 +6,7 @@ Most batches hold keys of one class, whose parts are texts and numbers. One pass
 from __future__ import annotations
 
 import operator
+from collections.abc import Set
 from itertools import chain
 from typing import Any
 
@@ -24,13 +25,18 @@ def canonical_all(keys: list[Any]) -> list[Any]:
     return keys if are_canonical(keys) else list(map(canonical, keys))
 
 
-def are_canonical(keys: list[Any]) -> bool:
-    """Say whether `canonical` leaves all keys as they are; False also where only a look at each key can tell."""
-    kinds = set(map(type, keys))
+def are_canonical(keys: list[Any], kinds: Set[type] | None = None) -> bool:
+    """Say whether `canonical` leaves all keys as they are; False also where only a look at each key can tell.
+
+    Args:
+        keys: any keys.
+        kinds: their types, if these are known.
+    """
+    kinds = set(map(type, keys)) if kinds is None else kinds
     if len(kinds) == 1:
         (kind,) = kinds
         return kind in PLAIN or _are_of_kind_canonical(kind, keys)
-    kinds -= PLAIN
+    kinds = kinds - PLAIN
     if len(kinds) > _MOST_KINDS:
         return False
     return all(_are_of_kind_canonical(kind, [key for key in keys if type(key) is kind]) for kind in kinds)

@@ -22,6 +22,7 @@ from tests.benchmarks import (
     growth,
     iterating,
     joining,
+    keys,
     memory,
     narrow,
     short_circuit,
@@ -59,6 +60,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "B10": ("storage", _compared(storage.cases)),
     "B11": ("growth", growth.rows),
     "B12": ("start", _compared(start.cases)),
+    "B13": ("keys", _compared(keys.cases)),
     "memory": ("memory", memory.rows),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}

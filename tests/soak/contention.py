@@ -1,4 +1,4 @@
-"""Several processes write into one map of the lake: `python -m tests.soak.contention [--processes 4] [--times 200]`.
+"""Several processes write into one map of the lake: `python -m tests.soak.contention [--processes 4] [--runs 200]`.
 
 On one hot key each process adds 1 to what is there; on different keys each puts its own. The program prints how long
 that took beside the goals, which are for 4 processes on a quiet machine of as many cores, and ends with 1 if a change
@@ -82,9 +82,14 @@ def _is_right(folder: str, processes: int, times: int, is_hot: bool) -> bool:
         return len(made) == processes * (times + 1)
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Run as the command line says."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--times", type=int, default=200, help="changes of the hot key by each process")
+    parser.add_argument("--runs", type=int, default=200, help="changes of the hot key by each process")
     given = parser.parse_args()
-    sys.exit(0 if run(given.processes, given.times) else 1)
+    return 0 if run(given.processes, given.runs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

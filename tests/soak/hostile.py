@@ -206,18 +206,19 @@ def _judged(use: Callable[[], object], names: tuple[str, ...]) -> Iterator[str]:
         yield f"it took {seconds:.1f} s of CPU"
 
 
-def _main() -> int:
+def main() -> int:
+    """Run as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("count", type=int, nargs="?", default=200)
+    parser.add_argument("--runs", type=int, default=200, help="how many changes")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     logging.disable()
     started = time.monotonic()
-    found = list(violations(arguments.count, arguments.seed))
+    found = list(violations(arguments.runs, arguments.seed))
     print(*found, sep="\n")
-    print(f"{arguments.count} changes, {len(found)} violations, {time.monotonic() - started:.0f} s")
+    print(f"{arguments.runs} changes, {len(found)} violations, {time.monotonic() - started:.0f} s")
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(_main())
+    sys.exit(main())

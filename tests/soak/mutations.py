@@ -1,10 +1,11 @@
 """Damage every kind of file of a lake, open it anew: an error that names the damage, or the right content.
 
-python -m tests.soak.mutations [mutations] [seed]
+python -m tests.soak.mutations --runs 200 --seed 1
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import random
@@ -319,7 +320,11 @@ def _known(verdicts: dict[str, str]) -> bool:
 
 def main() -> int:
     """Run as the command line says."""
-    mutations, seed = (int(argument) for argument in (*sys.argv[1:], *("200", "1")[len(sys.argv) - 1 :]))
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=200, help="how many mutations")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    mutations, seed = given.runs, given.seed
     logging.disable(logging.WARNING)
     ends, bad = run(mutations, seed)
     for end, count in sorted(ends.items()):

@@ -1,6 +1,6 @@
 """Jobs that fail on many cores: nothing of PySpark's may come to stderr, and all that functions print must.
 
-python -m tests.soak.stderr --jobs 100 --cores 8
+python -m tests.soak.stderr --runs 100 --cores 8
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def foreign_lines(jobs: int, cores: int) -> list[str]:
 def main() -> int:
     """Run the jobs, print what was foreign, and say with the exit code whether anything was."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--jobs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--cores", type=int, default=8)
     wanted = parser.parse_args()
-    found = foreign_lines(wanted.jobs, wanted.cores)
-    print(f"{wanted.jobs} failing jobs on local[{wanted.cores}]: {len(found)} foreign lines", *found[:40], sep="\n")
+    found = foreign_lines(wanted.runs, wanted.cores)
+    print(f"{wanted.runs} failing jobs on local[{wanted.cores}]: {len(found)} foreign lines", *found[:40], sep="\n")
     return 1 if found else 0
 
 

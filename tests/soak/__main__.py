@@ -1,0 +1,68 @@
+"""Run every soak of this folder at its long size, one after the other: `python -m tests.soak [name ...]`.
+
+Of each the last lines are printed. The program ends with 1 if one of them failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["main", "names", "run"]
+
+_ROOT = Path(__file__).parents[2]
+_LONG: dict[str, Sequence[str]] = {
+    "contention": ("--runs", "200"),
+    "hostile": ("--runs", "5000"),
+    "memory": ("--mb", "500"),
+    "mutations": ("--runs", "2000"),
+    "stderr": ("--runs", "200"),
+}
+"""What a soak is given to be long; one that is not here has no shorter size."""
+_LAST_LINES = 40
+_LONGEST = 4 * 3600
+
+
+def names() -> list[str]:
+    """Return the soaks of this folder."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
+
+
+def run(name: str, arguments: Sequence[str]) -> bool:
+    """Run one soak, print its last lines, and say whether all was well."""
+    started = time.monotonic()
+    command = [sys.executable, "-m", f"tests.soak.{name}", *arguments]
+    try:
+        ended = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_LONGEST)
+    except subprocess.TimeoutExpired:
+        print(f"{name}: ended after {_LONGEST / 3600:.0f} hours", flush=True)
+        return False
+    is_well = ended.returncode == 0
+    lines = (ended.stdout if is_well else ended.stdout + ended.stderr).splitlines()[-_LAST_LINES:]
+    print(
+        f"{name}: {'well' if is_well else 'FAILED'}, {time.monotonic() - started:,.0f} s",
+        *lines,
+        "",
+        sep="\n",
+        flush=True,
+    )
+    return is_well
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the soaks that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=str(__doc__).partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(names())}; all of them by default")
+    wanted = parser.parse_args(arguments).names or names()
+    if unknown := set(wanted) - set(names()):
+        parser.error(f"there is no soak {', '.join(sorted(unknown))}")
+    ended_well = [run(name, _LONG.get(name, ())) for name in wanted]
+    return 0 if all(ended_well) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
