@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,13 +24,13 @@ class Doctests:
     """What the examples in docstrings may use without an import: the names of `dstream`, on the local engine."""
 
     @pytest.fixture(autouse=True)
-    def names(self, request: pytest.FixtureRequest) -> Iterator[None]:
+    def names(self, request: pytest.FixtureRequest, data: Path) -> Iterator[None]:
         """Offer the names, and let streams without a context run locally."""
         if not isinstance(request.node, pytest.DoctestItem):
             yield
             return
         request.getfixturevalue("doctest_namespace").update({name: getattr(ds, name) for name in ds.__all__})
-        with ds.connect(engine="local") as context:
+        with ds.connect(engine="local", storage=data) as context:
             ds.set_default_context(context)
             yield
 
@@ -56,16 +57,22 @@ class EngineUnderTest:
 
 
 @pytest.fixture(scope="session")
-def spark_context() -> Iterator[ds.Context]:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the collections of the test run live: not below the checkout, which may be read-only."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="session")
+def spark_context(data: Path) -> Iterator[ds.Context]:
     """The one Spark context of the test run: two cores, little memory, no UI."""
-    with ds.connect(MASTER, config=SETTINGS) as context:
+    with ds.connect(MASTER, config=SETTINGS, storage=data) as context:
         yield context
 
 
 @pytest.fixture(scope="session")
-def local_context() -> Iterator[ds.Context]:
+def local_context(data: Path) -> Iterator[ds.Context]:
     """The local context of the test run."""
-    with ds.connect(engine="local") as context:
+    with ds.connect(engine="local", storage=data) as context:
         yield context
 
 

@@ -226,7 +226,7 @@ def test_what_is_said_is_what_runs(
     spark_context, explained_storage, monkeypatch, partitions, build, jobs, shuffles, python_stages
 ):
     """Jobs, shuffles and stages of Python are as many as `explain` said, or in the range that it gave."""
-    items = explained_storage.stream(range(12), partitions) if partitions else explained_storage.read(Range(0, 12, 4))
+    items = explained_storage.stream(range(12), partitions) if partitions else explained_storage.read(Range(0, 12, partitions=4))
     stream = build(items)
     said = stages(stream._node, None, 2)
     with measuring(spark_context.spark, monkeypatch) as measured:
@@ -300,7 +300,7 @@ def test_what_is_said_of_reduced_windows_is_what_runs(
 
 def test_windows_of_a_range_are_reduced_in_one_stage(spark_context, monkeypatch, explained_storage):
     """Where each partition reads on by itself, nothing has to meet at the borders."""
-    stream = explained_storage.read(Range(0, 12, 4)).map_to_double(float).pairwise().map(sum)
+    stream = explained_storage.read(Range(0, 12, partitions=4)).map_to_double(float).pairwise().map(sum)
     said = stages(stream._node, counting(), 2)
     with measuring(spark_context.spark, monkeypatch) as measured:
         assert stream.count() == 11

@@ -113,8 +113,8 @@ GOOD = {
     "y": len,
     "fractions": [0.5],
     "classifier": len, "downstream": counting(), "factory": list, "first": counting(), "fn": len, "key": len,
-    "map_factory": dict, "merge": max, "n": 3, "name": "m", "op": max, "paths": "a.txt", "predicate": bool,
-    "second": counting(), "value": len,
+    "map_factory": dict, "merge": max, "n": 3, "name": "m", "op": max, "predicate": bool,
+    "ps": [0.5], "second": counting(), "value": len,
 }  # fmt: skip
 FREE = {"columns", "delimiter", "quotechar", "job", "merge"}
 """Parameters that may be None, whatever their default says."""
@@ -149,10 +149,19 @@ def test_a_wrong_argument_of_a_factory_is_refused_at_its_call(label):
     needed = {name: GOOD[name] for name, each in parameters.items() if each.default is each.empty and name in GOOD}
     if wrong in ("key", "value"):
         needed |= {name: len for name in ("key", "value") if name in parameters}
+    paths = ["a.txt"] if "paths" in parameters else []
     with pytest.raises((TypeError, ValueError)) as caught:
-        factory(**{**needed, wrong: value})
+        factory(*paths, **{**needed, wrong: value})
 
-    assert wrong in str(caught.value) or (wrong == "paths" and "path" in str(caught.value))
+    assert wrong in str(caught.value)
+
+
+@pytest.mark.parametrize("factory", [sources.text_files, sources.csv_rows, sources.json_lines, sources.parquet_rows])
+def test_what_is_no_path_is_refused_by_a_source_of_files(factory):
+    """At the call, also behind a good one."""
+    for paths in [(5,), ("a.txt", None), ("a.txt", ["b.txt", 5])]:
+        with pytest.raises(TypeError, match="path"):
+            factory(*paths)
 
 
 CONTEXT = {

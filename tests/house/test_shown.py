@@ -27,7 +27,7 @@ SHOWN = {
     "to_imap('m')": reducers.to_imap("m", len, len),
     "replacing(to_ilist('l'))": reducers.replacing(reducers.to_ilist("l")),
     "Items([1, 2], partitions=None)": sources.Items([1, 2]),
-    "Range(start=0, stop=9, partitions=None)": sources.Range(0, 9),
+    "Range(start=0, stop=9, step=1, partitions=None)": sources.Range(0, 9),
     "Iterate(1, abs)": sources.Iterate(1, abs),
     "Iterate(1, bool, abs)": sources.Iterate(1, abs, bool),
     "Generate(lambda)": sources.Generate(lambda: 1),

@@ -50,7 +50,8 @@ NOT_FOR_USERS = {
     (ds.Context, "stages"),
     (ds.Context, "running_storage"),
     (ds.Context, "write_here"),
-    (ds.Context, "write"),  # these five are what streams and reducers ask a context for
+    (ds.Context, "write"),
+    (ds.Context, "check_open"),  # these six are what streams, collections and reducers ask a context for
     (ds.Entry, "count"),
     (ds.Entry, "index"),
     (ds.JournalEvent, "count"),

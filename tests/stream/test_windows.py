@@ -62,7 +62,7 @@ def test_windows_of_one_item_and_of_more_than_all(engine, n):
 @pytest.mark.parametrize(("count", "n"), [(0, 2), (1, 3), (2, 9), (7, 1), (7, 3), (7, 7)])
 def test_windows_of_a_range_need_no_job_before(engine, count, n):
     """Where nothing of the user's makes the items, each partition reads on into the next ones."""
-    numbers = engine.context.read(Range(0, count, 3)).map(float)
+    numbers = engine.context.read(Range(0, count, partitions=3)).map(float)
     expected = slid(list(map(float, range(count))), n)
 
     assert numbers.gather(window_sliding(n)).to_list() == expected
@@ -174,7 +174,7 @@ def test_what_fails_behind_windows_is_noted_in_order(spark_context):
 def test_windows_of_a_range_that_is_looked_at_show_each_item_once(spark_context):
     """A `peek` before keeps partitions from reading ahead."""
     seen: list[int] = []
-    numbers = spark_context.read(Range(0, 6, 3)).peek(seen.append)
+    numbers = spark_context.read(Range(0, 6, partitions=3)).peek(seen.append)
 
     assert numbers.pairwise().count() == 5
     assert seen == [0, 1, 2, 3, 4, 5]

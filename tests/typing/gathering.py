@@ -40,6 +40,7 @@ def parts_of_a_gatherer(made: Gatherer[str, list[str], int]) -> None:
     assert_type(made.combined(["a"], ["b"]), list[str])
     assert_type(made.finished([["a"]]), list[int])
     assert_type(made.name, str)
+    assert_type(made.may_stop, bool)
     print(made.integrator, made.combiner, made.finisher, made.gather_all, made.parallel)
 
 

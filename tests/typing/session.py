@@ -41,6 +41,7 @@ def context(ctx: Context) -> None:
     assert_type(ctx.get_map("m", key_type=str, value_type=int), IStreamMap[str, int])
     assert_type(ctx.get_list("l", value_type=str), IStreamList[str])
     assert_type(ctx.get_cache("c", key_type=str, value_type=float, ttl=1), IStreamCache[str, float])
+    assert_type(ctx.vacuum(older_than=60), int)
     ctx.close()
 
 
