@@ -1,5 +1,6 @@
 # One place for every command. Each target makes the environment that it needs, in .venv, and no more.
-# Another Python than `python3`: `make test PYTHON=python3.13`.
+# Another Python than `python3`: `make test PYTHON=python3.13`. Another place, as for a checkout that is read-only:
+# `make test VENV=/tmp/env`.
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,7 +23,7 @@ demo: $(VENV)/.base  ## count words into a map, and read it in a second process;
 	@$(BIN)/python docs/samples/look_up.py
 
 test: $(VENV)/.test  ## run every test; ARGS="tests/house -k readme" runs some
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q -o cache_dir=$(VENV)/.pytest_cache $(ARGS)
 
 check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, imports, docs, package, tests
 	@$(BIN)/ruff format --quiet --check $(SOURCES)

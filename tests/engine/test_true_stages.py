@@ -226,7 +226,11 @@ def test_what_is_said_is_what_runs(
     spark_context, explained_storage, monkeypatch, partitions, build, jobs, shuffles, python_stages
 ):
     """Jobs, shuffles and stages of Python are as many as `explain` said, or in the range that it gave."""
-    items = explained_storage.stream(range(12), partitions) if partitions else explained_storage.read(Range(0, 12, partitions=4))
+    items = (
+        explained_storage.stream(range(12), partitions)
+        if partitions
+        else explained_storage.read(Range(0, 12, partitions=4))
+    )
     stream = build(items)
     said = stages(stream._node, None, 2)
     with measuring(spark_context.spark, monkeypatch) as measured:

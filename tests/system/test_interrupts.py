@@ -68,7 +68,7 @@ else:
     os.kill(SparkContext._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
 attempt(numbers.to_list)
 attempt(lambda: list(numbers))
-attempt(numbers.count)
+attempt(numbers.map(str).count)
 ctx.close()
 if sys.argv[1] == "stopped":
     with ds.connect("local[2]", config={"spark.driver.memory": "512m"}) as again:
