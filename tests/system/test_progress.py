@@ -183,7 +183,7 @@ def test_a_notebook_shows_one_line_and_takes_it_away(tmp_path):
     client.execute(env=environment())
 
     shown = [m["content"]["data"]["text/plain"] for m in seen if m["msg_type"].endswith("display_data")]
-    assert [line for line in shown if re.match(r"count\(.*\) cell:1  \d+ items  \d:\d\d", line)]
+    assert [line for line in shown if re.match(r"count\(.*\) cell 2, line 1  \d+ items  \d:\d\d", line)]
     assert shown[-1] == ""
     assert [output.data["text/plain"] for output in notebook.cells[1].outputs] == ["", "12"]
     assert [output.data["text/plain"] for output in notebook.cells[2].outputs] == ["1"]
