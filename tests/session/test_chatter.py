@@ -64,6 +64,14 @@ def test_every_other_traceback_passes(shown, texts):
     assert shown("before\n", *texts) == "".join(["before\n", *texts])
 
 
+@pytest.mark.parametrize("indented", ["    mine\n", "        mine\n", "    ^ mine\n"])
+def test_an_indented_line_of_the_users_is_no_source_of_a_frame(shown, indented):
+    """Unless it stands right behind a frame, where a source stands once, and below it marks."""
+    marks = "    ^^^^^\n"
+
+    assert shown(TRACEBACK, indented, WORKER, marks, indented, DAEMON, BROKEN, indented) == 3 * indented
+
+
 def test_a_message_about_a_flush_goes_with_its_traceback(shown):
     """And so does the empty line behind it, but no other."""
     message = "PySpark daemon failed to flush the output to the worker process:\n"

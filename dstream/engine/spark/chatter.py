@@ -1,7 +1,8 @@
 """What the JVM and its workers write to stderr: what the user should see of it, and what is only chatter.
 
 Many workers write to one pipe. Each writes a line that a user prints in one piece or more, and a traceback in pieces of
-its own: the first line, each frame with its line of source, the last line. Pieces of others come between them.
+its own: the first line, each frame with its line of source, the last line. Pieces of others come between them. Where
+two readings are possible a line is shown: only right behind a frame does an indented line count as its source.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ _BEGIN = "Traceback (most recent call last):"
 _FRAME = re.compile(r'  File "(.+)", line \d+')
 _OF_PYSPARK = re.compile(r"(^|/)pyspark/\w+\.py$")
 _BELOW_PYSPARK = re.compile(r"/(?:socket|struct|selectors)\.py$")
+_SOURCE = re.compile(r"    \S")
+_MARKS = re.compile(r"    [ ~^]+$")
 _LAST = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::|$)")
 _CLOSED = ("BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError", "EOFError")
 """What a worker meets whose socket Java has closed."""
@@ -69,6 +72,7 @@ class _Workers:
     def __init__(self) -> None:
         self._begun: list[list[str]] = []
         self._newest: list[str] | None = None
+        """The traceback that the line before belongs to."""
         self._of_users = 0
         self._lent = 0
         """How many first lines were shown with a frame of the user's that may have continued another traceback."""
@@ -78,14 +82,15 @@ class _Workers:
         """Give the lines that the user should see, now that `line` has come."""
         text = line.rstrip("\n")
         frame = _FRAME.match(text)
+        before, self._newest = self._newest, None
         if text.endswith(_BEGIN) and not text.endswith("Group " + _BEGIN):
             yield from filter(None, [text.removesuffix(_BEGIN)])  # Somebody's line that goes on behind it.
-            self._newest = [_BEGIN + "\n"]
-            self._begun.append(self._newest)
+            self._begun.append([_BEGIN + "\n"])
         elif frame is not None:
             yield from self._frame(frame[1], line)
-        elif self._newest is not None and line.startswith("    "):
-            self._newest.append(line)
+        elif before is not None and _goes_on(before[-1], text):
+            self._newest = before
+            before.append(line)
         elif _LAST.match(text):
             yield from self._last(line)
         elif text == _NOT_FLUSHED:
@@ -105,7 +110,6 @@ class _Workers:
             self._newest.append(line)
             return
         # A frame of the user's: the traceback that it opens or continues is shown from here on.
-        self._newest = None
         if empty:
             self._begun.remove(empty[-1])
             self._lent += bool(self._of_users)
@@ -114,7 +118,6 @@ class _Workers:
         yield line
 
     def _last(self, line: str) -> Iterator[str]:
-        self._newest = None
         if self._begun and line.startswith(_CLOSED):
             self._ended()  # Java has ended, or wants no more of what the worker was at.
             return
@@ -130,6 +133,11 @@ class _Workers:
         """Forget one of the tracebacks: one that has frames, if there is any."""
         index = max(range(len(self._begun)), key=lambda number: len(self._begun[number]) > 1)
         return self._begun.pop(index)
+
+
+def _goes_on(before: str, text: str) -> bool:
+    """Say whether a line is the source of the frame in the line before it, or the marks below that source."""
+    return (_SOURCE if _FRAME.match(before) else _MARKS).match(text) is not None
 
 
 def _without_last_words(lines: Iterable[str]) -> Iterator[str]:
