@@ -329,9 +329,13 @@ def test_a_container_is_nobody_elses(case, data):
 @quick
 @given(data=st.data())
 def test_pickling_changes_nothing(case, library, data):
-    """A collector and its containers go through pickle, before and after they are combined, and take more items."""
+    """A collector and its containers go through pickle, before and after they are combined, and take more items.
+
+    Not more NaN: one that went through pickle is another object, which a dict does not find again. Engines combine
+    containers that went through pickle, which makes all NaN one, and put no items into them.
+    """
     parts = data.draw(parts_of(case))
-    more = data.draw(st.lists(case.items, max_size=12))
+    more = data.draw(st.lists(case.items.filter(lambda item: "nan" not in repr(item).lower()), max_size=12))
     whole = shape(case.collector.collect(list(chain(*parts, more))))
     collector = library.loads(library.dumps(case.collector))
 
