@@ -96,7 +96,8 @@ def _found(ps: list[float], held: array[float]) -> list[float]:
     import pyarrow.compute as pc
 
     numbers = pa.Array.from_buffers(pa.float64(), len(held), [None, pa.py_buffer(held)])
-    ordered = numbers.filter(pc.invert(pc.is_nan(numbers))).sort()
+    is_nan = pc.call_function("is_nan", [numbers])
+    ordered = numbers.filter(pc.call_function("invert", [is_nan])).sort()
     return [_between(ordered, p) for p in ps]
 
 

@@ -117,14 +117,14 @@ def distinct_items(
         if first is _END:
             return
         for item in chain((first,), chunk):
-            key = item if is_key else find_key(item)
+            given = item if is_key else find_key(item)
             try:
-                if key in seen:
+                if given in seen:
                     continue
             except Exception:  # The key has no hash, or one that fails, which `canonical` says in our words.
-                canonical(key)
+                canonical(given)
                 raise
-            found = canonical(key)
+            found = canonical(given)
             if found not in seen:
                 add(found)
                 yield item

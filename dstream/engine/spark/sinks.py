@@ -169,7 +169,7 @@ class Router:
                 if len(held) >= count:
                     yield self._row(target)
                     count = batcher.count
-            del piece, value, held
+            del piece, value, held  # pyright: ignore[reportPossiblyUnboundVariable] (no piece is empty)
         yield from (self._row(target) for target, held in enumerate(self._held) if held)
 
     def _row(self, target: int) -> Row:

@@ -53,7 +53,9 @@ def type_of(hint: Any, around: tuple[type, ...] = ()) -> Type:
 
 def infer(value: Any) -> Type:
     """Return the type of a value."""
-    kind = float if type(value) is FieldNan else type(value)
+    if type(value) is FieldNan:
+        return SCALARS[float]
+    kind = type(value)
     if kind in SCALARS:
         return SCALARS[kind]
     if kind is list:
