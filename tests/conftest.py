@@ -24,13 +24,13 @@ class Doctests:
     """What the examples in docstrings may use without an import: the names of `dstream`, on the local engine."""
 
     @pytest.fixture(autouse=True)
-    def names(self, request: pytest.FixtureRequest, data: Path) -> Iterator[None]:
+    def names(self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         """Offer the names, and let streams without a context run locally."""
         if not isinstance(request.node, pytest.DoctestItem):
             yield
             return
         request.getfixturevalue("doctest_namespace").update({name: getattr(ds, name) for name in ds.__all__})
-        with ds.connect(engine="local", storage=data) as context:
+        with ds.connect(engine="local", storage=tmp_path_factory.getbasetemp() / "doctests") as context:
             ds.set_default_context(context)
             yield
 

@@ -151,12 +151,12 @@ def test_the_failure_of_an_inner_stream_arrives_without_its_functions(step):
     """What was told about it is text."""
     error = ValueError("bad")
     blame(error, step, 1)
-    attach(error, replace(failure(error), account=Account(("told",), threading.Lock().acquire)))
+    attach(error, replace(failure(error), account=Account(("told",), threading.Lock().acquire, is_inside=True)))
     blame(error, step, 2)
     arrived, _ = sent(error)
 
     assert (failure(arrived).item, failure(arrived).inner.item) == (2, 1)
-    assert failure(arrived).inner.account == Account(("told",))
+    assert failure(arrived).inner.account == Account(("told",), is_inside=True)
 
 
 def test_another_text_holds_no_exception():

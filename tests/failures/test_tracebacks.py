@@ -131,6 +131,7 @@ def test_the_users_code_may_stand_in_any_folder(tmp_path):
     home = os.path.dirname(os.path.dirname(dstream.__file__))
     command = [sys.executable, "-m", "pytest", "-q", "--tb=native", "--import-mode=importlib", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": home, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("CI", None)  # There pytest says everything twice.
     shown = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
 
     assert shown.count("inverse raised ZeroDivisionError") == 2 * len(FOLDERS), shown

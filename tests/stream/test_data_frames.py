@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import pickle
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pandas as pd
@@ -99,8 +100,9 @@ def test_the_local_engine_has_no_data_frames(local_context):
     """It says what to use."""
     with pytest.raises(UnsupportedError, match="to_arrow"):
         local_context.stream([1]).to_df()
+    of_spark = SimpleNamespace(columns=["a"], mapInArrow=None)
     with pytest.raises(UnsupportedError, match="Spark engine"):
-        local_context.from_df([1])
+        local_context.from_df(of_spark)
 
 
 class Columnar:
