@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from more_itertools import batched, sliding_window
+from more_itertools import sliding_window
 
 from dstream.gatherers.arguments import window_size
 from dstream.spi import ByPlace, Downstream, Gatherer, Place
@@ -57,14 +57,20 @@ def _push_rest(window: list[T], downstream: Downstream[tuple[T, ...]]) -> None:
 
 
 def _fixed(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
-    return batched(items, size)
+    return _cut(items, size)
 
 
 def _fixed_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
     """Give the windows that begin in this partition."""
     first = -place.offset % size
     windows = -(-(place.size - first) // size) if first < place.size else 0
-    return islice(batched(islice(items, first, None), size), windows)
+    return islice(_cut(islice(items, first, None), size), windows)
+
+
+def _cut(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
+    """Give tuples of `size` items. `itertools.batched` takes the memory for all of them at once (3.13)."""
+    left = iter(items)
+    return iter(lambda: tuple(islice(left, size)), ())
 
 
 def window_sliding(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
