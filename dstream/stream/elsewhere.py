@@ -277,7 +277,7 @@ _PLACES = {
     "createtempview": "to_df().createTempView(name)",
     "createorreplacetempview": "to_df().createOrReplaceTempView(name)",
     "fromdf": "ctx.from_df(df)",
-    "rdd": "to_df().rdd",
+    "rdd": "to_df()",
     "toiterator": "iterator()",
     "range": "IntStream.range(start, stop)",
     "rangeclosed": "IntStream.range_closed(start, stop)",
