@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
 import resource
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import TypeVar
+from itertools import chain, islice
+from typing import Any, Generic, TypeVar
 
-__all__ = ["UNSEEN", "Pace", "pieces", "resident_bytes", "taken"]
+__all__ = ["UNSEEN", "Growth", "Pace", "Taking", "pieces", "resident_bytes", "size_of", "small_lists"]
 
 T = TypeVar("T")
 
@@ -51,7 +53,8 @@ def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
     The next list is read when it is asked for, while the caller may still hold the last one.
     """
     items, pace, count = iter(items), Pace(most), 1
-    while piece := taken(items, count):
+    take = Taking(items).take if most > UNSEEN else lambda count: list(islice(items, count))
+    while piece := take(count):
         count = pace.look()
         yield piece
         del piece  # It is not held while the next one is made.
@@ -73,14 +76,89 @@ class Pace:
         return self._count
 
 
-def taken(items: Iterator[T], count: int) -> list[T]:
-    """Return the next `count` items, or fewer, but not none, as soon as they make the process grow by megabytes."""
-    if count <= UNSEEN:
-        return list(islice(items, count))
-    most = resident_bytes() + _MOST_GROWTH
-    found: list[T] = []
-    for size in range(UNSEEN, count + UNSEEN, UNSEEN):
-        found += islice(items, min(size, count) - len(found))
-        if len(found) < size or resident_bytes() > most:
-            break
-    return found
+class Growth:
+    """Says whether the process has grown by megabytes since the last start, or since it was smaller."""
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Begin anew."""
+        self._most = resident_bytes() + _MOST_GROWTH
+
+    def exceeded(self) -> bool:
+        """Look at the process."""
+        now = resident_bytes()
+        self._most = min(self._most, now + _MOST_GROWTH)
+        return now > self._most
+
+
+class Taking(Generic[T]):
+    """Takes items in lists of a given length, or shorter ones as soon as they make the process grow by megabytes.
+
+    Attributes:
+        is_careful: whether the last list was cut by the sizes of its items, since these made the process grow.
+    """
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = iter(items)
+        self._waiting: Iterator[list[T]] = iter(())
+        self.is_careful = False
+
+    def take(self, count: int) -> list[T]:
+        """Return the next items, none at the end only."""
+        few = next(self._waiting, None)
+        self.is_careful = few is not None
+        if few:
+            return few
+        items, most = self._items, resident_bytes() + _MOST_GROWTH
+        found: list[T] = []
+        for size in range(UNSEEN, count + UNSEEN, UNSEEN):
+            known = len(found)
+            found += islice(items, min(size, count) - known)
+            if resident_bytes() > most:
+                self._waiting = small_lists(found[known:])
+                del found[known:]
+                break
+            if len(found) < size:
+                break
+        return found or self._first_waiting()
+
+    def _first_waiting(self) -> list[T]:
+        self.is_careful = True
+        return next(self._waiting, [])
+
+    def has_more(self) -> bool:
+        """Say whether there is another item, for which one is read ahead."""
+        if few := next(self._waiting, None):
+            self._waiting = chain((few,), self._waiting)
+            return True
+        for item in self._items:
+            self._items = chain((item,), self._items)
+            return True
+        return False
+
+
+def small_lists(items: list[T]) -> Iterator[list[T]]:
+    """Empty a list into lists of few megabytes, or of one item that is larger; each item is measured, which is slow."""
+    waiting = deque(items)
+    items.clear()
+    few: list[T] = []
+    total = 0
+    while waiting:
+        size = size_of(waiting[0])
+        if few and total + size > _PIECE:
+            yield few
+            few, total = [], 0
+        few.append(waiting.popleft())
+        total += size
+    if few:
+        yield few
+
+
+def size_of(item: Any) -> int:
+    """Return how many bytes an item has when it is pickled; megabytes if it cannot be."""
+    try:
+        return len(pickle.dumps(item, protocol=5))
+    except Exception:  # Whoever sends or encodes the item says what is wrong with it, if anything is.
+        return _PIECE

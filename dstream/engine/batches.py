@@ -11,7 +11,7 @@ from typing import Any
 
 from dstream.errors import SerializationError
 from dstream.failures import shown
-from dstream.memory import taken
+from dstream.memory import Taking
 from dstream.pickling import dumps
 from dstream.values import Entry
 
@@ -117,11 +117,11 @@ class Batcher:
 
     def batches(self, items: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
         """Give (number of items, pickled list) for `items`, reading no further than the batch at hand."""
-        items = iter(items)
-        while batch := taken(items, self.count):
+        taking = Taking(items)
+        while batch := taking.take(self.count):
             if self._is_new:
                 self.begin(batch)
-                batch += taken(items, self.count - len(batch))
+                batch += taking.take(self.count - 1) if self.count > 1 else []
             data = dumps_items(batch)
             self.learn(len(batch), len(data))
             yield len(batch), data

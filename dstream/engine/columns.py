@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dstream.failures import shown
-from dstream.memory import taken
+from dstream.memory import Taking
 from dstream.values.fields import field_names
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ def batches_of(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     Raises:
         TypeError: the items have no common columns, or Arrow knows no type for a value.
     """
-    items, rows = iter(items), 1
-    while chunk := taken(items, rows):
+    taking, rows = Taking(items), 1
+    while chunk := taking.take(rows):
         batch = _batch(chunk)
         fitting = max(1, min(_BYTES * len(chunk) // max(1, batch.nbytes), _ROWS))
         if rows == 1 < fitting:  # Its size is known; it becomes the first of a batch.
-            batch = _batch(chunk := chunk + taken(items, fitting - 1))
+            batch = _batch(chunk := chunk + taking.take(fitting - 1))
         rows = fitting
         yield batch
 

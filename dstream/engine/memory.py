@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 from dataclasses import dataclass, field
 
 from dstream.memory import resident_bytes
 
-__all__ = ["DEFAULT_BOUND", "Bound", "resident_bytes"]
+__all__ = ["DEFAULT_BOUND", "Bound", "give_back", "give_back_large_blocks", "resident_bytes"]
 
 DEFAULT_BOUND = 512 * 2**20
 """How many bytes a worker process may have resident before operations spill, unless told otherwise.
@@ -19,7 +20,22 @@ PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory
 _LEAST_GROWTH = 32 * 2**20
 
 
-def _give_back() -> None:
+@functools.cache
+def give_back_large_blocks() -> None:
+    """Let the allocator return each large block as soon as it is free, in this process and from now on.
+
+    glibc (2.36) does so at first, but once one was freed it keeps blocks of that size, up to 32 MB, for later use.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:
+        set_option(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+
+
+_M_MMAP_THRESHOLD = -3
+_LARGE_BLOCK = 2**20
+
+
+def give_back() -> None:
     """Let the allocator return what is free: glibc (2.36) keeps pages below any that are in use."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -51,5 +67,5 @@ class Bound:
             # A few thousand tuples and floats that Python keeps for later use can hold back all the memory around them
             # (CPython 3.11); a full collection lets go of them.
             gc.collect()
-            _give_back()
+            give_back()
         self._mark = max(self._mark, resident_bytes() + _LEAST_GROWTH // 2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -127,15 +129,17 @@ def _sliding(size: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
 def _opened(size: int, items: Iterator[T]) -> Iterator[Iterable[tuple[T, ...]]]:
     first = tuple(islice(items, size))
     if len(first) == size:
-        yield sliding_window(chain(first, items), size)
+        yield _slid(first, items)
     elif first:
         yield (first,)
 
 
 def _sliding_part(size: int, items: Iterable[T], place: Place) -> Iterator[tuple[T, ...]]:
     """Give the windows that begin in this partition; its first items are the only window of a short stream."""
+    items = iter(items)
     if place.total >= size:
-        return sliding_window(items, size)
+        first = tuple(islice(items, size))
+        return _slid(first, items) if len(first) == size else iter(())
     return iter([tuple(items)] if place.offset == 0 and place.size else [])
 
 
@@ -146,12 +150,32 @@ def _sliding_ahead(
     first = tuple(islice(own, size))
     if not first:
         return iter(())
-    items: Iterable[T] = chain(first, own, islice(behind, size - 1))
+    items = chain(own, islice(behind, size - 1))
+    first += tuple(islice(items, size - len(first)))
     if len(first) < size:
-        items = tuple(items)
-        if len(items) < size:
-            return iter([items] if is_first() else [])
-    return sliding_window(items, size)
+        return iter([first] if is_first() else [])
+    return _slid(first, items)
+
+
+def _slid(first: tuple[T, ...], items: Iterator[T]) -> Iterator[tuple[T, ...]]:
+    """Give all windows, of which the first is known: fast, or holding no more than one of them if it is large."""
+    size = len(first)
+    if sum(map(sys.getsizeof, first)) < size * _LARGE:
+        return sliding_window(chain(first, items), size)
+    return _slid_one_by_one(first, items)
+
+
+_LARGE = 64 * 2**10
+"""Bytes of items that `itertools.tee`, of which `sliding_window` is made, must not hold 57 of (CPython 3.11)."""
+
+
+def _slid_one_by_one(first: tuple[T, ...], items: Iterator[T]) -> Iterator[tuple[T, ...]]:
+    window = deque(first, maxlen=len(first))
+    yield first
+    del first
+    for item in items:
+        window.append(item)
+        yield tuple(window)
 
 
 def pairs() -> Gatherer[T, Any, tuple[T, T]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-from dstream.memory import taken
+from dstream.memory import Taking, size_of
 
 __all__ = ["PORTION_BYTES", "Portions"]
 
@@ -18,34 +17,33 @@ PORTION_BYTES = 4 << 20
 _FIRST_ROWS = 512
 
 
-class Portions:
+class Portions(Generic[T]):
     """Cuts rows into lists, learning how large the rows are; the first row of all is measured.
 
     Args:
+        rows: what is cut.
         most: how many rows a list may have however small they are.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, rows: Iterable[T], most: int) -> None:
+        self._taking = Taking(rows)
         self._most = most
-        self._rows = 0
+        self._count = 0
 
-    def take(self, rows: Iterator[T]) -> list[T]:
+    def take(self) -> list[T]:
         """Return the next rows, none at the end."""
-        if self._rows:
-            return taken(rows, self._rows)
-        first = taken(rows, 1)
+        if self._count:
+            return self._taking.take(self._count)
+        first = self._taking.take(1)
         if first:
-            self._rows = max(1, min(PORTION_BYTES // _size_of(first), _FIRST_ROWS))
-            first += taken(rows, self._rows - 1)
+            self._count = max(1, min(PORTION_BYTES // size_of(first), _FIRST_ROWS))
+            first += self._taking.take(self._count - 1) if self._count > 1 else []
         return first
+
+    def has_more(self) -> bool:
+        """Say whether there are rows left, for which one is read ahead."""
+        return self._taking.has_more()
 
     def learn(self, rows: int, size: int) -> None:
         """Take the bytes of encoded rows for those of the next ones."""
-        self._rows = min(self._most, max(1, PORTION_BYTES * rows // max(1, size)))
-
-
-def _size_of(row: Any) -> int:
-    try:
-        return len(pickle.dumps(row, protocol=5))
-    except Exception:  # Whoever encodes the row says what is wrong with it, if anything is.
-        return PORTION_BYTES
+        self._count = min(self._most, max(1, PORTION_BYTES * rows // max(1, size)))

@@ -115,7 +115,7 @@ def test_containers_of_several_rows_stay_together(monkeypatch):
 
 
 def test_no_more_than_a_chunk_is_read_ahead():
-    """The items come some at a time, so that the last ones are known."""
+    """The items come some at a time, so that the last ones are known, and one at first: they may be large."""
     read: list[int] = []
     way = bordering(
         pairs(), Collector(list, list.append, list.extend, accumulate_all=lambda held, items: [next(items)])
@@ -123,4 +123,4 @@ def test_no_more_than_a_chunk_is_read_ahead():
     rows = AccumulateInside(way)((read.append(n) or n for n in range(1000)), StageTask(0, 2**60))
     next(rows)
 
-    assert len(read) == 256
+    assert 0 < len(read) <= 256

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections import deque
+from itertools import chain
 
 import pytest
 
@@ -12,10 +14,13 @@ from dstream.engine.batches import Batcher
 from dstream.engine.columns import batches_of
 from dstream.engine.joining import Side
 from dstream.engine.kernels import partial_groups
-from dstream.engine.spark.routing import RouteItems, RouteSide
+from dstream.engine.memory import give_back, give_back_large_blocks
+from dstream.engine.spark.borders import _Ends
+from dstream.engine.spark.routing import RouteFirstOnes, RouteItems, RouteSide
 from dstream.engine.spark.sinks import Accumulate, RouteByKey, WriteItems
 from dstream.engine.spark.stage import StageTask
-from dstream.memory import pieces
+from dstream.gatherers import window_sliding
+from dstream.memory import Taking, pieces
 from dstream.storage.portions import Portions
 
 SIZE = 2 * 2**20
@@ -55,8 +60,8 @@ def _grouped(items, task, step):
 
 
 def _portions(items, task, step):
-    portions = Portions(8192)
-    while some := portions.take(items):
+    portions = Portions(items, 8192)
+    while some := portions.take():
         portions.learn(len(some), sum(map(len, some)))
         some.clear()
         yield
@@ -73,6 +78,8 @@ HOLDERS = {
     "grouped": _grouped,
     "columns": lambda items, task, step: batches_of(map(bytes, items)),
     "portions": _portions,
+    "windows": lambda items, task, step: window_sliding(3).gather_all(items),
+    "ends": lambda items, task, step: chain.from_iterable(_Ends(2).chunks(items)),
 }
 
 
@@ -84,6 +91,69 @@ def test_few_large_items_are_held_at_once(watched, step, monkeypatch, holder):
     deque(holder(items, StageTask(0, 2**60), step), maxlen=0)
 
     assert 0 < most[0] <= MANY // 2
+
+
+FEW = 20
+
+
+@pytest.fixture
+def as_on_a_worker(monkeypatch):
+    """The allocator gives back what earlier tests have freed, so that what is held now can be seen."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    give_back_large_blocks()
+    gc.collect()
+    give_back()
+
+
+def _suddenly_large():
+    """Many small items, then items of 2 MB."""
+    yield from (bytes([number % 256]) * 16 for number in range(3000))
+    yield from (bytes([number]) * SIZE for number in range(FEW))
+
+
+def _peeked(items, task, step):
+    keep = task._keeping(1)
+    for item in items:
+        keep(item)
+    return task.last_side_rows()
+
+
+SENDERS = {
+    "rows": lambda items, task, step: WriteItems()(items, task),
+    "routed": lambda items, task, step: RouteItems(_number, 4, step)(items, task),
+    "distinct": lambda items, task, step: RouteByKey(None, 4, step)(items, task),
+    "distinct, unordered": lambda items, task, step: RouteFirstOnes(None, 4, step)(items, task),
+    "a side": lambda items, task, step: RouteSide(Side(_number, step), 4)(items, task),
+    "peeked": _peeked,
+}
+
+
+@pytest.mark.parametrize("sender", SENDERS.values(), ids=SENDERS)
+def test_large_items_behind_many_small_ones_are_not_sent_together(step, as_on_a_worker, sender):
+    """What was learned of small items makes no batch of dozens of megabytes."""
+    rows = list(sender(_suddenly_large(), StageTask(0, 2**60), step))
+
+    assert sum(row.size >= 1 and len(row.payload) > SIZE for row in rows) >= FEW // 2
+    assert max(len(row.payload) for row in rows) < 3 * SIZE
+
+
+def test_large_rows_behind_many_small_ones_are_not_written_together(as_on_a_worker):
+    """A portion has four megabytes, or one row that is larger, also where the rows before it were small."""
+    portions, found = Portions(_suddenly_large(), 8192), []
+    while some := portions.take():
+        portions.learn(len(some), size := sum(map(len, some)))
+        found.append(size)
+
+    assert (sum(found), max(found) < 3 * SIZE) == (3000 * 16 + FEW * SIZE, True)
+
+
+def test_no_item_is_lost_where_large_ones_are_noticed(as_on_a_worker):
+    """All items come once and in order, whether one is read ahead or not."""
+    taking, found = Taking(_suddenly_large()), []
+    while taking.has_more():
+        found += taking.take(700)
+
+    assert found == list(_suddenly_large())
 
 
 def test_what_a_step_peeks_at_goes_to_a_file(op):

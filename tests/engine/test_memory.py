@@ -72,3 +72,25 @@ def test_a_spill_gives_memory_back():
     program = subprocess.run([sys.executable, "-c", _HELD_BACK], capture_output=True, text=True, check=True)
 
     assert int(program.stdout) > 30 * MB
+
+
+_LARGE_BLOCKS = """
+from dstream.engine.memory import give_back_large_blocks, resident_bytes
+
+give_back_large_blocks()
+block = bytes([1]) * 4_000_000
+del block
+before, large, small = resident_bytes(), [], []
+for _ in range(10):
+    large.append(bytes([1]) * 4_000_000)
+    small.append(bytes([1]) * 100_000)
+large.clear()
+print(resident_bytes() - before)
+"""
+
+
+def test_large_blocks_are_given_back_when_they_are_free():
+    """The small blocks between them, which are still in use, hold nothing back."""
+    program = subprocess.run([sys.executable, "-c", _LARGE_BLOCKS], capture_output=True, text=True, check=True)
+
+    assert int(program.stdout) < 10 * MB

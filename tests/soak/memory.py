@@ -68,6 +68,13 @@ def _to_imap_merging(ctx: ds.Context, megabytes: int) -> Outcome:
     return [len(made), len(made[count - 1])], [count, _LARGE]
 
 
+def _merging_into_a_map(ctx: ds.Context, megabytes: int) -> Outcome:
+    items, count = _large_items(ctx, megabytes)
+    for _ in range(2):
+        made = items.collect(to_imap("large", _number, lambda item: item, _longer, on_existing="merge"))
+    return [len(made), len(made[count - 1])], [count, _LARGE]
+
+
 def _replacing(ctx: ds.Context, megabytes: int) -> Outcome:
     items, count = _large_items(ctx, megabytes)
     for _ in range(2):
@@ -236,6 +243,7 @@ _SHAPES: dict[str, tuple[str, Callable[[ds.Context, int], Outcome]]] = {
     "sorted": ("`sorted`, items of 5 MB", _sorted),
     "short": ("`to_imap`, values of 100 bytes", _short),
     "to_imap_merging": ("`to_imap` with a merge function, twice", _to_imap_merging),
+    "merging_into_a_map": ('`to_imap(on_existing="merge")`, twice', _merging_into_a_map),
     "replacing": ("`replacing(to_imap)`, twice", _replacing),
     "map_read": ("reading a map with values of 5 MB", _map_read),
     "list_read": ("reading a list with items of 5 MB", _list_read),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.batches import dumps_items, loads
@@ -22,6 +22,7 @@ from dstream.engine.spark.rows import ITEMS, Row
 from dstream.engine.spark.sinks import Accumulate
 from dstream.engine.spark.stage import StageTask
 from dstream.failures import naming
+from dstream.memory import pieces
 from dstream.spi import ByPlace
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _ENDS = -1
 """The `sequence` of a row with the ends of a partition, which comes before its container."""
 
 _CHUNK = 256
-"""How many items are read together, to know the last of them."""
+"""At most so many items are read together, to know the last of them."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,9 @@ class _Ends:
 
     def chunks(self, items: Iterator[Any]) -> Iterator[list[Any]]:
         """Give the items in lists; what passed is counted when the next list is asked for."""
-        while chunk := list(islice(items, max(_CHUNK, self._count))):
+        for chunk in pieces(items, max(_CHUNK, self._count)):
             yield chunk
-            if not self.size:
-                self.head = chunk[: self._count]
+            self.head += chunk[: self._count - len(self.head)]
             self.size += len(chunk)
             last = chunk if len(chunk) >= self._count else self.tail + chunk
             self.tail = last[max(len(last) - self._count, 0) :]

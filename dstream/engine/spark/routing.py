@@ -16,7 +16,7 @@ from dstream.engine.spark.stage import StageTask
 from dstream.engine.spilling import first_ones
 from dstream.failures import naming
 from dstream.keys import canonical_all, check_hash_seed, stable_hash, stable_hashes
-from dstream.memory import taken
+from dstream.memory import Growth, Taking
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 
@@ -51,10 +51,11 @@ class RouteSide:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
         with naming(self.side.step):
-            router = _ColumnRouter(self.targets, task)
-            while chunk := taken(items, router.count):
+            router, taking = _ColumnRouter(self.targets, task), Taking(items)
+            while chunk := taking.take(router.count):
                 keys, values = self.side.columns(chunk)
                 yield from router.rows(keys, [keys, values])
+                yield from router.rest() if taking.is_careful else ()
             yield from router.rest()
 
 
@@ -69,12 +70,13 @@ class RouteFirstOnes:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
         with naming(self.step):
-            router, seen = _ColumnRouter(self.targets, task), set[Any]()
-            while chunk := taken(items, router.count):
+            router, taking, seen = _ColumnRouter(self.targets, task), Taking(items), set[Any]()
+            while chunk := taking.take(router.count):
                 keys = canonical_all(chunk if self.key is None else results(self.key, chunk))
                 found = first_ones(keys, chunk, seen)
                 keys, firsts = list(found), list(found.values())
                 yield from router.rows(keys, [firsts] if self.key is None else [keys, firsts])
+                yield from router.rest() if taking.is_careful else ()
                 if task.bound.exceeded():
                     seen.clear()
                     task.bound.spilled()
@@ -115,6 +117,7 @@ class _ColumnRouter:
         self._task = task
         self._held: list[list[list[Any]]] = [[] for _ in range(targets)]
         self._batcher = Batcher()
+        self._growth = Growth()
         self._sequence = 0
 
     @property
@@ -134,6 +137,9 @@ class _ColumnRouter:
             for place, value in zip(places, column, strict=True):
                 takers[place](value)
         yield from (self._row(target) for target, held in enumerate(self._held) if len(held[0]) >= self.count)
+        if self._growth.exceeded():
+            yield from self.rest()
+            self._growth.start()
 
     def rest(self) -> Iterator[Row]:
         """Give the batches that are not full."""

@@ -16,7 +16,7 @@ from dstream.engine.spark.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, 
 from dstream.engine.spark.stage import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
-from dstream.memory import pieces
+from dstream.memory import Growth, pieces, small_lists
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
 from dstream.spi.store import MapWriter
@@ -160,6 +160,7 @@ class Router:
     def rows(self, placed: Iterable[tuple[int, Any]]) -> Iterator[Row]:
         """Take (target, value) pairs; give a row whenever a batch is full, and at the end those of the rest."""
         batcher, all_held = self._batcher, self._held
+        growth = Growth()
         for piece in pieces(placed, _CHUNK):
             batcher.begin([piece[0][1]])
             count = batcher.count
@@ -170,10 +171,23 @@ class Router:
                     yield self._row(target)
                     count = batcher.count
             del piece, value, held  # pyright: ignore[reportPossiblyUnboundVariable] (no piece is empty)
+            if growth.exceeded():
+                yield from self._few_at_a_time()
+                growth.start()
         yield from (self._row(target) for target, held in enumerate(self._held) if held)
+
+    def _few_at_a_time(self) -> Iterator[Row]:
+        """Give all that is held in batches of a few megabytes: some of it is larger than what came before."""
+        for target in range(len(self._held)):
+            held, self._held[target] = self._held[target], []
+            for few in small_lists(held):
+                yield self._packed(target, few)
 
     def _row(self, target: int) -> Row:
         held, self._held[target] = self._held[target], []
+        return self._packed(target, held)
+
+    def _packed(self, target: int, held: list[Any]) -> Row:
         data = dumps_items(held)
         self._batcher.learn(len(held), len(data))
         self._sequence += 1

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dstream.engine.batches import Batcher, dumps_items, loads
 from dstream.engine.columns import fitted, unpacked_batches
 from dstream.engine.kernels import Operation
-from dstream.engine.memory import Bound
+from dstream.engine.memory import Bound, give_back_large_blocks
 from dstream.engine.reading import items_of
 from dstream.engine.spark.rows import ITEMS, Row, from_record_batches, to_record_batch
 from dstream.engine.spark.side_rows import SideRows
 from dstream.engine.spark.transport import raise_to_driver
 from dstream.failures import naming
+from dstream.memory import UNSEEN, Growth, small_lists
 from dstream.plan import Guard
 from dstream.plan.rewrite import Op
 from dstream.plan.steps import Step
@@ -62,6 +63,7 @@ class StageTask:
         self._peeked: dict[int, list[Any]] = {}
         self._peek_sequence = 0
         self._batcher = Batcher()
+        self._growth = Growth()
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
         """Return a function that keeps an item for the driver, which runs the action of the step."""
@@ -72,16 +74,23 @@ class StageTask:
         return self._keeping(guard.channel)
 
     def _keeping(self, channel: int) -> Callable[[Any], object]:
-        seen, batcher = self._peeked.setdefault(channel, []), self._batcher
+        seen, most = self._peeked.setdefault(channel, []), 1
 
         def keep(item: Any) -> None:
+            nonlocal most
             seen.append(item)
-            if len(seen) >= batcher.count:
-                batcher.begin(seen)
-                if len(seen) >= batcher.count:
-                    self._flush(channel)
+            if len(seen) >= most:
+                most = self._fewer(channel)
 
         return keep
+
+    def _fewer(self, channel: int) -> int:
+        """Write what a channel holds, if that is enough; say how many items it may hold until this is asked again."""
+        held = self._peeked[channel]
+        self._batcher.begin(held)
+        if len(held) >= self._batcher.count or self._growth.exceeded():
+            self._flush(channel)
+        return min(self._batcher.count, len(held) + UNSEEN)
 
     def at_end(self, close: Callable[[], object]) -> None:
         """Call `close` when the task ends, however it ends."""
@@ -107,12 +116,14 @@ class StageTask:
 
     def _flush(self, channel: int) -> None:
         seen = self._peeked[channel]
-        if seen:
-            data = dumps_items(seen)
-            self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, len(seen), data))
-            self._batcher.learn(len(seen), len(data))
-            self._peek_sequence += 1
-            seen.clear()
+        for few in small_lists(seen) if self._growth.exceeded() else [seen[:]]:
+            if few:
+                data = dumps_items(few)
+                self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, len(few), data))
+                self._batcher.learn(len(few), len(data))
+                self._peek_sequence += 1
+        seen.clear()
+        self._growth.start()
 
 
 Sink = Callable[[Iterator[Any], StageTask], Iterator[Row]]
@@ -260,6 +271,7 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
     try:
         stage: Stage = loads(pickled)
         _keep_from_garbage_collection()
+        give_back_large_blocks()
         for task, items in stage.input.open(batches, stage.worker_memory):
             with task.ending():
                 for row in stage.sink(items, task):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -53,25 +52,23 @@ class EntryWriter:
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
         """Write all entries of one bucket; give a receipt, or none if there are no entries."""
-        portions = Portions(ROWS_IN_GROUP)
-        chunk = portions.take(entries)
+        portions = Portions(entries, ROWS_IN_GROUP)
+        chunk = portions.take()
         if not chunk:
             return
         codec = self.layout.codec.decided_by([chunk[0][0]], [chunk[0][1]])
         layout = replace(self.layout, codec=codec)
-        following = list(islice(entries, 1))
-        if not following:
+        if not portions.has_more():
             file = write_parts(self.folder, in_parts(partial(_batch, layout), chunk), bucket, self.prefix)
         else:
             with DataWriter(self.folder, layout.schema, bucket, self.prefix) as writer:
-                entries = chain(following, entries)
                 while chunk:
                     for batch in in_parts(partial(_batch, layout), chunk):
                         writer.write(batch)
                         portions.learn(batch.num_rows, batch.nbytes)
                         del batch
                     chunk.clear()
-                    chunk = portions.take(entries)
+                    chunk = portions.take()
             file = writer.file
         yield self._receipt(layout, file)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
 from typing import Any
 
 from dstream.storage.lake.files import Folder
@@ -32,17 +31,15 @@ class ItemWriter:
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
         """Write the items in their order; give one receipt, or none if there are no items."""
-        portions = Portions(ROWS_IN_GROUP)
-        part = portions.take(items)
+        portions = Portions(items, ROWS_IN_GROUP)
+        part = portions.take()
         if not part:
             return
         layout = replace(self.layout, codec=self.layout.codec.decided_by([], part))
-        rest = list(islice(items, 1))
-        if not rest:
+        if not portions.has_more():
             parts = in_parts(partial(_batch, layout), part)
             yield Receipt(layout.codec, write_parts(self.folder, parts, 0, self.prefix))
             return
-        items = chain(rest, items)
         with DataWriter(self.folder, layout.schema, 0, self.prefix) as writer:
             while part:
                 for batch in in_parts(partial(_batch, layout), part):
@@ -50,7 +47,7 @@ class ItemWriter:
                     portions.learn(batch.num_rows, batch.nbytes)
                     del batch
                 part.clear()
-                part = portions.take(items)
+                part = portions.take()
         yield Receipt(layout.codec, writer.file)
 
 

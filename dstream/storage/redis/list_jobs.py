@@ -55,10 +55,9 @@ class ItemWriter:
     def write(self, items: Iterator[Any]) -> Iterator[StagedItems]:
         """Stage the items in order, and give one receipt for all of them."""
         written = StagedItems(Stage.of(self.collection, self.run), self.codec, 0)
-        items = iter(items)
         sender = Sender(self.collection.server.shared(), self.collection)
-        portions = Portions(AT_A_TIME)
-        while some := portions.take(items):
+        portions = Portions(items, AT_A_TIME)
+        while some := portions.take():
             codec, encoded = encoded_items(written.codec, some)
             portions.learn(len(some), sum(map(len, encoded)))
             some.clear()

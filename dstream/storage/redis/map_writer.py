@@ -84,8 +84,8 @@ class EntryWriter:
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[StagedBucket]:
         """Stage the entries, and give one receipt for all of them."""
         attempt = _Attempt(self, bucket)
-        entries, portions = iter(entries), Portions(AT_A_TIME)
-        while some := portions.take(entries):
+        portions = Portions(entries, AT_A_TIME)
+        while some := portions.take():
             portions.learn(len(some), attempt.add(some))
             some.clear()
         if attempt.written.size:
