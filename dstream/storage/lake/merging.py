@@ -11,7 +11,7 @@ from dstream.pickling import dumps
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.copies import own_copy
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.newest import identities, newest_rows
+from dstream.storage.lake.newest import KEY_COLUMNS, identities, newest_rows
 from dstream.storage.lake.tables import DataWriter, Layout, batches
 
 __all__ = ["MergePlan", "merge_bucket", "rewritten"]
@@ -88,10 +88,18 @@ def _current(
     folder: Folder, layout: Layout, files: Sequence[DataFile], new: tuple[DataFile, Layout] | None, plan: MergePlan
 ) -> Iterator[tuple[Any, tuple[Any, Any]]]:
     """Give the entries that are there, by their identity; those that the job does not write only if they disappear."""
-    wanted = {key for keys, _ in _rows(folder, new) for key in identities(layout, keys)} if not plan.replace else None
+    wanted = None if plan.replace else set(_keys(folder, layout, new))
     for keys, batch in newest_rows(folder, files, layout, _COLUMNS):
         entries = zip(identities(layout, keys), zip(keys, layout.values(batch), strict=True), strict=True)
         yield from (entry for entry in entries if wanted is None or entry[0] in wanted)
+
+
+def _keys(folder: Folder, layout: Layout, new: tuple[DataFile, Layout] | None) -> Iterator[Any]:
+    """Give the identities of all rows that a task has written, without reading their values."""
+    if new is not None:
+        file, written_by = new
+        for batch in batches(folder, file, KEY_COLUMNS):
+            yield from identities(layout, written_by.keys(batch))
 
 
 def _rows(folder: Folder, new: tuple[DataFile, Layout] | None) -> Iterator[Rows]:
