@@ -15,7 +15,7 @@ from collectors.naming import named
 from collectors.shapes import OfItems
 from dstream.spi import Characteristics, Collector, Keyed
 from dstream.values import Optional
-from dstream.values.blaming import chosen, each, failed_on, traced
+from dstream.values.blaming import chosen, each, failed_on, stopped, traced
 
 __all__ = ["all_of", "collecting_and_then", "filtering", "flat_mapping", "mapping", "teeing"]
 
@@ -226,9 +226,9 @@ def _element_batches(
                     elements, ends, opened = [], [], []
                 elements += few
         except StopIteration as error:
-            stopped = RuntimeError(f"{getattr(fn, '__qualname__', type(fn).__qualname__)} raised StopIteration")
-            failed_on(stopped, item)
-            raise stopped from error
+            failed = stopped(getattr(fn, "__qualname__", type(fn).__qualname__))
+            failed_on(failed, item)
+            raise failed from error
         except Exception as error:
             failed_on(error, item)
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from dstream.spi import Collector
@@ -15,8 +15,10 @@ __all__ = [
     "checked_collector",
     "checked_count",
     "checked_function",
+    "checked_map_factory",
     "checked_predicate",
     "checked_text",
+    "made_by",
     "shown",
 ]
 
@@ -60,6 +62,34 @@ def checked_collector(value: Any, name: str = "downstream") -> Any:
             f"{type(value).__name__} ends a stream, use it in stream.collect(...)"
         )
     raise TypeError(f"{name} must be a Collector, not {type(value).__name__}{hint_of_a_collector(value)}")
+
+
+def checked_map_factory(value: F) -> F:
+    """Return `value` if it can be called and is no class of anything but mappings.
+
+    Raises:
+        TypeError: it cannot, or what it makes takes no keys.
+    """
+    kind: object = checked_function(value, "map_factory")
+    if isinstance(kind, type) and not _takes_keys(kind):
+        raise TypeError(f"map_factory must make an empty mapping, as dict does, not a {kind.__name__}")
+    return value
+
+
+def made_by(map_factory: Callable[[], Any]) -> Any:
+    """Return the mapping that a `map_factory` makes.
+
+    Raises:
+        TypeError: it made something else.
+    """
+    made = map_factory()
+    if not _takes_keys(type(made)):
+        raise TypeError(f"map_factory must make an empty mapping, as dict does, but it gave {shown(made)}")
+    return made
+
+
+def _takes_keys(kind: type) -> bool:
+    return hasattr(kind, "__setitem__") and not issubclass(kind, Sequence)
 
 
 def checked_count(value: int, name: str) -> int:

@@ -16,7 +16,14 @@ from itertools import compress, islice
 from operator import not_
 from typing import Any, TypeVar, cast, overload
 
-from collectors.arguments import checked_collector, checked_function, checked_predicate, shown
+from collectors.arguments import (
+    checked_collector,
+    checked_function,
+    checked_map_factory,
+    checked_predicate,
+    made_by,
+    shown,
+)
 from collectors.arithmetic import count_all, counting
 from collectors.batches import Prepared, batches, kinds, prepared
 from collectors.containers import to_list
@@ -90,7 +97,7 @@ def grouping_by(
         {1: 2, 2: 1}
     """
     checked_function(classifier, "classifier")
-    checked_function(map_factory, "map_factory")
+    checked_map_factory(map_factory)
     return _grouping(_Keys(classifier), downstream, map_factory, _filled)
 
 
@@ -124,7 +131,7 @@ def grouping_by_concurrent(
         {1: 2, 2: 1}
     """
     checked_function(classifier, "classifier")
-    checked_function(map_factory, "map_factory")
+    checked_map_factory(map_factory)
     return _grouping(_Keys(classifier), downstream, map_factory, _filled_without_none, Characteristics.UNORDERED)
 
 
@@ -310,11 +317,11 @@ def _with_canonical_keys(groups: Groups) -> Groups:
 def _finish_groups(downstream: Downstream, assemble: Callable[[Iterable[tuple[Any, Any]]], Any], groups: Groups) -> Any:
     if downstream.finisher is identity:
         return assemble(groups.items())
-    return assemble(zip(groups, map(downstream.finisher, groups.values()), strict=True))
+    return assemble(downstream.finished(groups.items()))
 
 
 def _filled(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Any:
-    result = map_factory()
+    result = made_by(map_factory)
     if type(result) in (dict, Counter):
         dict.update(result, pairs)  # A Counter would count the pairs.
         return result

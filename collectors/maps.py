@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, cast, overload
 
-from collectors.arguments import checked_function, shown
+from collectors.arguments import checked_function, checked_map_factory, made_by, shown
 from collectors.batches import batches, kinds
 from collectors.naming import named
 from dstream.errors import IllegalStateError, NullElementError
@@ -86,7 +86,7 @@ def to_map(
         >>> to_map().collect([("Ada", 36), ("Grace", 85)])
         {'Ada': 36, 'Grace': 85}
     """
-    checked_function(map_factory, "map_factory")
+    checked_map_factory(map_factory)
     return _mapping_out(_checked_rules("to_map", key, value, merge, null_keys=True), partial(_filled, map_factory))
 
 
@@ -133,7 +133,7 @@ def to_concurrent_map(
         >>> to_concurrent_map(len, str.upper).collect(["a", "bb"])
         {1: 'A', 2: 'BB'}
     """
-    checked_function(map_factory, "map_factory")
+    checked_map_factory(map_factory)
     rules = _checked_rules("to_concurrent_map", key, value, merge, null_keys=False)
     return _mapping_out(rules, partial(_filled, map_factory), Characteristics.UNORDERED)
 
@@ -286,7 +286,7 @@ def _assembled(assemble: Callable[[Iterable[tuple[Any, Any]]], Any], entries: di
 
 
 def _filled(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Any:
-    result = map_factory()
+    result = made_by(map_factory)
     for key, value in pairs:
         if value is not _Mark.REMOVED:
             result[key] = value

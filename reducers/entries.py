@@ -13,6 +13,7 @@ from more_itertools import chunked
 from dstream.errors import NullElementError
 from dstream.keys import canonical_all
 from dstream.spi import Collector, Keyed
+from dstream.values.blaming import given
 
 __all__ = ["entries", "merged"]
 
@@ -118,8 +119,7 @@ def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     try:
         value = merge(left, right)
     except Exception as error:
-        # It is told with the step where this happened (`dstream.failures.known`).
-        error.__dstream_given__ = f"when merge was given {_shown(left)} and {_shown(right)}"  # type: ignore[attr-defined]
+        given(error, f"when merge was given {_shown(left)} and {_shown(right)}")
         raise
     if value is None:
         raise NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")

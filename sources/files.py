@@ -105,7 +105,11 @@ def _refuse_encoding(path: Paths) -> None:
 
 
 def _each(paths: Paths) -> Iterable[str | os.PathLike[str]]:
-    return [paths] if isinstance(paths, str | os.PathLike) or not isinstance(paths, Iterable) else paths
+    if isinstance(paths, str | os.PathLike):
+        return [paths]
+    given: Any = paths  # Whatever the types say.
+    is_one = isinstance(given, bytes | bytearray) or hasattr(given, "read") or not isinstance(given, Iterable)
+    return [_text(paths)] if is_one else paths
 
 
 def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
@@ -126,8 +130,20 @@ def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
 def _text(path: object) -> str:
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
     if not isinstance(name, str):
-        raise TypeError(f"a path must be a str or an os.PathLike, not {type(name).__name__}")
+        raise TypeError(f"a path must be a str or an os.PathLike, not {type(name).__name__}{_instead_of(name)}")
     return name
+
+
+def _instead_of(path: object) -> str:
+    """Say what to write where somebody gave a file that is open, or bytes."""
+    if isinstance(path, bytes | bytearray | os.PathLike):
+        return ": os.fsdecode(path) makes a str of it"
+    if hasattr(path, "read"):
+        return (
+            ": give the name of the file, which the workers open themselves; "
+            "the lines of a file that is open are ctx.stream(file)"
+        )
+    return ""
 
 
 def find_files(paths: Iterable[str]) -> list[File]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from dstream.failures import shown
 from dstream.plan.steps import shown_function
 from dstream.spi.store import UNCHANGED
 from dstream.values import Entry
+from dstream.values.contexts import contextmanager
 
 __all__ = ["LiveEntry", "Processing"]
 

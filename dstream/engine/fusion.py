@@ -9,9 +9,10 @@ cost while all goes well (`docs/decisions/0003-generated-loops.md` has the figur
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, cast
 
 from dstream.failures import blame
@@ -184,12 +185,17 @@ def _all_converted(call: str, kind: type | None) -> str:
 
 def _blame(error: Exception, ops: Sequence[Op], variables: Mapping[str, Any]) -> None:
     """Note the failing step and its item on `error`; the line for the source of the items is no step."""
-    traceback = error.__traceback__
-    assert isinstance(traceback, TracebackType)
-    index = traceback.tb_lineno - _FIRST_STEP_LINE
+    index = _line(error.__traceback__, sys._getframe(1)) - _FIRST_STEP_LINE
     if 0 <= index < len(ops):
         level = sum(op.action == "flat_map" for op in ops[:index])
         blame(error, ops[index].step, variables[f"v{level}"])
+
+
+def _line(traceback: TracebackType | None, loop: FrameType) -> int:
+    """Return the line of the loop that failed; threads that raise one object put their frames into one traceback."""
+    while traceback is not None and traceback.tb_frame is not loop:
+        traceback = traceback.tb_next
+    return 0 if traceback is None else traceback.tb_lineno
 
 
 def _named(result: Any, op: Op, item: Any) -> Iterator[Any]:

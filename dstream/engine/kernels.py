@@ -228,7 +228,7 @@ def written_entries(
         for bucket, parts in groupby(batches, key=itemgetter(0)):
             entries = merged((batch for _, batch in parts), downstream.combined, task.bound)
             if downstream.finisher is not identity:
-                entries = ((key, downstream.finisher(container)) for key, container in entries)
+                entries = downstream.finished(entries)
             yield from writer.write_bucket(bucket, entries)
 
 

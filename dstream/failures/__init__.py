@@ -7,7 +7,20 @@ shows, `showing` writes items and places short.
 """
 
 from dstream.failures.frames import Origin, is_full, is_of_spark, item_of, origin_of, shorten
-from dstream.failures.known import MISSING, Account, Failure, attach, blame, failure, known_of, naming
+from dstream.failures.known import (
+    MISSING,
+    Account,
+    Failure,
+    attach,
+    blame,
+    failure,
+    forget,
+    is_told,
+    known_of,
+    naming,
+    refuse_an_end,
+    told,
+)
 from dstream.failures.places import is_installed, is_our_name, is_ours
 from dstream.failures.showing import near, shown, source_line
 
@@ -19,17 +32,21 @@ __all__ = [
     "attach",
     "blame",
     "failure",
+    "forget",
     "is_full",
     "is_installed",
     "is_of_spark",
     "is_our_name",
     "is_ours",
+    "is_told",
     "item_of",
     "known_of",
     "naming",
     "near",
     "origin_of",
+    "refuse_an_end",
     "shorten",
     "shown",
     "source_line",
+    "told",
 ]

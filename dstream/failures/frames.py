@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import os
 import sys
 import traceback
@@ -13,7 +12,7 @@ from typing import Any
 
 from dstream.failures.places import is_installed, is_ours
 from dstream.failures.showing import source_line
-from dstream.values.blaming import MISSING_ITEM, item_failed_on
+from dstream.values.blaming import MISSING_ITEM, behind, given_to, item_failed_on
 
 __all__ = ["Origin", "is_full", "is_of_spark", "item_of", "origin_of", "shorten"]
 
@@ -105,42 +104,46 @@ def _function(frame: FrameType) -> str:
 _COMPREHENSIONS = frozenset({"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"})
 
 
-def item_of(error: BaseException, missing: Any) -> Any:
+def item_of(error: BaseException, within: FrameType, missing: Any) -> Any:
     """Find the item on which a user's function failed; `missing` if it is not certain.
 
-    Whoever called the function kept it with `error`. For the functions of those who did not, it is looked for in the
-    frames: either the loop that called the function names it `item`, or it is the only argument of the
-    function, which has not given the name to something else since. A function without a frame, such
-    as `int`, is called by such a loop too.
+    Whoever called the function kept it with `error`, or that no single item belongs to the call. For the functions of
+    those who did not, it is looked for in the frames: the loop of ours that called the function names it `item`.
+
+    Args:
+        error: what was raised.
+        within: the frame in which it is looked at.
+        missing: what is returned if nobody knows.
     """
     kept = item_failed_on(error)
     if kept is not MISSING_ITEM:
         return kept
-    caller: FrameType | None = None
+    if given_to(error) is not None:
+        return missing
     item: Any = missing
-    for frame, _ in traceback.walk_tb(error.__traceback__):
+    caller: FrameType | None = None
+    for frame in _frames(error, within):
         if is_ours(frame):
-            caller = frame
-            item = frame.f_locals.get("item", item)
+            caller, item = frame, frame.f_locals.get("item", item)
         elif not _is_of(frame, _STANDARD):
-            return _item_between(caller, frame, missing)
+            return missing if caller is None else caller.f_locals.get("item", missing)
     return item
 
 
-def _item_between(caller: FrameType | None, called: FrameType, missing: Any) -> Any:
-    if caller is None:
-        return missing
-    if "item" in caller.f_locals:
-        return caller.f_locals["item"]
-    code = called.f_code
-    if code.co_argcount != 1:
-        return missing
-    name = code.co_varnames[0]
-    is_rebound = any(
-        step.argval == name for step in dis.get_instructions(code) if step.opname.startswith(("STORE_", "DELETE_"))
-    )
-    argument = called.f_locals.get(name, missing)
-    return missing if is_rebound or isinstance(argument, Iterator) else argument
+def _frames(error: BaseException, within: FrameType) -> Iterator[FrameType]:
+    """Give the frames of a traceback from `within` on, as far as each is certain to have called the next.
+
+    Threads that raise one object put their frames into one traceback. The frame of a generator may not know its caller.
+    """
+    before: FrameType | None = None
+    for part in behind(error):
+        for frame, _ in traceback.walk_tb(part.__traceback__):
+            if before is None and frame is not within:
+                continue
+            if before is not None and frame.f_back not in (None, before):
+                return
+            before = frame
+            yield frame
 
 
 def is_full() -> bool:

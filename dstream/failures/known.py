@@ -5,18 +5,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.failures.frames import Origin, is_full, item_of, shorten
+from dstream.failures.copies import copied
+from dstream.failures.frames import Origin, is_full, item_of, origin_of, shorten
 from dstream.failures.showing import shown
-from dstream.values.blaming import forgotten
+from dstream.values.blaming import behind, forgotten, given_to, stopped
 
-__all__ = ["MISSING", "Account", "Failure", "attach", "blame", "failure", "known_of", "naming"]
+__all__ = [
+    "MISSING",
+    "Account",
+    "Failure",
+    "attach",
+    "blame",
+    "failure",
+    "forget",
+    "is_told",
+    "known_of",
+    "naming",
+    "refuse_an_end",
+    "told",
+]
 
 _ATTRIBUTE = "__dstream_failure__"
-_GIVEN = "__dstream_given__"
-"""A plug-in whose function takes more than an item says in this attribute of an exception what was given to it."""
+_ON_THE_WAY = "__dstream_failing__"
+"""With the number of a thread behind it: what is known of an exception that this thread has raised and not yet told."""
+_TOLD = "__dstream_told__"
+"""With the number of a thread behind it: what this thread has told last."""
 
 
 class _Missing:
@@ -118,22 +135,15 @@ def blame(error: BaseException, step: Any, item: Any = MISSING) -> None:
 
     An exception that already came out of a stream, inside of a function of the user's, is the
     failure of the step that called this function; what is known of the inner stream is kept.
+
+    Threads may raise one object at once, so each of them keeps this for itself until it is told.
     """
     known = known_of(error)
     if known is None or known.account is not None:
-        attach(error, Failure(step, item, given=getattr(error, _GIVEN, None), inner=_inside(error, known)))
+        inner = known if known is not None and known.account is not None and known.account.is_inside else None
+        forget(error)
+        error.__dict__[_name(_ON_THE_WAY)] = Failure(step, item, given=given_to(error), inner=inner)
     forgotten(error)
-
-
-def _inside(error: BaseException, known: Failure | None) -> Failure | None:
-    """Return what is known of a stream inside of the function that failed.
-
-    An exception may be raised again long after it came out of a stream: what was known then goes, with its notes.
-    """
-    if known is None or known.account is None or known.account.is_inside:
-        return known
-    error.__dict__["__notes__"] = [note for note in getattr(error, "__notes__", ()) if note not in known.account.notes]
-    return None
 
 
 def attach(error: BaseException, known: Failure) -> None:
@@ -141,12 +151,51 @@ def attach(error: BaseException, known: Failure) -> None:
     error.__dict__[_ATTRIBUTE] = known  # An exception may refuse attributes: one that is a frozen dataclass does.
 
 
+def told(error: Exception, known: Failure) -> Exception:
+    """Return the exception whose `failure` is `known`: `error`, or a copy if it is that of another raise already.
+
+    An exception may be an object of a module, raised again and again, by several threads at once. Each time
+    it has another item, and whoever caught it before has to find his.
+    """
+    forget(error)
+    held: Failure = error.__dict__.setdefault(_ATTRIBUTE, known)  # At once: only one thread finds no other.
+    if held.account is not None and held is not known and held is not known.inner:
+        error = copied(error, without=held.account.notes)
+    attach(error, known)
+    error.__dict__[_name(_TOLD)] = known
+    return error
+
+
+def is_told(error: BaseException) -> bool:
+    """Say whether this thread has told what is known of `error`, and nothing new has happened to it."""
+    return any(_name(_TOLD) in each.__dict__ for each in behind(error))
+
+
 def known_of(error: BaseException) -> Failure | None:
     """Return what is attached to `error` itself, or to the StopIteration that Python made a RuntimeError of."""
-    found: Failure | None = getattr(error, _ATTRIBUTE, None)
-    if found is None and isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
-        return known_of(error.__cause__)
-    return found
+    for each in behind(error):
+        found: Failure | None = each.__dict__.get(_name(_ON_THE_WAY)) or each.__dict__.get(_ATTRIBUTE)
+        if found is not None:
+            return found
+    return None
+
+
+def forget(error: BaseException) -> None:
+    """Let this thread know nothing of `error` but what is attached to it."""
+    for each in behind(error):
+        for name in (_ON_THE_WAY, _TOLD):
+            each.__dict__.pop(_name(name), None)
+
+
+def _name(what: str) -> str:
+    return f"{what}{get_ident()}"
+
+
+def refuse_an_end(error: BaseException) -> None:
+    """Raise a RuntimeError in place of a StopIteration, which whoever iterates would take for the end of the items."""
+    if isinstance(error, StopIteration):
+        origin = origin_of(error)
+        raise stopped("a function" if origin is None else origin.function) from error
 
 
 class naming:
@@ -163,7 +212,8 @@ class naming:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         # Not by `contextlib`, which sets attributes of the exception: one that is a frozen dataclass refuses them.
         if isinstance(error, Exception):
-            blame(error, self._step, item_of(error, MISSING))
+            blame(error, self._step, item_of(error, sys._getframe(1), MISSING))
+            refuse_an_end(error)
 
 
 def failure(error: BaseException | None = None) -> Failure | None:

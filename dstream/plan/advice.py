@@ -86,6 +86,8 @@ def _of_a_type_error(message: str, node: Node | None) -> str:
             return f"{shown_function(key)} gave two keys that cannot be compared with each other"
         case Map(name=name, fn=fn) | FlatMap(name=name, fn=fn) | MapMulti(name=name, fn=fn) if _GIVEN.search(message):
             return f"{shown_function(fn)} gave something that .{name}() does not take"
+        case FlatMap(name="flatten") if message.startswith("flatten() takes"):
+            return "an item that came to .flatten() is no iterable"
         case Collect(name="min" | "max") if not _WANTS_TWO.search(message):
             return "two items, or their keys, cannot be compared with each other"
     return ""
@@ -116,6 +118,8 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
             "a key function takes one item; functools.cmp_to_key makes one of a comparator, "
             "a function of two items that gives a negative number, 0 or a positive one"
         )
+    if known.origin is None and isinstance(node, FlatMap) and node.name == "flatten":
+        return "make each item an iterable before this step, as .map(lambda item: [item]) does, or filter it out"
     return _of_a_function(known, node)
 
 

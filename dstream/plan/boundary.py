@@ -36,15 +36,21 @@ class explained:
     def __exit__(self, kind: object, error: BaseException | None, traceback: TracebackType | None) -> None:
         if error is None or isinstance(error, GeneratorExit):
             return
-        if isinstance(error, Exception):
-            self._tell(error)
+        arrived = self._told(error) if isinstance(error, Exception) else error
         if not is_full():
-            shorten(error)
+            shorten(arrived)
+        if arrived is not error:
+            behind = arrived.__context__
+            try:
+                raise arrived
+            finally:
+                BaseException.__setattr__(arrived, "__context__", behind)  # Not the one that it is a copy of.
 
-    def _tell(self, error: Exception) -> None:
+    def _told(self, error: Exception) -> Exception:
         try:
-            tell(error, self._root, self._call, call_site())
+            return tell(error, self._root, self._call, call_site())
         except Exception as problem:
             # The user's exception matters more than what can be said about it.
             said = f"(dstream could not say more about it: {type(problem).__name__}: {problem})"
             error.__dict__.setdefault("__notes__", []).append(said)
+            return error

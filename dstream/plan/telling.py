@@ -18,11 +18,12 @@ from dstream.failures import (
     Account,
     Failure,
     Origin,
-    attach,
+    is_told,
     known_of,
     near,
     origin_of,
     source_line,
+    told,
 )
 from dstream.failures.places import is_ours
 from dstream.plan.advice import happened_otherwise, to_do
@@ -40,8 +41,10 @@ _LONGEST_CALL = 70
 _LONGEST_LINE = 120
 
 
-def tell(error: Exception, root: Node, call: str, place: Where | None) -> None:
-    """Give `error` its three notes and let `failure(error)` replay the step; what was told already stays.
+def tell(error: Exception, root: Node, call: str, place: Where | None) -> Exception:
+    """Return `error` with its three notes, whose `failure` can replay the step; what was told already stays.
+
+    It is a copy of `error` if that object tells of another raise.
 
     Args:
         error: an exception that leaves a terminal operation.
@@ -51,7 +54,9 @@ def tell(error: Exception, root: Node, call: str, place: Where | None) -> None:
     """
     known = known_of(error) or Failure(None)
     if known.account is not None:
-        return
+        if is_told(error):
+            return error
+        known = Failure(None)  # It tells of another raise of the same object.
     node = _failed(root, known.step)
     known = dataclasses.replace(known, origin=known.origin or origin_of(error))
     notes = (
@@ -60,8 +65,9 @@ def tell(error: Exception, root: Node, call: str, place: Where | None) -> None:
         f"What to do: {to_do(error, known, node)}",
     )
     function, instead = _again(known, node)
+    error = told(error, dataclasses.replace(known, account=Account(notes, function, instead, _is_inside())))
     _write(error, known, notes)
-    attach(error, dataclasses.replace(known, account=Account(notes, function, instead, _is_inside())))
+    return error
 
 
 def _is_inside() -> bool:

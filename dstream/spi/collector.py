@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
 from dstream.spi.written import shown_function
-from dstream.values.blaming import failed_on, forgotten
+from dstream.values.blaming import failed_on, forgotten, in_group, stopped
 
 __all__ = ["Characteristics", "Collector", "Keyed", "identity"]
 
 T = TypeVar("T")
 A = TypeVar("A")
 R = TypeVar("R")
+K = TypeVar("K")
 T2 = TypeVar("T2")
 A2 = TypeVar("A2")
 R2 = TypeVar("R2")
@@ -124,6 +125,9 @@ class Collector(Generic[T, A, R]):
         """
         try:
             return self.finisher(self.accumulated(self.supplier(), items))
+        except StopIteration as error:
+            forgotten(error)
+            raise stopped(f"a function of {self!r}") from error
         except Exception as error:
             forgotten(error)  # Where a function of a stream called this, the item of that one is to blame.
             raise
@@ -142,6 +146,17 @@ class Collector(Generic[T, A, R]):
             if following is not None:
                 container = following
         return container
+
+    def finished(self, groups: Iterable[tuple[K, A]]) -> Iterator[tuple[K, R]]:
+        """Give each key with the result of its container; a failure names the key, since no item belongs to it."""
+        finisher = self.finisher
+        for key, container in groups:
+            try:
+                value = finisher(container)
+            except Exception as error:
+                in_group(error, key)
+                raise
+            yield key, value
 
     def combined(self, left: A, right: A) -> A:
         """Return the container of `left` followed by `right`; either may be changed or used up."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, Sel
 
 import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.errors import NullElementError, SerializationError
-from dstream.failures import blame, shown
+from dstream.failures import blame, refuse_an_end, shown
 from dstream.plan import (
     Collect,
     Concat,
@@ -630,6 +630,7 @@ class BaseStream(Generic[T]):
                     action(item)
                 except Exception as error:
                     blame(error, last_step(node), item)
+                    refuse_an_end(error)
                     raise
 
     def _finds(self, predicate: Callable[[T], object], name: str) -> bool:

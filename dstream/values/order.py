@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dstream.values.blaming import each, failed_on
+from dstream.values.blaming import each, failed_on, stopped
 
 __all__ = ["NanLast", "before", "choose", "holds_nan", "sort"]
 
@@ -89,6 +89,10 @@ class NanLast:
         """Return the key of `item`, or what comes after every key."""
         try:
             key = item if self.key is None else self.key(item)
+        except StopIteration as error:
+            failed = stopped(getattr(self.key, "__qualname__", type(self.key).__qualname__))
+            failed_on(failed, item)
+            raise failed from error  # A merge of sorted runs would take it for the end of one.
         except Exception as error:
             failed_on(error, item)
             raise

@@ -139,3 +139,40 @@ def test_a_count_is_no_bool(factory):
     """As `limit(True)` is refused: what was meant is not known."""
     with pytest.raises(TypeError, match="n must be an int, not bool"):
         factory(True)
+
+
+WITH_A_MAP = {
+    "grouping_by": lambda factory: c.grouping_by(len, map_factory=factory),
+    "grouping_by_concurrent": lambda factory: c.grouping_by_concurrent(len, map_factory=factory),
+    "to_map": lambda factory: c.to_map(len, str, map_factory=factory),
+    "to_concurrent_map": lambda factory: c.to_concurrent_map(len, str, map_factory=factory),
+}
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, str, bytearray, object])
+@pytest.mark.parametrize("factory", WITH_A_MAP)
+def test_a_map_factory_that_makes_no_mapping_is_refused_at_the_call(factory, kind):
+    """A class shows what it makes before anything is collected."""
+    with pytest.raises(TypeError, match=f"map_factory must make an empty mapping, as dict does, not a {kind.__name__}"):
+        WITH_A_MAP[factory](kind)
+
+
+@pytest.mark.parametrize("factory", WITH_A_MAP)
+def test_what_a_map_factory_made_is_refused_if_it_is_no_mapping(factory):
+    """A function shows it when it is called."""
+    with pytest.raises(TypeError, match=r"map_factory must make an empty mapping, as dict does, but it gave \[\]"):
+        WITH_A_MAP[factory](lambda: [].copy()).collect(["a"])
+
+
+@pytest.mark.parametrize("factory", WITH_A_MAP)
+def test_a_class_that_only_takes_keys_makes_a_mapping(factory):
+    """It need not be one by name."""
+
+    class Log:
+        def __init__(self):
+            self.keys = []
+
+        def __setitem__(self, key, value):
+            self.keys.append(key)
+
+    assert WITH_A_MAP[factory](Log).collect(["a", "bb"]).keys == [1, 2]

@@ -212,3 +212,17 @@ def test_merged_takes_all_nan_as_one_key(full):
     ((_, container),) = merged(batches, operator.add, full)
 
     assert container == [0, 1, 2]
+
+
+def test_a_key_that_raises_stop_iteration_loses_no_sorted_run(full):
+    """A merge of runs would take it for the end of one of them: the key fails when it is asked again."""
+    asked = set()
+
+    def key(number):
+        if number in asked:
+            raise StopIteration
+        asked.add(number)
+        return number
+
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        list(sorted_items(range(2000), key, False, full))

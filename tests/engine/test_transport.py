@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
+from dstream import Collector
 from dstream.engine.spark.transport import WorkerFailure, from_worker, raise_to_driver
 from dstream.errors import EngineError, SourceError
-from dstream.failures import Account, attach, blame, failure, known_of, origin_of, shown
+from dstream.failures import Account, blame, failure, known_of, origin_of, shown, told
 
 
 class Keyworded(Exception):
@@ -151,7 +152,7 @@ def test_the_failure_of_an_inner_stream_arrives_without_its_functions(step):
     """What was told about it is text."""
     error = ValueError("bad")
     blame(error, step, 1)
-    attach(error, replace(failure(error), account=Account(("told",), threading.Lock().acquire, is_inside=True)))
+    told(error, replace(failure(error), account=Account(("told",), threading.Lock().acquire, is_inside=True)))
     blame(error, step, 2)
     arrived, _ = sent(error)
 
@@ -162,3 +163,83 @@ def test_the_failure_of_an_inner_stream_arrives_without_its_functions(step):
 def test_another_text_holds_no_exception():
     """An error of Spark's own is not mistaken for one of the user's."""
     assert from_worker("org.apache.spark.SparkException: out of memory") is None
+
+
+class Barred(Exception):
+    """Refuses to be changed: by `__setattr__`, and by a property without a setter. Keeps a value in a slot."""
+
+    __slots__ = ("_code",)
+
+    def __init__(self, code):
+        super().__init__("barred")
+        Barred._code.__set__(self, code)
+
+    def __setattr__(self, name, value):
+        raise AttributeError("no")
+
+    @property
+    def code(self):
+        return self._code
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenSlots(Exception):
+    """Has its fields in slots."""
+
+    code: int
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    """Refuses every attribute."""
+
+    code: int
+
+
+class Private(Exception):
+    """Has a slot whose name is mangled, and one in a base."""
+
+    __slots__ = ("__hidden",)
+
+    def __init__(self, hidden):
+        self.__hidden = hidden
+
+    @property
+    def code(self):
+        return self.__hidden
+
+
+REFUSING = [Barred, FrozenSlots, Frozen, Private]
+
+
+@pytest.mark.parametrize("kind", REFUSING)
+def test_an_exception_that_refuses_attributes_arrives_whole(kind, step):
+    """Its values stand in slots or fields that nobody may set."""
+    error = kind(7)
+    blame(error, step, 17)
+    arrived, _ = sent(error)
+
+    assert (type(arrived), arrived.code, arrived.args) == (kind, 7, error.args)
+    assert failure(arrived).item == 17
+
+
+@pytest.mark.parametrize("kind", REFUSING)
+@pytest.mark.parametrize("way", ["map", "finisher", "action", "partition"])
+def test_an_exception_that_refuses_attributes_comes_out_of_spark(spark_context, way, kind):
+    """With its type, whether it was raised on a worker or in the caller, and with the item."""
+
+    def fail(item, *_):
+        raise kind(7)
+
+    stream = spark_context.stream([1], 1)
+    run = {
+        "map": lambda: stream.map(fail).to_list(),
+        "finisher": lambda: stream.collect(Collector(list, list.append, list.extend, fail)),
+        "action": lambda: stream.peek(fail).count(),
+        "partition": lambda: stream.for_each_partition(lambda items: [fail(item) for item in items]),
+    }
+    with pytest.raises(kind) as caught:
+        run[way]()
+
+    assert (caught.value.code, len(caught.value.__notes__)) == (7, 3)
+    assert (failure(caught.value).item == 1) == (way in ("map", "action"))

@@ -11,6 +11,7 @@ import pytest
 
 import collectors as c
 import dstream as ds
+from dstream.failures import MISSING
 from dstream.gatherers import Gatherer
 from reducers import grouping_by_to_imap, to_imap
 
@@ -278,14 +279,15 @@ def test_an_exception_that_is_raised_again_has_the_item_of_this_time(local_conte
     error = ValueError("always the same")
     stream = local_context.stream([3, 1, 2, 5])
     for on in (2, 5):
-        with pytest.raises(ValueError, match="always the same"):
+        with pytest.raises(ValueError, match="always the same") as grouped:
             stream.collect(c.grouping_by(raising(error, on)))
-        with pytest.raises(ValueError, match="always the same"):
+        with pytest.raises(ValueError, match="always the same") as teed:
             stream.collect(c.teeing(c.counting(), c.counting(), lambda *_: raising(error, 7)(7)))
 
-        assert ds.failure(error).item is not on
-        assert ds.failure(error).inner is None
-        assert not any("in it, step" in note for note in error.__notes__)
+        assert ds.failure(grouped.value).item == on
+        assert ds.failure(teed.value).item is MISSING
+        assert ds.failure(teed.value).inner is None
+        assert [note.partition(":")[0] for note in teed.value.__notes__] == ["What happened", "Where", "What to do"]
 
 
 def test_the_item_of_a_collector_that_was_caught_is_not_that_of_a_step(local_context):

@@ -169,3 +169,14 @@ def test_shorthands_refuse_wrong_arguments_at_the_call(call, error):
     """Nothing runs for that."""
     with pytest.raises(error, match="must"):
         call(Stream.of(1))
+
+
+def test_flatten_says_in_the_callers_words_what_to_do(engine):
+    """No name of a function that he never wrote, and which he could not change."""
+    with pytest.raises(TypeError, match="flatten") as caught:
+        engine.stream([(1,), 7], 1).flatten().to_list()
+    notes = "\n".join(caught.value.__notes__)
+
+    assert "What happened: an item that came to .flatten() is no iterable" in notes
+    assert "What to do: make each item an iterable before this step, as .map(lambda item: [item]) does" in notes
+    assert "_all_of" not in notes

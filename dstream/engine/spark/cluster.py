@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels import Operation
@@ -19,6 +19,7 @@ from dstream.engine.spark.shipping import packed, packed_split
 from dstream.engine.spark.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
 from dstream.engine.spark.troubles import stopped, translated
 from dstream.engine.spark.work import Work
+from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,6 +36,7 @@ from dstream.plan import (
 )
 from dstream.plan.captures import check_captures
 from dstream.spi import Collector, MapWriter, Writer
+from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,10 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
+
+from dstream.values.contexts import contextmanager
 
 __all__ = ["cancelling", "interruptible"]
 

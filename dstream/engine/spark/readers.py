@@ -13,6 +13,7 @@ from dstream.engine.spilling import distinct_items, distinct_of_batches, merged,
 from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
+from dstream.values.blaming import in_group
 
 __all__ = [
     "KeepRange",
@@ -111,4 +112,9 @@ def combine_groups(
     with naming(step):
         columns = ((keys, containers, ranks) for keys, ranks, containers in batches)
         for key, container, rank in merged(columns, downstream.combined, task.bound):
-            yield rank, key, downstream.finisher(container)
+            try:
+                value = downstream.finisher(container)
+            except Exception as error:
+                in_group(error, key)
+                raise
+            yield rank, key, value

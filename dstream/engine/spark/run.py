@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from dstream.engine.spark.lowering import Lowering
 from dstream.engine.spark.rows import ITEMS, WAITING, Row
 from dstream.engine.spark.side_rows import FEW_BYTES, SideRows
 from dstream.plan import Node, configuration
+from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 import cloudpickle
 
 from dstream.errors import EngineError
-from dstream.failures import MISSING, Failure, attach, known_of, origin_of, shown
+from dstream.failures import MISSING, Failure, attach, forget, known_of, origin_of, shown
+from dstream.failures.copies import arguments_of, rebuilt, state_of
 
 __all__ = ["WorkerFailure", "from_worker", "raise_to_driver"]
 
@@ -53,6 +54,7 @@ def raise_to_driver(error: Exception) -> NoReturn:
     text = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
     known = replace(known_of(error) or Failure(None), remote_traceback=text, origin=origin_of(error))
     packed = replace(_packed(error, _MOST_CAUSES), known=_light(known))
+    forget(error)  # A worker lives on, and what it raised may be an object of a module, raised again.
     data = base64.b64encode(cloudpickle.dumps(packed)).decode("ascii")
     raise WorkerFailure(f"{_MARK}{data}") from None
 
@@ -76,12 +78,9 @@ def _packed(error: BaseException, causes: int) -> _Packed:
 
 
 def _content(error: BaseException) -> bytes:
-    state = {name: value for name, value in vars(error).items() if not name.startswith("__")}
-    args = error.args
+    args, state = arguments_of(error), state_of(error)
     if isinstance(error, BaseExceptionGroup):
         args = (error.message,)  # Its members travel one by one.
-    elif isinstance(error, OSError):
-        args = OSError.__reduce__(error)[1]  # type: ignore[assignment]  # `args` leaves the file out.
     described = f"{type(error).__qualname__}: {error} (this exception cannot be pickled)"
     candidates: tuple[tuple[Any, ...], ...] = (
         (type(error), args, state),
@@ -113,22 +112,11 @@ def _light(known: Failure) -> Failure:
 def _unpacked(packed: _Packed) -> BaseException:
     kind, args, state = pickle.loads(packed.content)
     members = [_unpacked(member) for member in packed.members]
-    error = _rebuilt(kind, (*args, members) if members else args, state)
+    error: BaseException = rebuilt(kind, (*args, members) if members else args, state)
     if packed.notes:
         error.__dict__["__notes__"] = packed.notes
     if packed.known is not None:
         attach(error, packed.known)
     if packed.cause is not None:
         BaseException.__setattr__(error, "__cause__", _unpacked(packed.cause))
-    return error
-
-
-def _rebuilt(kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]) -> BaseException:
-    """Make the exception again without its own `__init__`, which may want other arguments than `args`."""
-    error = kind.__new__(kind, *args)
-    built_in: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
-    built_in.__init__(error, *args)
-    if not isinstance(error, OSError | BaseExceptionGroup):
-        BaseException.__setattr__(error, "args", args)  # Its own class may refuse attributes.
-    vars(error).update(state)
     return error

@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from dstream.engine.spark.interrupts import cancelling
 from dstream.engine.spark.transport import from_worker
 from dstream.errors import EngineError
 from dstream.failures import Failure, attach, is_full, is_of_spark, known_of
+from dstream.values.contexts import contextmanager
 
 __all__ = ["ended", "forked", "stopped", "translated", "translating"]
 

@@ -7,13 +7,14 @@ import threading
 import uuid
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels import Operation
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.spark.interrupts import interruptible
+from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

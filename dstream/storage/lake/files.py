@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from dstream.storage.lake.paths import temporary_name
+from dstream.values.contexts import contextmanager
 
 __all__ = ["Folder", "Found", "LocalFolder"]
 

@@ -11,7 +11,6 @@ import threading
 import time
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +24,7 @@ from dstream.storage.lake.forks import renewed_after_fork
 from dstream.storage.lake.paths import checked_path
 from dstream.storage.lake.turns import turn
 from dstream.storage.settings import MOST_BUCKETS
+from dstream.values.contexts import contextmanager
 
 __all__ = ["DESTROYED", "Log"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from dstream.errors import DStreamError, EngineError
 from dstream.storage.lake.files import Folder, Found
+from dstream.values.contexts import contextmanager
 from dstream.values.secrets import scrub
 
 __all__ = ["FileGoneError", "NamedFolder", "failed"]

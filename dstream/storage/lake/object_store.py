@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from more_itertools import chunked
 
 from dstream.errors import SetupError
 from dstream.storage.lake.files import Found
+from dstream.values.contexts import contextmanager
 from dstream.values.secrets import credentials_in, shown_url
 
 __all__ = ["ObjectFolder"]

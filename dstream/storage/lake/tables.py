@@ -8,7 +8,7 @@ an entry that was removed. A column without a type is not stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from dstream.storage.lake.files import Folder
 from dstream.storage.lake.named_folder import failed
 from dstream.storage.lake.paths import new_path
 from dstream.storage.portions import PORTION_BYTES
+from dstream.values.contexts import contextmanager
 
 __all__ = [
     "NOT_COMMITTED",

@@ -17,9 +17,9 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from dstream.storage.lake.entries import LOG
+from dstream.values.contexts import contextmanager
 
 __all__ = ["LONGEST_WAIT", "turn"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Kind
 from dstream.storage.shape import Shape
+from dstream.values.contexts import contextmanager
 
 __all__ = ["Changes", "Event", "ListState", "MapState", "State"]
 

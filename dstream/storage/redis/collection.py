@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from dstream.storage.codec.pickles import Pickles
 from dstream.storage.redis.scripts import DESTROYED, LOST, Script
 from dstream.storage.redis.server import Connection, Server
 from dstream.storage.shape import Shape
+from dstream.values.contexts import contextmanager
 
 __all__ = ["Collection", "packed", "types_of"]
 
