@@ -93,6 +93,8 @@ def calculated(words: Stream[str], prices: Stream[float]) -> None:
     assert_type(prices.collect(averaging()), float)
     assert_type(words.collect(averaging(lambda word: len(word))), float)
     assert_type(words.collect(averaging(Decimal)), Decimal)
+    assert_type(words.map(Decimal).collect(averaging(lambda price: price)), Decimal)
+    assert_type(words.map(Fraction).collect(averaging(lambda share: share)), Fraction)
     assert_type(words.collect(median(len)), float)
     assert_type(prices.collect(percentiles([5, 95])), list[float])
     assert_type(prices.collect(quantiles([0.5], accuracy=0.01)), list[float])
