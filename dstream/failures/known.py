@@ -9,7 +9,6 @@ from threading import get_ident
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.failures.copies import copied
 from dstream.failures.frames import Origin, is_full, item_of, origin_of, shorten
 from dstream.failures.showing import shown
 from dstream.values.blaming import behind, forgotten, given_to, stopped
@@ -160,6 +159,8 @@ def told(error: Exception, known: Failure) -> Exception:
     forget(error)
     held: Failure = error.__dict__.setdefault(_ATTRIBUTE, known)  # At once: only one thread finds no other.
     if held.account is not None and held is not known and held is not known.inner:
+        from dstream.failures.copies import copied  # here: only who raises one object again needs it
+
         error = copied(error, without=held.account.notes)
     attach(error, known)
     error.__dict__[_name(_TOLD)] = known
