@@ -125,7 +125,7 @@ def distinct_items(
                 canonical(given)
                 raise
             found = canonical(given)
-            if found not in seen:
+            if found is given or found not in seen:
                 add(found)
                 yield item
     unknown = (pair for pair in enumerate(items) if canonical(find_key(pair[1])) not in seen)
