@@ -14,6 +14,13 @@ def test_every_soak_says_what_it_takes(capsys):
     assert "mutations: well" in capsys.readouterr().out
 
 
+def test_every_soak_has_a_short_size(capsys):
+    """So that all of them can be run within minutes, as one command."""
+    assert set(soak._QUICK) == set(soak.names())
+    assert soak.main(["--quick", "mutations"]) == 0
+    assert "10 mutations" in capsys.readouterr().out
+
+
 def test_a_soak_that_fails_is_told(capsys):
     """The exit code of one decides about the whole."""
     assert soak.run("mutations", ["--wrong"]) is False

@@ -1,6 +1,6 @@
-"""Run every soak of this folder at its long size, one after the other: `python -m tests.soak [name ...]`.
+"""Run every soak of this folder at its long size, one after the other: `python -m tests.soak [--quick] [name ...]`.
 
-Of each the last lines are printed. The program ends with 1 if one of them failed.
+With `--quick` each does little, which shows in minutes that all of them run. Of each the last lines are printed. The program ends with 1 if one of them failed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,14 @@ _LONG: dict[str, Sequence[str]] = {
     "stderr": ("--runs", "200"),
 }
 """What a soak is given to be long; one that is not here has no shorter size."""
+_QUICK: dict[str, Sequence[str]] = {
+    "contention": ("--runs", "5"),
+    "hostile": ("--runs", "20"),
+    "memory": ("--mb", "20"),
+    "mutations": ("--runs", "10"),
+    "stderr": ("--runs", "2"),
+}
+"""What it is given to be short."""
 _LAST_LINES = 40
 _LONGEST = 4 * 3600
 
@@ -57,10 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the soaks that are named, or all."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=str(__doc__).partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(names())}; all of them by default")
-    wanted = parser.parse_args(arguments).names or names()
+    parser.add_argument("--quick", action="store_true", help="do little, to see that all of them run")
+    given = parser.parse_args(arguments)
+    wanted, sizes = given.names or names(), _QUICK if given.quick else _LONG
     if unknown := set(wanted) - set(names()):
         parser.error(f"there is no soak {', '.join(sorted(unknown))}")
-    ended_well = [run(name, _LONG.get(name, ())) for name in wanted]
+    ended_well = [run(name, sizes.get(name, ())) for name in wanted]
     return 0 if all(ended_well) else 1
 
 
