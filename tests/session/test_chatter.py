@@ -84,6 +84,26 @@ def test_a_traceback_may_begin_inside_of_a_line(shown):
     assert shown("on a worker: 1", TRACEBACK, "\n", DAEMON, BROKEN, "mine\n") == "on a worker: 1\nmine\n"
 
 
+@pytest.mark.parametrize("piece", [DAEMON, BROKEN])
+def test_every_piece_may_begin_inside_of_a_line(shown, piece):
+    """What a user has printed of a line stays, and so does a line that names such an error itself."""
+    pieces = [TRACEBACK, DAEMON, BROKEN]
+    pieces.insert(pieces.index(piece), "mine 4")
+
+    assert shown(*pieces, "\n") == "mine 4\n"
+    assert shown(TRACEBACK, DAEMON, f"caught {BROKEN}", BROKEN) == f"caught {BROKEN}"
+
+
+@given(st.data(), st.lists(st.sampled_from([DAEMON, SOCKET]), max_size=2), st.integers(1, 4))
+def test_texts_come_through_whose_ends_come_behind_pieces_of_others(data, more, workers):
+    """Workers print a text and the end of its line in two pieces; all of both come, in order, and nothing else does."""
+    tracebacks = [[TRACEBACK, DAEMON, *more, BROKEN] for _ in range(workers)]
+    prints = [piece for number in range(5) for piece in (f"mine {number}", "\n")]
+    lines = "".join(woven(data.draw, [*tracebacks, prints])).splitlines(keepends=True)
+
+    assert "".join(_without_last_words(lines)) == "".join(prints)
+
+
 def woven(draw, parts):
     """Return the pieces of several writers in some order that keeps that of each."""
     left = [list(part) for part in parts]

@@ -1,7 +1,8 @@
 """What the JVM and its workers write to stderr: what the user should see of it, and what is only chatter.
 
 Many workers write to one pipe. Each writes a line that a user prints in one piece or more, and a traceback in pieces of
-its own: the first line, each frame with its line of source, the last line. Pieces of others come between them. Where
+its own: the first line, each frame with its line of source, the last line. Pieces of others come between them, also
+between a user's text and the end of its line. Where
 two readings are possible a line is shown: only right behind a frame does an indented line count as its source.
 """
 
@@ -62,6 +63,8 @@ _MARKS = re.compile(r"    [ ~^]+$")
 _LAST = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::|$)")
 _CLOSED = ("BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError", "EOFError")
 """What a worker meets whose socket Java has closed."""
+_GLUED_LAST = re.compile(rf"(?<=[^\s(:'\"`])(?:{'|'.join(_CLOSED)})(?::.*)?$")
+"""The last line of a traceback right behind other text. Behind a blank the name is a word of a user's line."""
 _NOT_FLUSHED = "PySpark daemon failed to flush the output to the worker process:"
 """Stands before a traceback of PySpark's (4.3), behind which comes an empty line."""
 
@@ -80,11 +83,14 @@ class _Workers:
 
     def take(self, line: str) -> Iterator[str]:
         """Give the lines that the user should see, now that `line` has come."""
+        if start := self._start_of_piece(line):
+            yield line[:start]  # Somebody's line that goes on behind it.
+            line = line[start:]
         text = line.rstrip("\n")
         frame = _FRAME.match(text)
         before, self._newest = self._newest, None
         if text.endswith(_BEGIN) and not text.endswith("Group " + _BEGIN):
-            yield from filter(None, [text.removesuffix(_BEGIN)])  # Somebody's line that goes on behind it.
+            yield from filter(None, [text.removesuffix(_BEGIN)])
             self._begun.append([_BEGIN + "\n"])
         elif frame is not None:
             yield from self._frame(frame[1], line)
@@ -100,10 +106,27 @@ class _Workers:
         else:
             yield line
 
+    def _start_of_piece(self, line: str) -> int:
+        """Return where, behind text that has no end yet, a piece of PySpark's begins; 0 if none does."""
+        if (start := line.find(_NOT_FLUSHED)) > 0:
+            return start
+        if not self._begun:
+            return 0
+        start = line.rfind('  File "')
+        frame = _FRAME.match(line, start) if line[: max(start, 0)].strip(" |") else None
+        if frame is not None and self._is_of_pyspark(frame[1]):
+            return start
+        last = _GLUED_LAST.search(line)
+        return 0 if last is None else last.start()
+
+    def _is_of_pyspark(self, file: str) -> bool:
+        has_frames = any(len(lines) > 1 for lines in self._begun)
+        return _OF_PYSPARK.search(file) is not None or (has_frames and _BELOW_PYSPARK.search(file) is not None)
+
     def _frame(self, file: str, line: str) -> Iterator[str]:
         of_pyspark = [lines for lines in self._begun if len(lines) > 1]
         empty = [lines for lines in self._begun if len(lines) == 1]
-        if _OF_PYSPARK.search(file) or (of_pyspark and _BELOW_PYSPARK.search(file)):
+        if self._is_of_pyspark(file):
             if not self._begun:
                 self._begun.append([""])  # Its first line was shown with another one.
             self._newest = (empty or of_pyspark or self._begun)[-1]
