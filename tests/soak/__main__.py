@@ -1,6 +1,7 @@
 """Run every soak of this folder at its long size, one after the other: `python -m tests.soak [--quick] [name ...]`.
 
-With `--quick` each does little, which shows in minutes that all of them run. Of each the last lines are printed. The program ends with 1 if one of them failed.
+With `--quick` each does little, which shows in minutes that all of them run. Of each the last lines are printed. The
+program ends with 1 if one of them failed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LONG: dict[str, Sequence[str]] = {
 _QUICK: dict[str, Sequence[str]] = {
     "contention": ("--runs", "5"),
     "hostile": ("--runs", "20"),
-    "memory": ("--mb", "20"),
+    "memory": ("sorted", "grouping", "--mb", "20"),
     "mutations": ("--runs", "10"),
     "stderr": ("--runs", "2"),
 }
