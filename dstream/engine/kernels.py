@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from dstream.engine.fusion import run_chain
+from dstream.engine.long_plans import Depth
 from dstream.engine.memory import Bound
 from dstream.engine.recovering import recovering
 from dstream.engine.spilling import distinct_items, merged, sorted_items
@@ -33,6 +34,7 @@ __all__ = [
     "Operation",
     "Task",
     "by_bucket",
+    "operated",
     "operation",
     "partial_groups",
     "some",
@@ -70,6 +72,14 @@ class Task(Protocol):
 
 
 Operation = Callable[[Iterator[Any], Task], Iterator[Any]]
+
+
+def operated(operations: Iterable[Operation], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Return what operations make of items, one after another, however many they are."""
+    depth = Depth()
+    for each in operations:
+        items = depth.add(each(items, task))
+    return items
 
 
 @functools.singledispatch

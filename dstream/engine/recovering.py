@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from dstream.engine.kernels import Task
     from dstream.engine.progress import Progress
 
-__all__ = ["Handler", "Recovered", "guards_of", "recovering", "shipped"]
+__all__ = ["Action", "Handler", "Recovered", "guards_of", "recovering", "shipped"]
 
 _HELD = 1024
+
+Action = tuple[Step, Callable[[Any], object]]
+"""A step, and what to call in the caller's process for what it saw or noted."""
 
 
 def recovering(op: Op, task: Task) -> Op:

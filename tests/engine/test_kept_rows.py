@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from dstream.engine.batches import dumps_items
-from dstream.engine.spark.lowering.keeping import KeptRows
+from dstream.engine.spark.kept_rows import KeptRows
 from dstream.engine.spark.rows import ITEMS, Row
 
 

@@ -9,22 +9,27 @@ import pytest
 
 import dstream as ds
 from dstream.engine.batches import dumps_items
-from dstream.engine.spark import looping
+from dstream.engine.compiler import compiled
+from dstream.engine.compiler.ends import reads_only
+from dstream.engine.spark import facts, looping
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Splits
+from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.looping import waves
-from dstream.engine.spark.lowering import Lowering, reads_only, streams
+from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.rows import ITEMS, Row
 from dstream.plan import Filter, Limit, Map, Node, Parallel, Read, Sorted, rewrite
 from reducers import to_ilist
 from sources import Items
 
-CLUSTER = SimpleNamespace(cores=2, counting=lambda: None)
+CLUSTER = SimpleNamespace(cores=2, counting=lambda: None, setting=lambda name: "10m")
 
 
 def pieces(root: Node, *, in_small_pieces: bool) -> int:
     """Return into how many pieces a plan is divided."""
-    return Lowering(root, CLUSTER, {}, in_small_pieces).lower(root).count_partitions()
+    known = facts.facts_of(root, CLUSTER, in_small_pieces=in_small_pieces)
+    graph, _ = compiled(root, root, known)
+    return GraphRun(graph, known, CLUSTER, Ports({})).flow().count_partitions()
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,7 @@ def pieces(root: Node, *, in_small_pieces: bool) -> int:
 )
 def test_a_loop_divides_what_the_caller_holds(monkeypatch, source, expected):
     """Into pieces of a few items, unless the user said into how many; all else in as many as there are cores."""
-    monkeypatch.setattr(streams, "_ITEMS_OF_A_SMALL_PIECE", 10)
+    monkeypatch.setattr(facts, "_ITEMS_OF_A_SMALL_PIECE", 10)
     root = rewrite(Map(Read(source), str))
 
     assert pieces(root, in_small_pieces=True) == expected
@@ -42,7 +47,7 @@ def test_a_loop_divides_what_the_caller_holds(monkeypatch, source, expected):
 
 def test_parallel_decides_for_loops_too(monkeypatch):
     """What the user asked for stays."""
-    monkeypatch.setattr(streams, "_ITEMS_OF_A_SMALL_PIECE", 10)
+    monkeypatch.setattr(facts, "_ITEMS_OF_A_SMALL_PIECE", 10)
 
     assert pieces(rewrite(Parallel(Read(Items(range(100))), 4)), in_small_pieces=True) == 4
 

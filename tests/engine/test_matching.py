@@ -12,7 +12,7 @@ from dstream.engine import matching
 from dstream.engine.joining import Side
 from dstream.engine.matching import Matching, cogrouped, matched
 from dstream.engine.memory import Bound
-from dstream.engine.spark.lowering.joining import bytes_of
+from dstream.engine.spark.facts import bytes_of
 from dstream.engine.spark.routing import RouteSide
 from dstream.engine.spark.stage import StageTask
 from dstream.engine.spilling import distinct_of_batches

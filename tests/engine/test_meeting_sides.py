@@ -7,9 +7,9 @@ import weakref
 
 import pytest
 
+from dstream.engine import meeting
 from dstream.engine.matching import Matching
 from dstream.engine.memory import Bound
-from dstream.engine.spark.lowering import joining
 
 TARGETS = 2
 
@@ -25,7 +25,7 @@ class Here:
 @pytest.fixture(autouse=True)
 def without_a_step(monkeypatch):
     """Nothing fails here."""
-    monkeypatch.setattr(joining, "naming", lambda step: contextlib.nullcontext())
+    monkeypatch.setattr(meeting, "naming", lambda step: contextlib.nullcontext())
 
 
 def batches(held, passing):
@@ -37,7 +37,7 @@ def batches(held, passing):
 def joined(held, passing, how="inner"):
     """Return (left, right) of each entry."""
     matching = Matching.of(how, holds_left=True)
-    entries = joining.join_batches(matching, None, TARGETS, batches(held, passing), Here)
+    entries = meeting.join_batches(matching, None, TARGETS, batches(held, passing), Here)
     return [tuple(entry.value) for entry in entries]
 
 
@@ -57,7 +57,7 @@ def test_batches_of_both_sides_meet(held, passing, expected):
 
 def test_cogrouped_batches_of_both_sides_meet():
     """The lists hold what each side has, in order."""
-    groups = joining.cogroup_batches(None, TARGETS, batches([[1, 2]], [[2], [3]]), Here)
+    groups = meeting.cogroup_batches(None, TARGETS, batches([[1, 2]], [[2], [3]]), Here)
 
     assert [(key, tuple(lists)) for key, lists in groups] == [(1, ([1], [])), (2, ([2], [2])), (3, ([], [3]))]
 
@@ -76,7 +76,7 @@ def test_the_side_that_passes_by_is_not_kept():
             yield TARGETS, ([0] * 20, items)
             del items
 
-    for _ in joining.join_batches(Matching.of("inner", True), None, TARGETS, read(), Here):
+    for _ in meeting.join_batches(Matching.of("inner", True), None, TARGETS, read(), Here):
         pass
 
     assert max(most) <= 3 * 20

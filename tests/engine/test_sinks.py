@@ -8,7 +8,7 @@ import operator
 import pytest
 
 from collectors import counting, grouping_by
-from dstream.engine.batches import loads
+from dstream.engine.batches import dumps_items, loads
 from dstream.engine.spark.routing import RouteGroups
 from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, WAITING, Row
 from dstream.engine.spark.sinks import (
@@ -165,7 +165,7 @@ def test_sort_runs_sorts_and_samples(task, step):
 def ranges(items, sample, targets, *, key=None, reverse=False, task, step):
     """Return what each target gets of one sorted batch."""
     batch = sorted(items, key=key, reverse=reverse)
-    return by_target(RouteByRange(key, reverse, sample, targets, step)(iter([batch]), task))
+    return by_target(RouteByRange(key, reverse, [dumps_items(list(sample))], targets, step)(iter([batch]), task))
 
 
 def test_route_by_range_cuts_at_the_borders(task, step):

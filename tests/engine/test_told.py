@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dstream.engine.batches import dumps_items, loads
+from dstream.engine.compiler.gatherers import _values_before
 from dstream.engine.gathering import finish, state_of_part
-from dstream.engine.spark.flow import Flow, Splits
-from dstream.engine.spark.neighbours import _gather_ahead, _pass_on, _values_before, ahead
+from dstream.engine.spark.ahead import ReadAhead, _gather_ahead, _pass_on
 from dstream.engine.spark.rows import ITEMS, TOLD, Row
 from dstream.engine.spark.stage import Piece, StageTask
 from dstream.engine.spark.told import ReadByPlace, ReadRunning, WriteIntegrated, WriteWithHead, WriteWithTotal
@@ -99,7 +99,7 @@ def test_running_values_start_from_those_before():
     assert isinstance(kind, Running)
     step: Any = None
     outcomes = [written(WriteWithTotal(kind, step, 5), part, items) for part, items in enumerate(PARTS)]
-    before = dict(_values_before(kind, [told for _, told in outcomes if told.size]))
+    before = _values_before(kind, [told for _, told in outcomes if told.size])
 
     assert [loads(told.payload) for _, told in outcomes] == [[0], [3], [0], [3], [15], []]
     assert {source: loads(value) for source, value in before.items()} == {3: [3], 4: [6]}
@@ -135,10 +135,7 @@ def test_states_are_combined_in_order(step, task):
 def test_what_is_read_ahead_is_not_counted():
     """Items that a neighbour reads too stand in the progress once."""
     counting, passing = CountItems(None, "key"), functools.partial(int)
-    flow = Flow((Splits((Piece(b"", (), (counting, passing), None),) * 2),))
-    (segment,) = ahead(window_sliding(2).parallel, flow).segments
-    first = next(iter(segment.pieces))
-    (read_on,) = first.operations[2:]
+    pieces = (Piece(b"", (), (counting, passing), None),) * 2
+    read_on: Any = ReadAhead(window_sliding(2).parallel)(pieces, 0)
 
-    assert first.operations[:2] == (counting, passing)
     assert [piece.operations for piece in read_on.args[1]] == [(_pass_on, passing)] * 2

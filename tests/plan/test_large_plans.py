@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
-from dstream import Stream
+from dstream import Entry, Stream
+from dstream.gatherers import scan
 from dstream.plan import Chain, Filter, Limit, Map, Read, Skip, is_bounded, is_ordered, rewrite, topological
 
 STEPS = 20_000
@@ -92,6 +95,77 @@ def test_thousands_of_other_steps_run_too(local_context, step):
     assert stream.to_list() == [1, 2]
 
 
+MIXED = [
+    lambda s: s.map(add_one),
+    lambda s: s.filter(positive),
+    lambda s: s.distinct(),
+    lambda s: s.take_while(positive),
+    lambda s: s.sorted(),
+    lambda s: s.drop_while(lambda n: n < 0),
+    lambda s: s.skip(0),
+    lambda s: s.limit(10),
+    lambda s: s.flat_map(lambda n: [n]),
+    lambda s: s.gather(scan(int, lambda _, n: n)),
+    lambda s: s.parallel(1),
+]
+
+
+def test_20000_mixed_steps_run(engine):
+    """In one partition each step reads from the one before it; no mix of them exhausts a stack."""
+    chosen = random.Random(5).choices(MIXED, k=STEPS)
+    stream = engine.stream([3, 1, 2], 1)
+    for step in chosen:
+        stream = step(stream)
+    added = chosen.count(MIXED[0])
+
+    assert sorted(stream.to_list()) == [added + 1, added + 2, added + 3]
+
+
+def test_a_long_plan_reads_nothing_ahead(local_context):
+    """Where a thread runs a part of the steps, it gives one item when it is asked for one; leaving early ends it."""
+    seen = []
+    stream = Stream.iterate(1, add_one).peek(seen.append)
+    for _ in range(1000):
+        stream = stream.take_while(positive).map(add_one)
+    threads = threading.active_count()
+
+    assert stream.limit(2).to_list() == [1001, 1002]
+    assert (seen, threading.active_count()) == ([1, 2], threads)
+
+
+def test_a_failure_deep_in_a_long_plan_names_its_step(local_context):
+    """As in a short one."""
+    stream = local_context.stream([0]).map(lambda n: 1 // n)
+    for _ in range(1000):
+        stream = stream.distinct().filter(positive)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        stream.to_list()
+    assert "step 2 of 2002" in caught.value.__notes__[1]
+
+
+@pytest.mark.parametrize(
+    "grow",
+    [
+        lambda s, other: s.join(other).map(left_of),
+        lambda s, other: other.join(s).map(left_of),
+        lambda s, other: (s + other).map(lambda e: e).distinct(),
+    ],
+)
+def test_2000_streams_meet(local_context, grow):
+    """Joined one by one, from the left or from the right, or put behind one another and made distinct."""
+    stream = other = local_context.stream([Entry(1, 1)])
+    for _ in range(2000):
+        stream = grow(stream, other)
+
+    assert stream.to_list() == [Entry(1, 1)]
+
+
+def left_of(entry):
+    """Return an entry with the left value of a pair."""
+    return Entry(entry.key, entry.value[0])
+
+
 def diamond(stream, levels):
     """Return a stream whose plan doubles its items at each level, without copying a node."""
     for _ in range(levels):
@@ -114,17 +188,24 @@ def test_a_diamond_60_levels_deep_gives_its_first_items(local_context):
 
 
 _LOWER = """
+import itertools
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 from types import SimpleNamespace
-from dstream import Stream
-from dstream.engine.spark.lowering import Lowering
+from dstream import Entry, Stream
+from dstream.gatherers import scan
+from dstream.engine.compiler import Facts, compiled
+from dstream.engine.spark.graphs import GraphRun
+from dstream.engine.spark.ports import Ports
 from dstream.plan import rewrite
 stream = Stream.of(1, 2)
 for _ in range(60):
     stream = stream.map(abs) + stream.filter(bool)
 core = rewrite(stream._node)
-print(len([Lowering(core, SimpleNamespace(cores=2, counting=lambda: None)).lower(core)]))
+facts = Facts(2, 2, 0)
+graph, _ = compiled(core, core, facts)
+flow = GraphRun(graph, facts, SimpleNamespace(counting=lambda: None), Ports({})).flow()
+print(len(list(itertools.islice(flow.segments[0].pieces, 5))))
 """
 
 
@@ -132,4 +213,4 @@ def test_a_diamond_60_levels_deep_is_lowered_to_spark():
     """Lowering does not repeat what is shared: it needs neither a minute nor two gigabytes."""
     done = subprocess.run([sys.executable, "-c", _LOWER], capture_output=True, text=True, timeout=120, check=False)
 
-    assert (done.stdout, done.stderr[-300:]) == ("1\n", "")
+    assert (done.stdout, done.stderr[-300:]) == ("5\n", "")

@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import pytest
 
-
-def test_configure_sets_a_setting_while_the_pipeline_runs(spark_context):
-    """The later call wins; afterwards the setting is what it was."""
-    name, seen = "spark.sql.session.timeZone", []
-    conf = spark_context.spark.conf
-    before = conf.get(name)
-    stream = spark_context.stream([1, 2], 2).configure({name: "Asia/Tokyo"}).configure({name: "Asia/Kolkata"})
-    stream.peek(lambda n: seen.append(conf.get(name))).to_list()
-
-    assert (seen, conf.get(name)) == (["Asia/Kolkata"] * 2, before)
+ZONE = "spark.sql.session.timeZone"
 
 
-@pytest.mark.xfail(strict=True, reason="runs share one Spark session, whose settings are those of all of them")
+def zone(_: object) -> str | None:
+    """Return the setting as a task has it, where it was changed."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return context.getLocalProperty(ZONE)
+
+
+def test_configure_sets_a_setting_for_one_pipeline(spark_context):
+    """The later call wins; the session of the context stays as it was."""
+    before = spark_context.spark.conf.get(ZONE)
+    stream = spark_context.stream([1, 2], 2).configure({ZONE: "Asia/Tokyo"}).configure({ZONE: "Asia/Kolkata"})
+
+    assert stream.map(zone).to_list() == ["Asia/Kolkata"] * 2
+    assert spark_context.spark.conf.get(ZONE) == before
+
+
 def test_configure_leaves_runs_alone_that_overlap(spark_context):
-    """A pipeline that runs while another one is looped over has its own settings."""
-    name = "spark.sql.session.timeZone"
-    conf = spark_context.spark.conf
-    before = conf.get(name)
-    loop = iter(spark_context.stream([1, 2], 2).configure({name: "Asia/Tokyo"}))
+    """Two loops, in turn, each with its own settings, and a pipeline without any between them."""
+    east = iter(spark_context.stream([1] * 8, 8).configure({ZONE: "Asia/Tokyo"}).map(zone))
+    west = iter(spark_context.stream([1] * 8, 8).configure({ZONE: "America/Lima"}).map(zone))
+    seen = [zone for pair in zip(east, west, strict=True) for zone in pair]
+
+    assert seen == ["Asia/Tokyo", "America/Lima"] * 8
+    assert spark_context.stream([1], 1).map(zone).to_list() != ["Asia/Tokyo"]
+    assert spark_context.stream([1], 1).map(zone).to_list() != ["America/Lima"]
+
+
+def test_settings_of_the_session_hold_in_a_pipeline_with_its_own(spark_context):
+    """A pipeline adds to them."""
+    name = "spark.sql.shuffle.partitions"
+    spark_context.spark.conf.set(ZONE, "Asia/Seoul")
     try:
-        next(loop)
-        seen = []
-        spark_context.stream([1], 1).peek(lambda n: seen.append(conf.get(name))).to_list()
+        assert spark_context.stream([1], 1).configure({name: 3}).map(zone).to_list() == ["Asia/Seoul"]
     finally:
-        loop.close()
-    assert seen == [before]
+        spark_context.spark.conf.unset(ZONE)
 
 
 def test_configure_changes_no_items(engine):

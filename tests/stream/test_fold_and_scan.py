@@ -9,7 +9,7 @@ import operator
 import pytest
 
 from dstream import Stream, failure
-from dstream.engine.spark import neighbours
+from dstream.engine.compiler import gatherers as compiled_gatherers
 from dstream.errors import IllegalStateError
 from dstream.gatherers import fold, scan
 from dstream.testing import Parts, same_everywhere
@@ -74,7 +74,7 @@ def test_scan_with_a_combiner_that_changes_its_left_value(spark_context):
 
 def test_scan_with_large_values_runs_in_one_task(spark_context, monkeypatch):
     """If the values between the partitions are too large for every task, one task does it: the same values."""
-    monkeypatch.setattr(neighbours, "_LARGEST_TOGETHER", 100)
+    monkeypatch.setattr(compiled_gatherers, "_LARGEST_TOGETHER", 100)
     scanned = spark_context.stream(["x" * 90, "y", "z"], 3).gather(scan(str, joined, operator.add))
 
     assert [[len(text) for text in part] for part in scanned.partitions()] == [[90, 91, 92]]

@@ -12,7 +12,7 @@ from more_itertools import chunked, sliding_window
 import dstream as ds
 from collectors import joining, to_list
 from dstream import IntStream, Stream
-from dstream.engine.spark import neighbours
+from dstream.engine.compiler import gatherers as compiled_gatherers
 from dstream.errors import SerializationError
 from dstream.gatherers import window_fixed, window_sliding
 from dstream.testing import Parts
@@ -197,8 +197,8 @@ def test_windows_of_large_items_run_in_one_task(spark_context, monkeypatch, gath
     items = [bytes([n]) * size for n in range(12)]
     stream = spark_context.stream(items, 4).gather(gatherer)
     in_parallel = stream.to_list()
-    monkeypatch.setattr(neighbours, "_LARGEST_ALONE", 1000)
-    monkeypatch.setattr(neighbours, "_LARGEST_TOGETHER", 2000)
+    monkeypatch.setattr(compiled_gatherers, "_LARGEST_ALONE", 1000)
+    monkeypatch.setattr(compiled_gatherers, "_LARGEST_TOGETHER", 2000)
 
     assert stream.to_list() == in_parallel == spark_context.stream(items, 1).gather(gatherer).to_list()
     assert len(stream.partitions()) == 1

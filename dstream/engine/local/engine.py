@@ -15,6 +15,7 @@ from dstream.engine.columns import batches_of, table_of
 from dstream.engine.joining import sides_of
 from dstream.engine.keeping import KeptItems
 from dstream.engine.kernels import by_bucket, operation, partial_groups, written, written_entries
+from dstream.engine.long_plans import Depth, relayed, stack_is_deep
 from dstream.engine.matching import Matching, cogrouped, matched
 from dstream.engine.memory import Bound
 from dstream.engine.progress import Call, Facts, Progress
@@ -43,7 +44,7 @@ from dstream.plan import (
     Table,
     Unordered,
     Write,
-    is_bounded,
+    bounded_nodes,
     is_ordered,
     rewrite,
     topological,
@@ -180,7 +181,13 @@ class _LocalTask:
         self.bound = Bound(worker_memory)
         self.operation = progress.begin(self._facts)
         self._call = call
+        self._core = core
         self._read = 0
+
+    @functools.cached_property
+    def bounded(self) -> dict[int, bool]:
+        """Whether the items of each operation end, by its `id`."""
+        return bounded_nodes(self._core)
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
         return self._recovered.taking(guard)
@@ -232,10 +239,15 @@ def _open(root: Node, task: _LocalTask) -> Iterator[Any]:
     while isinstance(node, Pairing) or (len(node.inputs()) == 1 and not isinstance(node, Concat)):
         path.append(node)
         node = node.inputs()[0]
-    items = _start(node, task)
+    items, depth = _start(node, task), Depth()
     for node in reversed(path):
-        items = _apply(node, items, task)
+        items = depth.add(_apply(node, items, task))
     return items
+
+
+def _open_later(root: Node, task: _LocalTask) -> Iterator[Any]:
+    """Open a plan that another one reads beside its own when the first item is asked for, on a stack with room."""
+    yield from relayed(_open_later(root, task)) if stack_is_deep() else _open(root, task)
 
 
 @functools.singledispatch
@@ -266,7 +278,7 @@ def _(node: Table, task: _LocalTask) -> Iterator[Any]:
 
 @_start.register
 def _(node: Concat, task: _LocalTask) -> Iterator[Any]:
-    return chain.from_iterable(_open(part, task) for part in node.parts)
+    return chain.from_iterable(_open_later(part, task) for part in node.parts)
 
 
 @functools.singledispatch
@@ -293,9 +305,9 @@ def _always() -> bool:
 def _(node: Join, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     """Hold the right side, unless it never ends, while the left one passes by."""
     left, right = sides_of(node)
-    lefts, rights = left.pairs(items), right.pairs(_open(node.right, task))
-    bound = task.bound if is_bounded(node) else _NONE
-    if is_bounded(node.right):
+    lefts, rights = left.pairs(items), right.pairs(_open_later(node.right, task))
+    bound = task.bound if task.bounded[id(node)] else _NONE
+    if task.bounded[id(node.right)]:
         return matched(rights, lefts, Matching.of(node.how, holds_left=False), bound)
     return matched(lefts, rights, Matching.of(node.how, holds_left=True), bound)
 
@@ -307,7 +319,7 @@ _NONE = Bound(2**62)
 @_apply.register
 def _(node: CoGroup, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     left, right = sides_of(node)
-    return cogrouped(left.pairs(items), right.pairs(_open(node.right, task)), task.bound)
+    return cogrouped(left.pairs(items), right.pairs(_open_later(node.right, task)), task.bound)
 
 
 @_apply.register(Unordered)

@@ -15,7 +15,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.batches import dumps_items, loads
-from dstream.engine.kernels import Operation
+from dstream.engine.compiler.ends import Apart
+from dstream.engine.kernels import Operation, operated, operation
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, rows_of, segment_rows
 from dstream.engine.spark.rows import ITEMS, Row
@@ -28,7 +29,7 @@ from dstream.spi import ByPlace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["AccumulateAcross", "AccumulateInside", "Bordering", "containers"]
+__all__ = ["AccumulateAcross", "AccumulateInside", "Bordering", "containers", "reduced"]
 
 _ENDS = -1
 """The `sequence` of a row with the ends of a partition, which comes before its container."""
@@ -55,9 +56,17 @@ class Bordering:
         """Give the container of what begins in `own`; `is_alone` says whether no other item is before or in between."""
         assert self.kind.gather_ahead is not None, "whoever gathers at borders has asked for it"
         items = self.kind.gather_ahead(own, behind, lambda: is_alone)
-        for operation in self.operations:
-            items = operation(items, task)
-        return self.sink(items, task)
+        return self.sink(operated(self.operations, items, task), task)
+
+
+def reduced(apart: Apart, flow: Flow, sink: Accumulate, cluster: Cluster) -> DataFrame:
+    """Return the rows with the containers of what `apart` makes of a flow, in order."""
+    behind = tuple(map(operation, apart.behind))
+    if flow.has_one_partition():
+        for each in (operation(apart.gather), *behind):
+            flow = flow.pipe(each)
+        return rows_of(flow, sink, cluster)
+    return containers(flow, Bordering(apart.kind, behind, sink), cluster)
 
 
 def containers(flow: Flow, bordering: Bordering, cluster: Cluster) -> DataFrame:

@@ -56,6 +56,17 @@ class Cluster:
         cluster._work, cluster._call = work, work.call
         return cluster
 
+    def with_settings(self, settings: Mapping[str, str]) -> Cluster:
+        """Return the same cluster with these Spark SQL settings, which no other run sees."""
+        if not settings:
+            return self
+        cluster = copy.copy(self)
+        cluster.spark = _clone(self.spark)
+        for name, value in settings.items():
+            cluster.spark.conf.set(name, value)
+        cluster._numbers = functools.lru_cache(_MOST_NUMBERS)(cluster._new_numbers)
+        return cluster
+
     def doing(self, step: Step, purpose: str) -> Cluster:
         """Return the same cluster, whose jobs are for `step`."""
         cluster = copy.copy(self)
@@ -223,20 +234,11 @@ class Cluster:
         check_process()
         return nullcontext() if self._work is None or self._call is None else self._work.job(self._call)
 
-    @contextmanager
-    def configured(self, settings: Mapping[str, str]) -> Iterator[None]:
-        """Run jobs with these Spark SQL settings."""
-        if not settings:
-            yield
-            return
-        before = {name: self.spark.conf.get(name, None) for name in settings}
-        for name, value in settings.items():
-            self.spark.conf.set(name, value)
-        try:
-            yield
-        finally:
-            for name, old in () if is_forked() else before.items():
-                self.spark.conf.unset(name) if old is None else self.spark.conf.set(name, old)
+
+def _clone(session: SparkSession) -> SparkSession:
+    """Return a session with the same settings, which may then differ; `newSession` would begin with the defaults."""
+    java: Any = session._jsparkSession
+    return type(session)(session.sparkContext, java.cloneSession())
 
 
 @contextmanager

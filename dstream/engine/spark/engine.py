@@ -8,13 +8,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from dstream.engine.columns import schema_of, table_of, unpacked_batches
+from dstream.engine.compiler.ends import reads_only, reduced_apart
 from dstream.engine.kernels import written, written_entries
 from dstream.engine.progress import Call, Progress
 from dstream.engine.recovering import Recovered
+from dstream.engine.spark.borders import reduced
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.looping import endless, page, part, waves
-from dstream.engine.spark.lowering import Lowering, reads_only, reduced, reduced_apart
 from dstream.engine.spark.readers import combine_groups, read_buckets, read_columns
 from dstream.engine.spark.routing import RouteGroups
 from dstream.engine.spark.rows import COLUMNS, ITEMS
@@ -30,6 +31,7 @@ from dstream.plan import (
     Node,
     Step,
     Write,
+    configuration,
     is_bounded,
     is_ordered,
     rewrite,
@@ -132,7 +134,7 @@ class SparkEngine:
         """Combine each group where the shuffle put it; the driver gets one finished value for each."""
         keyed = node.collector.keyed
         assert keyed is not None
-        targets = run.lowering.targets(flow.count_partitions())
+        targets = run.facts.targets(flow.count_partitions())
         routed = run.cluster.shuffled(rows_of(flow, RouteGroups(node.collector, targets, step), run.cluster), targets)
         groups = Frame(routed, targets, read_columns).pipe(functools.partial(combine_groups, keyed.downstream, step))
         finished = run.items(segment_rows(groups, WriteItems(), 0, run.cluster))
@@ -171,7 +173,7 @@ class SparkEngine:
     ) -> Flow:
         """Return the receipts for the groups, each combined in the task that writes its bucket."""
         assert collector.keyed is not None, "entries come from a keyed collector"
-        targets = min(run.lowering.targets(flow.count_partitions()), writer.buckets)
+        targets = min(run.facts.targets(flow.count_partitions()), writer.buckets)
         routed = rows_of(flow, RouteToBuckets(collector, writer, step), run.cluster)
         buckets = Frame(run.cluster.shuffled(routed, targets), targets, read_buckets)
         return Flow((buckets.pipe(functools.partial(written_entries, writer, collector.keyed.downstream, step)),))
@@ -222,6 +224,5 @@ class SparkEngine:
     def _run(self, root: Node, call: Call, *, in_small_pieces: bool = False) -> Run:
         """Return a run of a plan that ends in `call`."""
         work = Work(self._cluster.spark.sparkContext, self._progress, self._counts, call)
-        cluster = self._cluster.at_work(work)
-        recovered = Recovered(root, self._progress)
-        return Run(root, Lowering(root, cluster, recovered.actions(), in_small_pieces), cluster, recovered)
+        cluster = self._cluster.at_work(work).with_settings(configuration(root))
+        return Run(root, cluster, Recovered(root, self._progress), in_small_pieces)

@@ -136,15 +136,20 @@ def _pieces_of(segments: Iterable[Segment]) -> Iterator[Piece]:
         yield from segment.pieces
 
 
-def rows_of(flow: Flow, sink: Sink, cluster: Cluster, first: int = 0) -> DataFrame:
+def rows_of(flow: Flow, sink: Sink, cluster: Cluster, first: int = 0, before: int = 0) -> DataFrame:
     """Return the rows that `sink` makes of the items of each partition, in encounter order.
 
-    `first` says how many tasks run before those of this flow in the same job.
+    Args:
+        flow: the items.
+        sink: writes them.
+        cluster: where they are.
+        first: the number of the first partition.
+        before: how many partitions of these ran in earlier jobs.
     """
     frames = []
     for segment in flow.segments:
         # A task of a frame asks Spark for its number, which counts all the frames of a union.
-        frames.append(segment_rows(segment, sink, first if isinstance(segment, Splits) else 0, cluster))
+        frames.append(segment_rows(segment, sink, first if isinstance(segment, Splits) else before, cluster))
         first += _partitions(segment)
     return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, cluster)])
 

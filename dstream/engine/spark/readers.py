@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from dstream.engine.batches import loads_items
@@ -26,6 +27,7 @@ __all__ = [
     "read_columns",
     "read_items",
     "read_places",
+    "without_places",
 ]
 
 
@@ -99,6 +101,11 @@ def in_place_order(pairs: Iterator[tuple[Any, Any]], task: Task) -> Iterator[Any
     """Give the items of (place, item) pairs in the order of their places."""
     for _, item in sorted_items(pairs, _place, False, task.bound):
         yield item
+
+
+def without_places(pairs: Iterator[tuple[Any, Any]], task: Task) -> Iterator[Any]:
+    """Give the items of (position, item) pairs."""
+    return map(itemgetter(1), pairs)
 
 
 def _place(pair: tuple[Any, Any]) -> Any:

@@ -15,12 +15,12 @@ from dstream.engine.spark.sinks import Router
 from dstream.engine.spark.stage import StageTask
 from dstream.engine.spilling import first_ones
 from dstream.failures import naming
-from dstream.keys import canonical_all, check_hash_seed, stable_hash, stable_hashes
+from dstream.keys import canonical, canonical_all, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 
-__all__ = ["RouteFirstOnes", "RouteGroups", "RouteItems", "RouteSide"]
+__all__ = ["RouteByInput", "RouteFirstOnes", "RouteGroups", "RouteItems", "RouteSide", "RouteTogether"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,36 @@ class RouteItems:
     def _placed(self, items: Iterator[Any]) -> Iterator[tuple[int, Any]]:
         for item in items:
             yield stable_hash(item_key(self.key, item)) % self.targets, item
+
+
+@dataclass(frozen=True)
+class RouteByInput:
+    """Send (position, item) to the target where equal items meet."""
+
+    targets: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        placed = ((self._target(item), (position, item)) for position, item in enumerate(items))
+        with naming(self.step):
+            yield from Router(self.targets, task).rows(placed)
+
+    def _target(self, item: Any) -> int:
+        return stable_hash(canonical(item)) % self.targets
+
+
+@dataclass(frozen=True)
+class RouteTogether:
+    """Write the items for the target that neighbouring partitions share."""
+
+    sources: int
+    targets: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        target, sequence = task.partition * self.targets // self.sources, count()
+        for size, data in Batcher().batches(items):
+            yield Row(target, task.partition, next(sequence), ITEMS, size, data)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -9,14 +10,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.batches import loads, loads_items
+from dstream.engine.compiler import Facts, compiled
 from dstream.engine.recovering import Recovered
 from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.facts import facts_of
 from dstream.engine.spark.flow import Flow
 from dstream.engine.spark.forks import is_forked
-from dstream.engine.spark.lowering import Lowering
+from dstream.engine.spark.graphs import GraphRun
+from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.rows import ITEMS, WAITING, Row
 from dstream.engine.spark.side_rows import FEW_BYTES, SideRows
-from dstream.plan import Node, configuration
+from dstream.plan import Node
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
@@ -27,29 +31,36 @@ __all__ = ["Run"]
 
 @dataclass
 class Run:
-    """One run of a plan: its settings, what its `peek` steps saw, and what its guards noted."""
+    """One run of a plan: what its `peek` steps saw, and what its guards noted."""
 
     root: Node
-    lowering: Lowering
     cluster: Cluster
     recovered: Recovered
+    in_small_pieces: bool = False
     _peeked_before: dict[int, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._ports = Ports(self.recovered.actions())
+
     def __enter__(self) -> Run:
-        self._settings = self.cluster.configured(configuration(self.root))
-        self._settings.__enter__()
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
         if is_forked():
-            return  # What was noted is the parent's to deliver, and so are its settings.
-        self._settings.__exit__(*exc_info)
+            return  # What was noted is the parent's to deliver.
         self.recovered.__exit__(*exc_info)
 
     def lower(self, node: Node) -> Flow:
         """Return the flow of a node of this plan."""
         with self.cluster.waiting():
-            return self.lowering.lower(node)
+            graph, actions = compiled(self.root, node, self.facts)
+            self._ports.add(actions)
+            return GraphRun(graph, self.facts, self.cluster, self._ports).flow()
+
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """What the graph depends on."""
+        return facts_of(self.root, self.cluster, in_small_pieces=self.in_small_pieces)
 
     def items(self, frame: DataFrame) -> list[Any]:
         """Run a job and return its items; then run the actions of the `peek` steps."""
@@ -151,4 +162,4 @@ class Run:
                 yield row
             else:
                 beside.add(row)
-        self.lowering.act(beside.in_order(), before, {} if counted is None else counted)
+        self._ports.deliver(beside.in_order(), before, counted)

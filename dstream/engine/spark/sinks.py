@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
-from dstream.engine.batches import Batcher, dumps_items
+from dstream.engine.batches import Batcher, dumps_items, loads
 from dstream.engine.columns import batches_of, packed_batch
 from dstream.engine.kernels import by_bucket, partial_groups
 from dstream.engine.spark.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
@@ -298,11 +298,14 @@ class RouteByRange:
     """Cut batches that are sorted and send each part to the target of its range of keys.
 
     The items of the sample that divide it evenly are the borders; keys equal to a border stand right of it.
+
+    Attributes:
+        sample: lists of items, pickled.
     """
 
     key: Callable[[Any], Any] | None
     reverse: bool
-    sample: Sequence[Any]
+    sample: Sequence[bytes]
     targets: int
     step: Step
 
@@ -315,7 +318,7 @@ class RouteByRange:
                         yield Row(target, task.partition, sequence, ITEMS, len(part), dumps_items(part))
 
     def _borders(self) -> list[Any]:
-        ordered = list(self.sample)
+        ordered = list(chain.from_iterable(map(loads, self.sample)))
         sort(ordered, self.key, self.reverse)
         chosen = [ordered[len(ordered) * number // self.targets] for number in range(1, self.targets)]
         return list(map(NanLast(self.key), chosen))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.engine.batches import Batcher, dumps_items, loads
 from dstream.engine.columns import fitted, unpacked_batches
-from dstream.engine.kernels import Operation
+from dstream.engine.kernels import Operation, operated
 from dstream.engine.memory import Bound, give_back_large_blocks
 from dstream.engine.reading import items_of
 from dstream.engine.spark.rows import ITEMS, Row, from_record_batches, to_record_batch
@@ -157,9 +157,7 @@ class Piece:
             items: Iterator[Any] = chain.from_iterable(part.open(task) for part in self.parts)
         else:
             items = items_of(self._split(self.split), self.step)
-        for operation in self.operations:
-            items = operation(items, task)
-        return items
+        return operated(self.operations, items, task)
 
     def size(self) -> int:
         """Return the bytes of its splits."""
@@ -243,10 +241,7 @@ class FrameInput:
         context = TaskContext.get()
         assert context is not None, "a stage runs inside a Spark task"
         task = StageTask(self.first_partition + context.partitionId(), task_memory)
-        items = self.reader(self._item_rows(batches, task))
-        for operation in self.operations:
-            items = operation(items, task)
-        yield task, items
+        yield task, operated(self.operations, self.reader(self._item_rows(batches, task)), task)
 
     def _item_rows(self, batches: Iterator[pa.RecordBatch], task: StageTask) -> Iterator[Row]:
         for row in from_record_batches(batches):

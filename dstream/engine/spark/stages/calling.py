@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dstream.engine.spark.lowering.calling import calls_run_first
+from dstream.engine.compiler.calls import calls_run_first
 from dstream.engine.spark.reach import Drawn, Reach
 from dstream.engine.spark.stages.drawing import draw_across, draw_node
 from dstream.engine.spark.stages.streams import draw_guards, draw_in_one_place_or_across

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dstream.engine.spark.lowering.gathering import Apart, reads_ahead
+from dstream.engine.compiler.ends import Apart
+from dstream.engine.compiler.gatherers import reads_ahead
 from dstream.engine.spark.reach import Drawn, Reach, together
 from dstream.engine.spark.stages.drawing import draw_across, draw_node
 from dstream.engine.spark.stages.streams import calls_of, draw_in_one_place_or_across

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dstream.engine.spark.lowering.joining import BROADCAST, LARGEST_SMALL_SIDE, bytes_of, may_be_small
+from dstream.engine.compiler.pairs import may_be_small
+from dstream.engine.spark.facts import BROADCAST, LARGEST_SMALL_SIDE, bytes_of
 from dstream.engine.spark.reach import Drawn, Reach
 from dstream.engine.spark.stages.drawing import draw_node
 from dstream.plan import CoGroup, Join, Pairing, PartitionBy, configuration
@@ -23,7 +24,8 @@ _NAMES = {True: "left", False: "right"}
 @draw_node.register
 def _(node: Join, inputs: Sequence[Reach], drawn: Drawn) -> Reach:
     sides = dict(zip((True, False), inputs, strict=True))
-    candidates = may_be_small(node) if bytes_of(configuration(drawn.root).get(BROADCAST, "0")) >= 0 else []
+    may_travel = bytes_of(configuration(drawn.root).get(BROADCAST, "0")) >= 0
+    candidates = may_be_small(node, lambda side: drawn.bounded[id(side)]) if may_travel else []
     if not candidates:
         met = _met(node, inputs, drawn, "one side is held, the other one passes by")
         drawn.sketch.note(met.stage, _HOT_KEY)

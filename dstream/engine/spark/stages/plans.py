@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from dstream.engine.compiler.ends import reduced_apart
 from dstream.engine.spark.endings import draw_end
 from dstream.engine.spark.looping import page
-from dstream.engine.spark.lowering import reduced_apart
 from dstream.engine.spark.reach import Drawn
 from dstream.engine.spark.stages.drawing import reach_of
 from dstream.engine.spark.stages.gathering import draw_apart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dstream.engine.spark.lowering.streams import is_generated
+from dstream.engine.compiler.places import is_generated
 from dstream.engine.spark.reach import Drawn, Reach, split_count, together, waves
 from dstream.engine.spark.stages.drawing import draw_across, draw_node
 from dstream.errors import UnsupportedError

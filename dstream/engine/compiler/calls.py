@@ -1,0 +1,107 @@
+"""What the calls of a gatherer become.
+
+Calls without a rate and without a cache run where the items are. A rate is shared by the tasks that may run at once,
+each with steps of time of its own, so the step runs in no more tasks than there are cores. For a cache equal items
+meet in one task, and the results go back to their place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dstream.engine.calling import called_once, calls_of
+from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node, step_of
+from dstream.engine.compiler.keys import back_in_place
+from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
+from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
+from dstream.engine.kernels import operation
+from dstream.engine.spark.readers import read_places, without_places
+from dstream.engine.spark.routing import RouteByInput, RouteTogether
+from dstream.engine.spark.rows import ITEMS
+from dstream.engine.spark.sinks import RouteByPlace, WriteItems
+from dstream.plan import Called, Node, is_bounded, topological
+
+__all__ = ["calls_run_first"]
+
+
+@compile_node.register
+def _(node: Called, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    if not node.calling.is_shared:
+        return piped(inputs[0], operation(node))
+    wide = CalledOnce if node.calling.cache else AtRate
+    items = across(
+        node, inputs[0], compiling, functools.partial(wide, node, compiling.facts, compiling.is_ordered(node.upstream))
+    )
+    return compiling.decide(CallsFirst(node, items)) if calls_run_first(node, compiling.root) else items
+
+
+def calls_run_first(node: Called, root: Node) -> bool:
+    """Say whether calls that have a rate or a cache run in a job of their own: more than one way leads from them on."""
+    ways = {id(root): 1}
+    for each in reversed(topological(root)):
+        for upstream in each.inputs():
+            ways[id(upstream)] = ways.get(id(upstream), 0) + ways[id(each)]
+    return ways[id(node)] > 1 and is_bounded(node)
+
+
+@dataclass(frozen=True, eq=False)
+class AtRate(Wide):
+    """Makes the calls in no more tasks than can run at once, which share the rate; neighbouring partitions together."""
+
+    node: Called
+    facts: Facts
+    is_ordered: bool
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        targets, step = self.facts.cores, step_of(self.node)
+        if partitions <= targets:
+            return Done(piped(inputs, operation(replace(self.node, slots=partitions))))
+        together = Vertex(inputs, RouteTogether(partitions, targets), step)
+        calls = operation(replace(self.node, slots=targets))
+        return Done((Rows((Taken(together),), targets, operations=(calls,)),))
+
+
+@dataclass(frozen=True, eq=False)
+class CalledOnce(Wide):
+    """Makes one call for equal items, which meet in one task."""
+
+    node: Called
+    facts: Facts
+    is_ordered: bool
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        node, step = self.node, step_of(self.node)
+        targets = self.facts.targets(partitions)
+        if node.calling.rate is not None:
+            targets = min(targets, self.facts.cores)
+        routed = Taken(Vertex(inputs, RouteByInput(targets, step), step))
+        calls = functools.partial(called_once, calls_of(replace(node, slots=targets)))
+        results = Rows((routed,), targets, read_places, (calls,))
+        if not self.is_ordered:
+            return Done(piped((results,), without_places))
+        back = Taken(Vertex((results,), RouteByPlace(partitions, targets), step))
+        return Done(back_in_place(back, targets))
+
+
+@dataclass(frozen=True, eq=False)
+class CallsFirst:
+    """Makes calls now and keeps the results: several that read them would make them several times at once."""
+
+    node: Called
+    items: Items
+
+    counts = False
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return (self.items,)
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        step = step_of(self.node)
+        results = Vertex(inputs[0], WriteItems(), step, is_kept=True)
+        return Ask(self, results, "places", f"channel = {ITEMS}", step, "calls, for several that read the results")
+
+    def next(self, report: Report) -> Move:
+        return Done((Rows((Taken(report.vertex),), None),))

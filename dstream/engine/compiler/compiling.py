@@ -1,0 +1,164 @@
+"""The walk from core operations to a graph, and the registry of what each of them becomes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dstream.engine.graph.decisions import Decision, Done, Graph, Move, Several
+from dstream.engine.graph.vertices import Items, Pending, Splits, in_one_task, is_one_task, piped
+from dstream.engine.kernels import Operation, operation
+from dstream.engine.recovering import Action
+from dstream.errors import UnsupportedError
+from dstream.plan import Limit, Node, Step, TakeWhile, bounded_nodes, fold, ordered_nodes
+
+__all__ = ["Across", "Compiling", "Facts", "Wide", "compile_node", "compiled", "step_of"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a graph depends on besides its plan.
+
+    Attributes:
+        parallelism: in how many partitions sources are divided.
+        cores: how many tasks run at the same time.
+        largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
+        items_of_a_piece: how many items of the caller's own go into one split, if that is bounded.
+    """
+
+    parallelism: int
+    cores: int
+    largest_small_side: int
+    items_of_a_piece: int | None = None
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the user asked for one task."""
+        return self.parallelism == 1
+
+    def targets(self, partitions: int) -> int:
+        """Return in how many partitions to shuffle what stands in `partitions` partitions."""
+        return max(1, min(partitions, max(self.parallelism, 3 * self.cores)))
+
+
+@dataclass
+class Compiling:
+    """A graph that is being made.
+
+    Attributes:
+        root: the last core operation.
+        actions: what to call in this process for what each `peek` step saw, by its channel.
+    """
+
+    root: Node
+    facts: Facts
+    actions: dict[int, Action] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._bounded, self._ordered = bounded_nodes(self.root), ordered_nodes(self.root)
+
+    def is_bounded(self, node: Node) -> bool:
+        """Say whether the items of an operation end."""
+        return self._bounded[id(node)]
+
+    def is_ordered(self, node: Node) -> bool:
+        """Say whether the items of an operation have an encounter order that must be kept."""
+        return self._ordered[id(node)]
+
+    def decide(self, decision: Decision) -> Items:
+        """Add a decision, and return what stands for the inputs that it will give."""
+        self.decisions.append(decision)
+        return (Pending(len(self.decisions) - 1),)
+
+
+def compiled(root: Node, last: Node, facts: Facts) -> tuple[Graph, dict[int, Action]]:
+    """Return the graph of a plan up to `last`, and what `peek` steps call in this process, by their channels.
+
+    Args:
+        root: the last core operation of the whole plan.
+        last: `root`, or an operation before it: an end takes the items of that one.
+        facts: what the graph depends on besides.
+    """
+    compiling = Compiling(root, facts)
+    inputs = fold(last, lambda node, inputs: compile_node(node, inputs, compiling))
+    return Graph(tuple(compiling.decisions), inputs), compiling.actions
+
+
+@functools.singledispatch
+def compile_node(node: Node, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    """Return the items of an operation, given those of the operations that it reads from."""
+    raise UnsupportedError(f"the Spark engine does not run {node.label()}")
+
+
+def step_of(node: Node) -> Step:
+    """Return how a node of a rewritten plan names itself."""
+    assert node.step is not None, "rewrite gives every node its step"
+    return node.step
+
+
+class Wide:
+    """How an operation runs whose items stand in several partitions. Each is a value of its own class.
+
+    Attributes:
+        counts: whether it has to know how many partitions there are.
+    """
+
+    counts: bool = True
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        """Decide for items in so many partitions; 0 if nobody counted them."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Across:
+    """The choice of every operation that looks beyond one item: one partition does it alone, several do it `wide`.
+
+    Attributes:
+        narrow: what the one partition does.
+        ends: the items end. One task reads sources that do not, unless a prefix of them is wanted.
+    """
+
+    node: Node
+    items: Items
+    narrow: Operation
+    wide: Wide
+    ends: bool = True
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return (self.items,)
+
+    @property
+    def counts(self) -> bool:
+        return self.wide.counts and self.ends
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        (items,), (several,) = inputs, partitions
+        if not self.ends:
+            items = _endless_in_one_task(self.node, items)
+        if several == 1 or is_one_task(items):
+            return Done(piped(items, self.narrow))
+        return self.wide.begin(items, several or 0)
+
+
+def across(node: Node, items: Items, compiling: Compiling, wide: Callable[[], Wide]) -> Items:
+    """Let the one partition that there is run an operation, or run it across several."""
+    narrow, ends = operation(node), compiling.is_bounded(node.inputs()[0])
+    if is_one_task(items):
+        return piped(items, narrow)
+    return compiling.decide(Across(node, items, narrow, wide(), ends))
+
+
+def _endless_in_one_task(node: Node, items: Items) -> Items:
+    """Let one task read items that do not end, unless a prefix of them, which does end, is wanted."""
+    if all(isinstance(each, Splits) for each in items):
+        return in_one_task(items)
+    if isinstance(node, Limit | TakeWhile):
+        return items
+    raise UnsupportedError(
+        f"the Spark engine does not run {node.label()} on an infinite stream that follows one with a shuffle "
+        "(sorted, distinct); limit() it before"
+    )

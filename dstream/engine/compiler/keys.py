@@ -1,0 +1,81 @@
+"""Operations by key on one stream: equal keys meet in one task."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node, step_of
+from dstream.engine.graph.decisions import Done, Move
+from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
+from dstream.engine.kernels import guarded, operation
+from dstream.engine.spark.readers import (
+    first_of_keys,
+    in_place_order,
+    one_of_each_key,
+    read_columns,
+    read_places,
+)
+from dstream.engine.spark.routing import RouteFirstOnes, RouteItems
+from dstream.engine.spark.sinks import RouteByKey, RouteByPlace
+from dstream.plan import Distinct, PartitionBy
+
+__all__ = ["back_in_place"]
+
+
+@compile_node.register
+def _(node: Distinct, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    is_ordered = compiling.is_ordered(node.upstream)
+    return across(node, inputs[0], compiling, functools.partial(OneOfEachKey, node, compiling.facts, is_ordered))
+
+
+@dataclass(frozen=True, eq=False)
+class OneOfEachKey(Wide):
+    """One item of each key: of an ordered stream the first one, which goes back to its place."""
+
+    node: Distinct
+    facts: Facts
+    is_ordered: bool
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        node, step, targets = self.node, step_of(self.node), self.facts.targets(partitions)
+        if not self.is_ordered:
+            routed = Taken(Vertex(inputs, RouteFirstOnes(node.key, targets, step), step))
+            return Done((Rows((routed,), targets, read_columns, (functools.partial(one_of_each_key, step),)),))
+        key = guarded(node)
+        routed = Taken(Vertex(inputs, RouteByKey(key, targets, step), step))
+        firsts = Rows((routed,), targets, read_places, (functools.partial(first_of_keys, key, step),))
+        back = Taken(Vertex((firsts,), RouteByPlace(partitions, targets), step))
+        return Done(back_in_place(back, targets))
+
+
+def back_in_place(rows: Taken, targets: int) -> Items:
+    """Return the items of (place, item) pairs in the order of their places."""
+    return (Rows((rows,), targets, operations=(in_place_order,)),)
+
+
+@compile_node.register
+def _(node: PartitionBy, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    if compiling.facts.is_sequential or (node.count == 1 and is_one_task(inputs[0])):
+        return piped(inputs[0], operation(node))
+    if node.count == 1:
+        return across(node, inputs[0], compiling, functools.partial(ToPartitions, node))
+    return _to_partitions(node, inputs[0])
+
+
+@dataclass(frozen=True, eq=False)
+class ToPartitions(Wide):
+    """Sends each item to the partition of its key."""
+
+    node: PartitionBy
+    counts = False
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        return Done(_to_partitions(self.node, inputs))
+
+
+def _to_partitions(node: PartitionBy, items: Items) -> Items:
+    step = step_of(node)
+    routed = Vertex(items, RouteItems(node.key, node.count, step), step)
+    return (Rows((Taken(routed),), node.count),)

@@ -1,0 +1,188 @@
+"""Vertices and edges: what each task of a stage does, and how rows come to it from sources and other vertices.
+
+Items between two operations are a tuple of inputs, in encounter order: the partitions of the first input come first.
+An operation that needs one partition only is appended to each input. Where rows have to be written, a `Vertex` is made,
+and `Rows` read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from typing import Any
+
+from dstream.engine.kernels import Operation
+from dstream.engine.spark.readers import read_items
+from dstream.engine.spark.rows import Row
+from dstream.engine.spark.stage import Piece, Sink
+from dstream.plan import Read, Step, Table
+
+__all__ = [
+    "ForEachPiece",
+    "FromTable",
+    "Input",
+    "Items",
+    "Kept",
+    "Pending",
+    "Rows",
+    "SourceSplits",
+    "Splits",
+    "Taken",
+    "Vertex",
+    "in_one_task",
+    "is_one_task",
+    "one_after_another",
+    "piped",
+]
+
+Reader = Callable[[Iterator[Row]], Iterator[Any]]
+
+ForEachPiece = Callable[[tuple[Piece, ...], int], Operation]
+"""Gives the operation of one piece, of all pieces and its number: where pieces do not all do the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSplits:
+    """The splits of a source: asked for when they run, one after another.
+
+    Attributes:
+        divisor: into how many splits the source is to be divided.
+    """
+
+    node: Read
+    divisor: int
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """An input that reads splits of sources, one task for each piece.
+
+    Attributes:
+        parts: whose pieces it has, one part after another.
+        operations: what each piece does with its items.
+        start: the number of the first piece that is read.
+        stop: the number of the piece before which it ends; None: after the last one.
+        is_one_task: one task reads all pieces, one after another.
+        for_each: gives each piece a last operation of its own.
+    """
+
+    parts: tuple[SourceSplits | Splits, ...]
+    operations: tuple[Operation, ...] = ()
+    start: int = 0
+    stop: int | None = None
+    is_one_task: bool = False
+    for_each: ForEachPiece | None = None
+
+    def between(self, start: int, stop: int | None) -> Splits:
+        """Return some of the pieces."""
+        return Splits((self,), start=start, stop=stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """An input that reads what vertices wrote.
+
+    Attributes:
+        taken: whose rows.
+        targets: to how many partitions the rows are sent, each to its target; None: they are read where they are.
+        reader: makes items of the rows of a partition.
+    """
+
+    taken: tuple[Taken, ...]
+    targets: int | None
+    reader: Reader = read_items
+    operations: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Rows of a vertex.
+
+    Attributes:
+        where: which of them, as a condition on `channel` and `source`; empty: all.
+        behind: how many targets stand before its first one.
+        as_items: rows of another channel are read as items.
+    """
+
+    vertex: Vertex
+    where: str = ""
+    behind: int = 0
+    as_items: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FromTable:
+    """An input that reads the rows of a table of the engine's own kind."""
+
+    node: Table
+    operations: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """An input that reads what the engine kept of an earlier run, in the engine's own terms."""
+
+    held: Any
+    operations: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """Stands for the inputs that a decision will give; `operations` go to the end of each of them."""
+
+    decision: int
+    operations: tuple[Operation, ...] = ()
+
+
+Input = Splits | Rows | FromTable | Kept | Pending
+Items = tuple[Input, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """What each task of a stage does: read a partition of an input, run its operations, write rows.
+
+    Attributes:
+        output: makes rows of the items of a task.
+        is_kept: the rows are written once, when the first job needs them, and stay where they are.
+        first: the number of its first partition; those before ran in earlier waves, or belong to the other side.
+        step: the operation that it belongs to.
+    """
+
+    inputs: Items
+    output: Sink
+    step: Step
+    is_kept: bool = False
+    first: int = 0
+
+
+def piped(inputs: Items, *operations: Operation) -> Items:
+    """Return the inputs with operations at the end of each."""
+    return tuple(replace(each, operations=(*each.operations, *operations)) for each in inputs)
+
+
+def one_after_another(inputs: Items) -> Items:
+    """Return the same with neighbouring splits as one input, whose pieces are asked for one by one.
+
+    A stream that is concatenated with itself 60 times has more pieces than could ever be listed.
+    """
+    groups = ((is_splits, tuple(group)) for is_splits, group in groupby(inputs, lambda each: isinstance(each, Splits)))
+    joined = ((Splits(group),) if is_splits and len(group) > 1 else group for is_splits, group in groups)  # type: ignore[arg-type]
+    return tuple(chain.from_iterable(joined))
+
+
+def in_one_task(inputs: Items) -> Items:
+    """Return splits as one that a single task reads."""
+    if is_one_task(inputs):
+        return inputs
+    assert all(isinstance(each, Splits) for each in inputs), "one task reads from sources"
+    return (Splits(inputs, is_one_task=True),)  # type: ignore[arg-type]
+
+
+def is_one_task(inputs: Items) -> bool:
+    """Say whether it is known before the run that all items stand in one partition."""
+    if len(inputs) != 1:
+        return False
+    (each,) = inputs
+    return (isinstance(each, Splits) and each.is_one_task) or (isinstance(each, Rows) and each.targets == 1)

@@ -1,0 +1,91 @@
+"""Plans of thousands of steps: iterators that read from each other would go deeper than Python's stack.
+
+An operation asks the one before it for an item, which asks the one before that. So after some hundreds of operations
+the rest is run by a thread, which has a stack of its own. It gives one item whenever it is asked, so that nothing is
+read ahead.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+from collections.abc import Iterator
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any
+
+__all__ = ["Depth", "relayed", "stack_is_deep"]
+
+_FRAMES_OF_AN_OPERATION = 4
+"""How many frames of Python stand on the stack at most for one operation that asks the one before it for an item."""
+
+
+class Depth:
+    """Counts the operations on top of each other, and says when a thread should run those that are there."""
+
+    def __init__(self) -> None:
+        self._operations = 0
+        self._most = sys.getrecursionlimit() // 2 // _FRAMES_OF_AN_OPERATION
+
+    def add(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Return the items of one more operation."""
+        self._operations += 1
+        if self._operations < self._most:
+            return items
+        self._operations = 0
+        return relayed(items)
+
+
+def stack_is_deep() -> bool:
+    """Say whether half of the stack of this thread is in use."""
+    frame: FrameType | None = sys._getframe()
+    left = sys.getrecursionlimit() // 2
+    while frame is not None and left:
+        frame, left = frame.f_back, left - 1
+    return frame is not None
+
+
+def relayed(items: Iterator[Any]) -> Iterator[Any]:
+    """Give the items, each made by another thread when it is asked for."""
+    requests: SimpleQueue[bool] = SimpleQueue()
+    answers: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
+    arguments = (contextvars.copy_context(), items, requests, answers)
+    thread = threading.Thread(target=_serve, args=arguments, name="dstream-long-plan", daemon=True)
+    del items, arguments
+    thread.start()
+    is_idle = True
+    try:
+        while True:
+            is_idle = False
+            requests.put(True)
+            failed, answer = answers.get()
+            is_idle = True
+            if failed:
+                raise answer
+            if answer is _END:
+                return
+            yield answer
+    finally:
+        requests.put(False)
+        if is_idle:  # What was interrupted may be busy for long.
+            thread.join()
+
+
+_END: Any = object()
+
+
+def _serve(
+    context: contextvars.Context,
+    items: Iterator[Any],
+    requests: SimpleQueue[bool],
+    answers: SimpleQueue[tuple[bool, Any]],
+) -> None:
+    while requests.get():
+        try:
+            answers.put((False, context.run(next, items, _END)))
+        except BaseException as error:
+            answers.put((True, error))
+    close = getattr(items, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,343 @@
+"""`GraphRun`: a graph on Spark. It lists splits, makes DataFrames of vertices, and runs the jobs of decisions.
+
+What others read is decided when it is asked for, after what it depends on; each vertex becomes one DataFrame, and each
+source is listed once. Everything is a loop: a plan may have 20,000 operations.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.batches import Batch, Batcher
+from dstream.engine.compiler import Facts
+from dstream.engine.graph.decisions import Ask, AskForKept, Decision, Done, Graph, Report, Several, Totalled
+from dstream.engine.graph.vertices import (
+    FromTable,
+    Input,
+    Items,
+    Kept,
+    Pending,
+    Rows,
+    SourceSplits,
+    Splits,
+    Taken,
+    Vertex,
+    one_after_another,
+    piped,
+)
+from dstream.engine.kernels import Operation
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.flow import Flow, Frame, Pieces, Segment, rows_of
+from dstream.engine.spark.flow import Splits as SplitSegment
+from dstream.engine.spark.kept_rows import KeptRows, read_here
+from dstream.engine.spark.ports import Ports
+from dstream.engine.spark.rows import ITEMS
+from dstream.engine.spark.shipping import packed_split
+from dstream.engine.spark.side_rows import SideRows
+from dstream.engine.spark.sinks import WriteItems
+from dstream.engine.spark.stage import Piece, TableInput
+from dstream.failures import naming
+from dstream.pickling import dumps
+from dstream.plan import Recall, Step, Table, inputs_first, is_ordered
+from dstream.spi import Split
+from dstream.values.fields import field_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["GraphRun"]
+
+_LARGEST_SPLIT = 2**20
+
+
+class GraphRun:
+    """One run of a graph on Spark.
+
+    Args:
+        graph: what runs.
+        ports: take what comes beside the items of a job.
+    """
+
+    def __init__(self, graph: Graph, facts: Facts, cluster: Cluster, ports: Ports) -> None:
+        self._graph = graph
+        self._facts = facts
+        self._cluster = cluster
+        self._ports = ports
+        self._decided: dict[int, Items] = {}
+        self._listed: dict[int, Pieces] = {}
+        self._frames: dict[int, DataFrame] = {}
+        self._read_frames: dict[int, DataFrame] = {}
+        self._tables: dict[int, Frame] = {}
+        self._whole: dict[int, tuple[Piece, ...]] = {}
+        self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
+
+    def flow(self) -> Flow:
+        """Return the items of the graph's last operation, as far as jobs have to run to know where they are."""
+        return self._flow(self._decided_inputs(self._graph.inputs))
+
+    # ---------------------------------------------------------------------------------------------------- decisions
+
+    def _decided_inputs(self, items: Items) -> Items:
+        """Return inputs without any that stand for a decision; those are made that they depend on."""
+        waiting = _pending(items)
+        while waiting:
+            number = waiting[-1]
+            decision = self._graph.decisions[number]
+            before = [each for inputs in decision.inputs for each in _pending(inputs) if each not in self._decided]
+            if number in self._decided:
+                waiting.pop()
+            elif before:
+                waiting += reversed(before)
+            else:
+                self._decided[number] = self._decide(decision)
+                waiting.pop()
+        return self._replaced(items)
+
+    def _replaced(self, items: Items) -> Items:
+        """Put what was decided in the place of what stands for it."""
+        if not any(isinstance(each, Pending) for each in items):
+            return items
+        parts = (
+            piped(self._decided[each.decision], *each.operations) if isinstance(each, Pending) else (each,)
+            for each in items
+        )
+        return one_after_another(tuple(chain.from_iterable(parts)))
+
+    def _decide(self, decision: Decision) -> Items:
+        inputs = tuple(self._replaced(items) for items in decision.inputs)
+        move = decision.begin(inputs, tuple(self._several(items, decision.counts) for items in inputs))
+        while not isinstance(move, Done):
+            move = move.then.next(self._answer(move))
+        return move.inputs
+
+    def _several(self, items: Items, counts: bool) -> Several:
+        """Say in how many partitions items stand; at least whether in one."""
+        if len(items) == 1 and self._has_one(items[0]):
+            return 1
+        return self._partitions(items) if counts else None
+
+    def _has_one(self, each: Input) -> bool:
+        if isinstance(each, Splits):
+            return len(list(islice(self._pieces(each), 2))) == 1
+        return self._partitions((each,)) == 1
+
+    def _partitions(self, items: Items) -> int:
+        """Count the partitions; every source is divided for that."""
+        return sum(map(self._count, items))
+
+    def _count(self, each: Input) -> int:
+        match each:
+            case Splits():
+                return sum(1 for _ in self._pieces(each))
+            case Rows(targets=None):
+                return sum(self._partitions(taken.vertex.inputs) for taken in each.taken)
+            case Rows(targets=int() as targets):
+                return targets
+        return Flow(tuple(self._segments(each))).count_partitions()
+
+    def _answer(self, move: Ask | AskForKept | Totalled) -> Any:
+        if isinstance(move, Totalled):
+            with naming(move.step):
+                return move.fn(move.rows)
+        if isinstance(move, AskForKept):
+            return self._kept(move)
+        cluster = self._cluster.doing(move.step, move.purpose)
+        partitions = self._partitions(move.vertex.inputs)
+        if partitions == 0 and move.unless_empty:
+            return Report(move.vertex, 0)
+        frame = self._frame(move.vertex)
+        frame = frame.where(move.where) if move.where else frame
+        if move.what == "places":
+            return Report(move.vertex, partitions, cluster.places(frame))
+        return Report(
+            move.vertex, partitions, list(cluster.sizes(frame) if move.what == "bytes" else cluster.rows(frame))
+        )
+
+    def _kept(self, ask: AskForKept) -> Kept:
+        """Return what is kept of a `cache()`; or compute it now, so that `peek` steps before it see something."""
+        kept = ask.node.kept
+        with kept.lock:
+            found = kept.found()
+            if found is None:
+                found = self._computed(ask)
+                kept.keep(found, is_ordered(ask.node), self._cluster.is_running)
+        return Kept(Recall(found, kept.is_ordered, where=ask.node.where, step=ask.node.step))
+
+    def _computed(self, ask: AskForKept) -> KeptRows:
+        rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
+        beside = SideRows()
+        for row in self._cluster.doing(ask.vertex.step, "keeping its items").rows(rows.where(f"channel > {ITEMS}")):
+            beside.add(row)
+        self._ports.deliver(beside.in_order())
+        return KeptRows(rows, partitions, self._cluster)
+
+    # ----------------------------------------------------------------------------------------------------- vertices
+
+    def _frame(self, vertex: Vertex) -> DataFrame:
+        """Return the rows of a vertex; those that are kept are computed by the first job that reads them."""
+        made = self._frames.get(id(vertex))
+        if made is None:
+            before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
+            made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster, vertex.first, before)
+            made = self._cluster.pinned(made) if vertex.is_kept else made
+            self._frames[id(vertex)] = made
+            self._held.append(vertex)
+        return made
+
+    def _rows(self, taken: Taken) -> DataFrame:
+        frame = self._frame(taken.vertex)
+        if taken.where:
+            frame = frame.where(taken.where)
+        if taken.as_items:
+            frame = frame.selectExpr("target", "source", "sequence", f"{ITEMS} as channel", "size", "payload")
+        return self._cluster.beside(frame, taken.behind) if taken.behind else frame
+
+    # ------------------------------------------------------------------------------------------------------- inputs
+
+    def _flow(self, items: Items) -> Flow:
+        return Flow(tuple(chain.from_iterable(map(self._segments, items))))
+
+    def _segments(self, each: Input) -> Sequence[Segment]:
+        match each:
+            case Splits():
+                return (SplitSegment(Pieces(self._pieces(each))),)
+            case Rows():
+                return (self._read(each),)
+            case FromTable(node):
+                return (replace(self._table(node), operations=each.operations),)
+            case Kept(held):
+                return self._recalled(held, each.operations)
+        raise AssertionError("decisions are made before their items are read")
+
+    def _read(self, each: Rows) -> Frame:
+        if id(each.taken) not in self._read_frames:
+            frame = functools.reduce(lambda left, right: left.union(right), map(self._rows, each.taken))
+            frame = frame if each.targets is None else self._cluster.shuffled(frame, each.targets)
+            self._read_frames[id(each.taken)] = frame
+            self._held.append(each.taken)
+        return Frame(self._read_frames[id(each.taken)], self._count(each), each.reader, each.operations)
+
+    def _recalled(self, recall: Recall, operations: tuple[Operation, ...]) -> Sequence[Segment]:
+        read = read_here(recall)
+        if read is not None:  # The local engine kept them, for a context that has both.
+            source = SourceSplits(read, self._facts.parallelism)
+            return self._segments(Splits((source,), operations, is_one_task=self._facts.is_sequential))
+        kept: Frame = recall.items.frame()
+        return (replace(kept, operations=operations),)
+
+    def _table(self, node: Table) -> Frame:
+        """Pin the rows, so that the number of their partitions is known; they are computed when a job needs them."""
+        if id(node) not in self._tables:
+            cluster = self._cluster
+            table: Any = node.table
+            if node.kind is not None:
+                table = table.select(*(f"`{name}`" for name in field_names(node.kind)))
+            rows = cluster.pinned(cluster.stage(table, TableInput(table.schema, node.kind), WriteItems()))
+            self._tables[id(node)] = Frame(rows, cluster.partitions(rows))
+        return self._tables[id(node)]
+
+    # ------------------------------------------------------------------------------------------------------- pieces
+
+    def _pieces(self, splits: Splits) -> Iterator[Piece]:
+        """Give the pieces of splits, asking their sources for one after another."""
+        for each in inputs_first(splits, _levels_of):
+            if (each.is_one_task or each.for_each) and id(each) not in self._whole:
+                self._whole[id(each)] = self._all_of(each)
+                self._held.append(each)
+        yield from self._whole[id(splits)] if id(splits) in self._whole else self._one_by_one(splits)
+
+    def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
+        """Return the pieces of splits for which all of them must be known."""
+        pieces = tuple(self._one_by_one(replace(splits, operations=(), is_one_task=False, for_each=None)))
+        if splits.is_one_task and len(pieces) > 1:
+            pieces = (Piece(None, pieces, (), None),)
+        if splits.for_each is not None:
+            pieces = tuple(_followed(each, splits.for_each(pieces, number)) for number, each in enumerate(pieces))
+        return tuple(_followed(each, *splits.operations) for each in pieces)
+
+    def _one_by_one(self, splits: Splits) -> Iterator[Piece]:
+        """Give pieces through all levels of splits, each of which may leave some out, and adds its operations."""
+        levels = [_Level(splits, iter(splits.parts))]
+        while levels:
+            part = next(levels[-1].parts, None)
+            if part is None:
+                levels.pop()
+            elif isinstance(part, SourceSplits):
+                levels.append(_Level(_AS_THEY_ARE, iter(self._listing(part))))
+            elif isinstance(part, Splits):
+                whole = self._whole.get(id(part))
+                levels.append(_Level(part, iter(part.parts)) if whole is None else _Level(_AS_THEY_ARE, iter(whole)))
+            elif (passed := _through(levels, part)) is not None:
+                yield passed
+
+    def _listing(self, source: SourceSplits) -> Pieces:
+        """Return the pieces of a source, which is divided once."""
+        if id(source) not in self._listed:
+            counting = self._cluster.counting()
+            operations = () if counting is None else (counting,)
+            self._listed[id(source)] = Pieces(_split(source, operations))
+            self._held.append(source)
+        return self._listed[id(source)]
+
+
+@dataclass
+class _Level:
+    """Splits whose pieces are being given; `number` is that of the next one."""
+
+    splits: Splits
+    parts: Iterator[Splits | SourceSplits | Piece]
+    number: int = 0
+
+
+_AS_THEY_ARE = Splits(())
+
+
+def _through(levels: list[_Level], piece: Piece) -> Piece | None:
+    """Let a piece pass the levels around it, innermost first; levels that have given their last one are left."""
+    operations: list[Operation] = []
+    for depth in range(len(levels) - 1, -1, -1):
+        level = levels[depth]
+        number, level.number = level.number, level.number + 1
+        if level.number == level.splits.stop:
+            del levels[depth:]
+        if number < level.splits.start or number == level.splits.stop:
+            return None
+        operations += level.splits.operations
+    return _followed(piece, *operations)
+
+
+def _followed(piece: Piece, *operations: Operation) -> Piece:
+    return replace(piece, operations=(*piece.operations, *operations)) if operations else piece
+
+
+def _levels_of(each: Splits) -> Sequence[Splits]:
+    return [part for part in each.parts if isinstance(part, Splits)]
+
+
+def _split(source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
+    node = source.node
+    cut = _in_batches if node.source.in_caller else _whole
+    with naming(node.step):
+        for split in node.source.splits(source.divisor):
+            yield _followed(cut(split, node.step), *operations)
+
+
+def _whole(split: Split[Any], step: Step | None) -> Piece:
+    return Piece(packed_split(split, step), (), (), step)
+
+
+def _in_batches(split: Split[Any], step: Step | None) -> Piece:
+    """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
+    whole = _whole(split, step)
+    if whole.split is None or len(whole.split) <= _LARGEST_SPLIT:
+        return whole
+    batches = Batcher().batches(split.read())
+    return Piece(None, tuple(Piece(dumps(Batch(data)), (), (), step) for _, data in batches), (), step)
+
+
+def _pending(items: Items) -> list[int]:
+    return [each.decision for each in items if isinstance(each, Pending)]

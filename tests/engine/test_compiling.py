@@ -1,0 +1,224 @@
+"""What plans are compiled to: values that can be looked at and pickled, made without Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import cloudpickle
+
+from dstream.engine.batches import dumps_items
+from dstream.engine.compiler import Facts, compiled
+from dstream.engine.compiler.places import Waves
+from dstream.engine.graph.decisions import Ask, Done, Report
+from dstream.engine.graph.vertices import FromTable, Rows, Splits
+from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, Row
+from dstream.plan import rewrite
+from dstream.stream import Stream
+from sources import Items
+
+FACTS = Facts(parallelism=2, cores=2, largest_small_side=100)
+
+
+def graph_of(stream, facts=FACTS):
+    """Compile the plan of a stream."""
+    core = rewrite(stream._node)
+    return compiled(core, core, facts)[0]
+
+
+def begun(stream, partitions=3, facts=FACTS):
+    """Return how the only decision of a plan begins."""
+    (decision,) = graph_of(stream, facts).decisions
+    return decision.begin(decision.inputs, (partitions,) * len(decision.inputs))
+
+
+def numbers(count=10):
+    """Return a stream of the first numbers."""
+    return Stream.of(*range(count))
+
+
+def test_steps_on_one_item_are_appended():
+    """No decision, no vertex: one input with one operation for each run of steps."""
+    graph = graph_of(numbers().map(abs).filter(bool).unordered().parallel(3))
+    (read,) = graph.inputs
+
+    assert graph.decisions == ()
+    assert isinstance(read, Splits)
+    assert len(read.operations) == 1
+
+
+def test_one_partition_does_it_alone():
+    """Whatever looks across partitions is appended then, as a step on one item is."""
+    for stream in (numbers().sorted(), numbers().limit(2), numbers().distinct(), numbers().skip(1)):
+        move = begun(stream, 1)
+        assert isinstance(move, Done)
+        assert len(move.inputs[0].operations) == 1
+
+
+def test_a_sequential_plan_needs_no_decision():
+    """It is known before the run that one task has all items."""
+    graph = graph_of(numbers().sorted().sequential().limit(3).distinct(), Facts(1, 2, 100))
+
+    assert graph.decisions == ()
+    assert len(graph.inputs[0].operations) == 3
+
+
+def test_a_limit_runs_waves_until_it_has_enough():
+    """One partition, then four; ranges say which items are read again; nothing runs behind the end."""
+    first = begun(numbers().limit(5), None)
+    assert isinstance(first, Ask)
+    assert (first.vertex.is_kept, first.vertex.first, first.where) == (True, 0, f"channel <= {ITEMS}")
+    second = first.then.next(Report(first.vertex, 1, [(0, 0, ITEMS, 2)]))
+    found = second.then.next(Report(second.vertex, 4, [(1, 0, ITEMS, 2), (2, 0, ITEMS, 2), (3, 0, ITEMS, 2)]))
+
+    assert (second.vertex.first, second.vertex.inputs[0].start, second.vertex.inputs[0].stop) == (1, 1, 5)
+    assert isinstance(found, Done)
+    assert [each.reader.ranges for each in found.inputs] == [{0: (0, 2), 1: (0, 2), 2: (0, 1)}] * 2
+
+
+def test_a_skip_reads_the_rest_where_it_is():
+    """What was not looked at is read by what follows."""
+    first = begun(numbers().skip(3), None)
+    found = first.then.next(Report(first.vertex, 1, [(0, 0, ITEMS, 5)]))
+    kept, rest = found.inputs
+
+    assert (kept.reader.ranges, rest.start, rest.stop) == ({0: (3, None)}, 1, None)
+
+
+def test_a_prefix_ends_at_its_first_mark():
+    """Partitions behind it give nothing to `take_while` and everything to `drop_while`."""
+    marked = [(0, 0, ITEMS, 4), (1, 0, ITEMS, 2), (1, 2, STOPPED, 0), (2, 0, ITEMS, 3)]
+    ranges = []
+    for stream in (numbers().take_while(bool), numbers().drop_while(bool)):
+        first = begun(stream, None)
+        found = first.then.next(Report(first.vertex, 3, marked))
+        ranges.append(found.inputs[0].reader.ranges)
+
+    assert ranges == [{0: (0, None), 1: (0, None)}, {1: (2, None), 2: (0, None)}]
+
+
+def test_waves_end_with_the_last_partition():
+    """A wave without partitions says that there are no more, and no job runs for it."""
+    first = begun(numbers().limit(100), None)
+    second = first.then.next(Report(first.vertex, 1, [(0, 0, ITEMS, 2)]))
+    found = second.then.next(Report(second.vertex, 0))
+
+    assert isinstance(first.then, Waves)
+    assert [each.reader.ranges for each in found.inputs] == [{0: (0, 2)}]
+
+
+def test_a_sort_has_as_many_ranges_as_its_items_are_worth():
+    """Few items are sorted by one task; many are cut at borders that tasks find in the sample, which stays pickled."""
+    sample = Row(0, 0, 0, SAMPLE, 10, dumps_items([5]))
+    asked = begun(numbers().sorted())
+    few = asked.then.next(Report(asked.vertex, 3, [sample])).inputs[0]
+    many = asked.then.next(Report(asked.vertex, 3, [sample._replace(size=1_000_000)])).inputs[0]
+
+    assert (few.targets, few.taken[0].vertex is asked.vertex) == (1, True)
+    assert (many.targets, many.taken[0].vertex.output.sample) == (3, (sample.payload,))
+
+
+def test_a_join_looks_at_one_side_then_at_the_other():
+    """A side of few bytes comes to the driver; if none is small, the smaller one is held where both meet."""
+    stream = numbers().join(numbers(), on=abs)
+    right = begun(stream)
+    left = right.then.next(Report(right.vertex, 3, [(ITEMS, 500)]))
+    meet = left.then.next(Report(left.vertex, 3, [(ITEMS, 400)])).inputs[0]
+    small = right.then.next(Report(right.vertex, 3, [(ITEMS, 50), (ITEMS + 1, 7)]))
+    travelling = small.then.next(Report(small.vertex, 3, [Row(0, 0, 0, ITEMS, 1, b"x")]))
+
+    assert (right.purpose, left.purpose) == ("size of the right side", "size of the left side")
+    assert [taken.vertex for taken in meet.taken] == [left.vertex, right.vertex]
+    assert [type(each) for each in travelling.inputs] == [Rows, Splits]
+
+
+def test_a_graph_can_be_pickled():
+    """All of it: functions of the user's, decisions, inputs."""
+    graph = graph_of(numbers().map(lambda n: n + 1).sorted(key=lambda n: -n).limit(3).distinct() + numbers().skip(2))
+    copy = cloudpickle.loads(cloudpickle.dumps(graph))
+
+    assert [type(each) for each in copy.decisions] == [type(each) for each in graph.decisions]
+
+
+def test_a_source_is_not_divided_by_the_compiler():
+    """Listing what is there is for whoever runs the graph."""
+
+    class Unread(Items):
+        def splits(self, parallelism):
+            raise AssertionError("nobody runs this")
+
+    from dstream.plan import Distinct, Read, Sorted
+
+    core = rewrite(Sorted(Distinct(Read(Unread([1])))))
+    assert len(compiled(core, core, FACTS)[0].decisions) == 2
+
+
+_WITHOUT_SPARK = """
+import operator, sys
+sys.modules["pyspark"] = sys.modules["py4j"] = None
+from dstream import Stream
+from dstream.engine.compiler import Facts, compiled
+from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
+from dstream.plan import Table, rewrite, topological
+from dstream.stream import Stream
+
+def push(state, item, downstream):
+    downstream.push(item)
+
+s = Stream.of(1, 2, 3).map(abs).peek(print)
+streams = [
+    s.sorted(), s.sorted().limit(2), s.distinct(), s.unordered().distinct(), s.limit(2), s.skip(2),
+    s.take_while(bool), s.drop_while(bool), s.join(s, on=abs), s.cogroup(s, on=abs), s + s, s.cache(),
+    s.partition_by(3), s.parallel(3).configure({"a": "b"}), Stream.generate(int).limit(3),
+    s.gather(window_sliding(2)), s.gather(scan(int, operator.add)), s.gather(fold(int, operator.add)),
+    s.gather(Gatherer.of(list, integrator=push)),
+    s.gather(Gatherer.of(list, integrator=push, combiner=list.extend, finisher=push)),
+    s.gather(map_concurrent(2, abs)),
+    s.map_async(abs, rate=3) if hasattr(s, "map_async") else s,
+]
+kinds = set()
+for stream in streams:
+    core = rewrite(stream._node)
+    kinds.update(type(node).__name__ for node in topological(core))
+    compiled(core, core, Facts(2, 2, 100))
+print(*sorted(kinds))
+"""
+
+
+def test_every_operation_is_compiled_without_pyspark():
+    """In a process that cannot import it."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_SPARK], capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert done.stderr[-500:] == ""
+    assert done.stdout.split() == [
+        "Cache",
+        "Called",
+        "Chain",
+        "CoGroup",
+        "Concat",
+        "Configure",
+        "Distinct",
+        "DropWhile",
+        "Gather",
+        "Join",
+        "Limit",
+        "Parallel",
+        "PartitionBy",
+        "Read",
+        "Skip",
+        "Sorted",
+        "TakeWhile",
+        "Top",
+        "Unordered",
+    ]
+
+
+def test_a_table_is_an_input():
+    """Who runs the graph knows what it is."""
+    from dstream.plan import Table
+
+    core = rewrite(Table(object()))
+    (each,) = compiled(core, core, FACTS)[0].inputs
+    assert isinstance(each, FromTable)
