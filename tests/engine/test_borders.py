@@ -11,9 +11,9 @@ from more_itertools import sliding_window
 from collectors import to_list
 from dstream.engine.batches import loads
 from dstream.engine.spark.borders import AccumulateAcross, AccumulateInside, Bordering
-from dstream.engine.spark.rows import ITEMS
-from dstream.engine.spark.sinks import Accumulate
-from dstream.engine.spark.stage import StageTask
+from dstream.engine.worker.rows import ITEMS
+from dstream.engine.worker.sinks import Accumulate
+from dstream.engine.worker.stage import StageTask
 from dstream.gatherers import Gatherer, window_sliding
 from dstream.gatherers.windows import pairs
 from dstream.plan import Step
@@ -99,7 +99,7 @@ def test_a_collector_that_has_had_enough_leaves_the_borders_as_they_are():
 
 def test_containers_of_several_rows_stay_together(monkeypatch):
     """A large container is written in pieces, one after another."""
-    monkeypatch.setattr("dstream.engine.spark.sinks._PIECE_BYTES", 10)
+    monkeypatch.setattr("dstream.engine.worker.sinks._PIECE_BYTES", 10)
     way = bordering(pairs())
     rows = [
         row for n, part in enumerate([[1, 2, 3], [4]]) for row in AccumulateInside(way)(iter(part), StageTask(n, 2**60))

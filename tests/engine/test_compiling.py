@@ -12,7 +12,7 @@ from dstream.engine.compiler import Facts, compiled
 from dstream.engine.compiler.places import Waves
 from dstream.engine.graph.decisions import Ask, Done, Report
 from dstream.engine.graph.vertices import FromTable, Rows, Splits
-from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, Row
+from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.plan import rewrite
 from dstream.stream import Stream
 from sources import Items

@@ -6,7 +6,7 @@ import gc
 
 from dstream.engine.batches import dumps_items
 from dstream.engine.spark.kept_rows import KeptRows
-from dstream.engine.spark.rows import ITEMS, Row
+from dstream.engine.worker.rows import ITEMS, Row
 
 
 class Rows:

@@ -16,9 +16,9 @@ from dstream.engine.joining import Side
 from dstream.engine.kernels import partial_groups
 from dstream.engine.memory import give_back, give_back_large_blocks
 from dstream.engine.spark.borders import _Ends
-from dstream.engine.spark.routing import RouteFirstOnes, RouteItems, RouteSide
-from dstream.engine.spark.sinks import Accumulate, RouteByKey, WriteItems
-from dstream.engine.spark.stage import StageTask
+from dstream.engine.worker.routing import RouteFirstOnes, RouteItems, RouteSide
+from dstream.engine.worker.sinks import Accumulate, RouteByKey, WriteItems
+from dstream.engine.worker.stage import StageTask
 from dstream.gatherers import window_sliding
 from dstream.memory import Taking, pieces
 from dstream.storage.portions import Portions

@@ -17,7 +17,7 @@ from dstream.engine.spark.flow import Splits
 from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.looping import waves
 from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.rows import ITEMS, Row
+from dstream.engine.worker.rows import ITEMS, Row
 from dstream.plan import Filter, Limit, Map, Node, Parallel, Read, Sorted, rewrite
 from reducers import to_ilist
 from sources import Items

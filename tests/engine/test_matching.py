@@ -13,9 +13,9 @@ from dstream.engine.joining import Side
 from dstream.engine.matching import Matching, cogrouped, matched
 from dstream.engine.memory import Bound
 from dstream.engine.spark.facts import bytes_of
-from dstream.engine.spark.routing import RouteSide
-from dstream.engine.spark.stage import StageTask
 from dstream.engine.spilling import distinct_of_batches
+from dstream.engine.worker.routing import RouteSide
+from dstream.engine.worker.stage import StageTask
 from dstream.keys import canonical
 
 pairs = st.lists(st.tuples(st.sampled_from([0, 1, 2, 3, None, "k", (1, None)]), st.integers()), max_size=30)

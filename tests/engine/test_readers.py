@@ -6,7 +6,7 @@ import operator
 
 import pytest
 
-from dstream.engine.spark.readers import (
+from dstream.engine.worker.readers import (
     KeepRange,
     combine_groups,
     first_of_keys,
@@ -15,7 +15,7 @@ from dstream.engine.spark.readers import (
     read_items,
     read_places,
 )
-from dstream.engine.spark.rows import ITEMS, Row
+from dstream.engine.worker.rows import ITEMS, Row
 from dstream.failures import failure
 from dstream.pickling import dumps
 from dstream.spi import Collector

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dstream.engine.spark.rows import ITEMS, Row, from_record_batch, to_record_batch
+from dstream.engine.worker.rows import ITEMS, Row, from_record_batch, to_record_batch
 
 
 @pytest.mark.parametrize("payload", [b"", b"abc", bytes(300_000), memoryview(b"abc"), bytearray(b"abc")])
@@ -26,7 +26,7 @@ def test_rows_come_and_go_without_pandas():
     """Loading it takes a worker longer than most tasks do."""
     script = """
 import sys
-from dstream.engine.spark.rows import Row, from_record_batch, to_record_batch
+from dstream.engine.worker.rows import Row, from_record_batch, to_record_batch
 print(*[row.size for row in from_record_batch(to_record_batch(Row(0, 0, 0, 0, 5, b"abc")))], "pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

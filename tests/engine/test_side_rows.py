@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from dstream.engine.spark.rows import Row
-from dstream.engine.spark.side_rows import SideRows
+from dstream.engine.worker.rows import Row
+from dstream.engine.worker.side_rows import SideRows
 
 
 @pytest.mark.parametrize("few", [0, 5, 10**6])

@@ -9,9 +9,9 @@ import pytest
 
 from collectors import counting, grouping_by
 from dstream.engine.batches import dumps_items, loads
-from dstream.engine.spark.routing import RouteGroups
-from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, WAITING, Row
-from dstream.engine.spark.sinks import (
+from dstream.engine.worker.routing import RouteGroups
+from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, WAITING, Row
+from dstream.engine.worker.sinks import (
     Accumulate,
     Act,
     RouteByKey,

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from dstream.engine.batches import dumps_items
-from dstream.engine.spark.sinks import WriteItems
-from dstream.engine.spark.stage import Piece, SplitInput, Stage, run
-from dstream.engine.spark.transport import WorkerFailure
+from dstream.engine.worker.sinks import WriteItems
+from dstream.engine.worker.stage import Piece, SplitInput, Stage, run
+from dstream.engine.worker.transport import WorkerFailure
 from dstream.pickling import dumps
 
 

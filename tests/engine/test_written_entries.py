@@ -10,7 +10,7 @@ from dstream.engine.batches import loads
 from dstream.engine.kernels import written, written_entries
 from dstream.engine.local import LocalEngine
 from dstream.engine.memory import Bound
-from dstream.engine.spark.sinks import RouteToBuckets
+from dstream.engine.worker.sinks import RouteToBuckets
 from dstream.failures import failure
 from dstream.plan import Read, Write
 from dstream.spi import Collector

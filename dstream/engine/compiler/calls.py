@@ -17,10 +17,10 @@ from dstream.engine.compiler.keys import back_in_place
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
 from dstream.engine.kernels import operation
-from dstream.engine.spark.readers import read_places, without_places
-from dstream.engine.spark.routing import RouteByInput, RouteTogether
-from dstream.engine.spark.rows import ITEMS
-from dstream.engine.spark.sinks import RouteByPlace, WriteItems
+from dstream.engine.worker.readers import read_places, without_places
+from dstream.engine.worker.routing import RouteByInput, RouteTogether
+from dstream.engine.worker.rows import ITEMS
+from dstream.engine.worker.sinks import RouteByPlace, WriteItems
 from dstream.plan import Called, Node, is_bounded, topological
 
 __all__ = ["calls_run_first"]

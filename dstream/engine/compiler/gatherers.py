@@ -21,11 +21,11 @@ from dstream.engine.gathering import finish, state_of_part
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Totalled
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, piped
 from dstream.engine.kernels import Operation, operation
-from dstream.engine.spark.ahead import ReadAhead
-from dstream.engine.spark.readers import KeepRange
-from dstream.engine.spark.rows import ITEMS, TOLD, Row
-from dstream.engine.spark.sinks import WriteItems
-from dstream.engine.spark.told import ReadByPlace, ReadRunning, WriteIntegrated, WriteWithHead, WriteWithTotal
+from dstream.engine.worker.ahead import ReadAhead
+from dstream.engine.worker.readers import KeepRange
+from dstream.engine.worker.rows import ITEMS, TOLD, Row
+from dstream.engine.worker.sinks import WriteItems
+from dstream.engine.worker.told import ReadByPlace, ReadRunning, WriteIntegrated, WriteWithHead, WriteWithTotal
 from dstream.plan import Chain, Configure, Gather, Node, Op, Parallel, Read, Unordered, unchanged
 from dstream.spi import AtEnd, ByPlace, ItemWise, Running
 

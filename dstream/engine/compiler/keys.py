@@ -10,15 +10,15 @@ from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, co
 from dstream.engine.graph.decisions import Done, Move
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
 from dstream.engine.kernels import guarded, operation
-from dstream.engine.spark.readers import (
+from dstream.engine.worker.readers import (
     first_of_keys,
     in_place_order,
     one_of_each_key,
     read_columns,
     read_places,
 )
-from dstream.engine.spark.routing import RouteFirstOnes, RouteItems
-from dstream.engine.spark.sinks import RouteByKey, RouteByPlace
+from dstream.engine.worker.routing import RouteFirstOnes, RouteItems
+from dstream.engine.worker.sinks import RouteByKey, RouteByPlace
 from dstream.plan import Distinct, PartitionBy
 
 __all__ = ["back_in_place"]

@@ -17,9 +17,9 @@ from dstream.engine.graph.vertices import Input, Items, Rows, Taken, Vertex, pip
 from dstream.engine.joining import Side, sides_of
 from dstream.engine.matching import Matching
 from dstream.engine.meeting import cogroup_batches, join_batches, join_with, pairs_of_batches
-from dstream.engine.spark.readers import read_buckets
-from dstream.engine.spark.routing import RouteSide
-from dstream.engine.spark.rows import ITEMS
+from dstream.engine.worker.readers import read_buckets
+from dstream.engine.worker.routing import RouteSide
+from dstream.engine.worker.rows import ITEMS
 from dstream.errors import UnsupportedError
 from dstream.plan import CoGroup, Join, Node
 

@@ -17,10 +17,10 @@ from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, co
 from dstream.engine.graph.decisions import Ask, Done, Move, Report
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, one_after_another, piped
 from dstream.engine.kernels import Operation, operation
-from dstream.engine.spark.readers import KeepRange, read_batches
-from dstream.engine.spark.rows import ITEMS, SAMPLE, STOPPED, Row
-from dstream.engine.spark.sinks import RouteByRange, SortRuns, WriteItems, WritePrefix
-from dstream.engine.spark.stage import Piece, Sink
+from dstream.engine.worker.readers import KeepRange, read_batches
+from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
+from dstream.engine.worker.sinks import RouteByRange, SortRuns, WriteItems, WritePrefix
+from dstream.engine.worker.stage import Piece, Sink
 from dstream.plan import (
     Chain,
     Configure,

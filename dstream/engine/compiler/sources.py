@@ -24,7 +24,7 @@ from dstream.engine.graph.vertices import (
 )
 from dstream.engine.kernels import operation
 from dstream.engine.recovering import shipped
-from dstream.engine.spark.sinks import WriteItems
+from dstream.engine.worker.sinks import WriteItems
 from dstream.plan import Cache, Chain, Concat, Configure, Node, Parallel, Read, Recall, Table, Union, Unordered
 from dstream.spi import Held
 

@@ -13,9 +13,9 @@ from itertools import chain, groupby
 from typing import Any
 
 from dstream.engine.kernels import Operation
-from dstream.engine.spark.readers import read_items
-from dstream.engine.spark.rows import Row
-from dstream.engine.spark.stage import Piece, Sink
+from dstream.engine.worker.readers import read_items
+from dstream.engine.worker.rows import Row
+from dstream.engine.worker.stage import Piece, Sink
 from dstream.plan import Read, Step, Table
 
 __all__ = [

@@ -19,9 +19,9 @@ from dstream.engine.compiler.ends import Apart
 from dstream.engine.kernels import Operation, operated, operation
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, rows_of, segment_rows
-from dstream.engine.spark.rows import ITEMS, Row
-from dstream.engine.spark.sinks import Accumulate
-from dstream.engine.spark.stage import StageTask
+from dstream.engine.worker.rows import ITEMS, Row
+from dstream.engine.worker.sinks import Accumulate
+from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.spi import ByPlace

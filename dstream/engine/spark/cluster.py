@@ -14,11 +14,11 @@ from dstream.engine.kernels import Operation
 from dstream.engine.progress import Call
 from dstream.engine.spark.code import Code
 from dstream.engine.spark.forks import check_process, is_forked, left_to_parent
-from dstream.engine.spark.rows import SCHEMA, Row, from_record_batches
 from dstream.engine.spark.shipping import packed, packed_split
-from dstream.engine.spark.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
 from dstream.engine.spark.troubles import stopped, translated
 from dstream.engine.spark.work import Work
+from dstream.engine.worker.rows import SCHEMA, Row, from_record_batches
+from dstream.engine.worker.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:

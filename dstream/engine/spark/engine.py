@@ -16,13 +16,13 @@ from dstream.engine.spark.borders import reduced
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.looping import endless, page, part, waves
-from dstream.engine.spark.readers import combine_groups, read_buckets, read_columns
-from dstream.engine.spark.routing import RouteGroups
-from dstream.engine.spark.rows import COLUMNS, ITEMS
 from dstream.engine.spark.run import Run
-from dstream.engine.spark.sinks import Accumulate, Act, RouteToBuckets, WriteColumns, WriteItems
 from dstream.engine.spark.troubles import translating
 from dstream.engine.spark.work import ItemCounts, Work
+from dstream.engine.worker.readers import combine_groups, read_buckets, read_columns
+from dstream.engine.worker.routing import RouteGroups
+from dstream.engine.worker.rows import COLUMNS, ITEMS
+from dstream.engine.worker.sinks import Accumulate, Act, RouteToBuckets, WriteColumns, WriteItems
 from dstream.failures import naming
 from dstream.plan import (
     Collect,

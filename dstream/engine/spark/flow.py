@@ -14,8 +14,8 @@ from itertools import chain, count, groupby, islice
 from typing import TYPE_CHECKING
 
 from dstream.engine.kernels import Operation
-from dstream.engine.spark.readers import read_items
-from dstream.engine.spark.stage import FrameInput, Input, Piece, Reader, ShippedInput, Sink, SplitInput
+from dstream.engine.worker.readers import read_items
+from dstream.engine.worker.stage import FrameInput, Input, Piece, Reader, ShippedInput, Sink, SplitInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -35,11 +35,11 @@ from dstream.engine.spark.flow import Flow, Frame, Pieces, Segment, rows_of
 from dstream.engine.spark.flow import Splits as SplitSegment
 from dstream.engine.spark.kept_rows import KeptRows, read_here
 from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.rows import ITEMS
 from dstream.engine.spark.shipping import packed_split
-from dstream.engine.spark.side_rows import SideRows
-from dstream.engine.spark.sinks import WriteItems
-from dstream.engine.spark.stage import Piece, TableInput
+from dstream.engine.worker.rows import ITEMS
+from dstream.engine.worker.side_rows import SideRows
+from dstream.engine.worker.sinks import WriteItems
+from dstream.engine.worker.stage import Piece, TableInput
 from dstream.failures import naming
 from dstream.pickling import dumps
 from dstream.plan import Recall, Step, Table, inputs_first, is_ordered

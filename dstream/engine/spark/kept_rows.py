@@ -10,7 +10,7 @@ from dstream.engine.batches import loads
 from dstream.engine.keeping import KeptItems, KeptSource
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Frame
-from dstream.engine.spark.rows import ITEMS
+from dstream.engine.worker.rows import ITEMS
 from dstream.plan import Read, Recall
 
 if TYPE_CHECKING:

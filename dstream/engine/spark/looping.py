@@ -16,7 +16,7 @@ from dstream.engine.batches import loads
 from dstream.engine.kernels import operation, some
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.run import Run
-from dstream.engine.spark.sinks import WriteItems, WriteParts
+from dstream.engine.worker.sinks import WriteItems, WriteParts
 from dstream.plan import Limit, Node, Skip
 
 __all__ = ["FEW", "endless", "page", "part", "waves"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dstream.engine.batches import loads
 from dstream.engine.recovering import Action
-from dstream.engine.spark.rows import Row
+from dstream.engine.worker.rows import Row
 from dstream.failures import blame
 from dstream.plan import Step
 

@@ -18,8 +18,8 @@ from dstream.engine.spark.flow import Flow
 from dstream.engine.spark.forks import is_forked
 from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.rows import ITEMS, WAITING, Row
-from dstream.engine.spark.side_rows import FEW_BYTES, SideRows
+from dstream.engine.worker.rows import ITEMS, WAITING, Row
+from dstream.engine.worker.side_rows import FEW_BYTES, SideRows
 from dstream.plan import Node
 from dstream.values.contexts import contextmanager
 

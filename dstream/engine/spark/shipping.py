@@ -9,7 +9,7 @@ from typing import Any
 import cloudpickle
 
 from dstream.engine.batches import dumps_items
-from dstream.engine.spark.stage import Piece, Stage
+from dstream.engine.worker.stage import Piece, Stage
 from dstream.errors import SerializationError
 from dstream.pickling import dumps
 from dstream.plan.obstacles import look

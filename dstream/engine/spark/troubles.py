@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from dstream.engine.spark.interrupts import cancelling
-from dstream.engine.spark.transport import from_worker
+from dstream.engine.worker.transport import from_worker
 from dstream.errors import EngineError
 from dstream.failures import Failure, attach, is_full, is_of_spark, known_of
 from dstream.values.contexts import contextmanager

@@ -8,18 +8,18 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels import Operation
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.spark.interrupts import interruptible
+from dstream.engine.worker.counting import CountItems
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-__all__ = ["CountItems", "ItemCounts", "Work"]
+__all__ = ["ItemCounts", "Work"]
 
 _DESCRIPTION = "spark.job.description"
 _GROUP = "spark.jobGroup.id"
@@ -147,21 +147,3 @@ class _Sums:
         for key, number in other.items():
             value[key] = value.get(key, 0) + number
         return value
-
-
-@dataclass(frozen=True)
-class CountItems:
-    """Hands items on and adds their number to what the driver sees when the task has ended."""
-
-    accumulator: Any
-    key: str
-
-    def __call__(self, items: Iterator[Any], task: Any) -> Iterator[Any]:
-        number = 0
-        try:
-            # `item` is the name by which a failure finds the item of a loop, and this loop does not look at it.
-            for each in items:
-                number += 1
-                yield each
-        finally:
-            self.accumulator.add({self.key: number})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from dstream.engine.spark.rows import Row
 from dstream.engine.spilling import Run
+from dstream.engine.worker.rows import Row
 
 __all__ = ["FEW_BYTES", "SideRows"]
 

@@ -10,10 +10,10 @@ from typing import Any
 from dstream.engine.batches import Batcher, dumps_columns
 from dstream.engine.joining import Side, item_key, results
 from dstream.engine.kernels import partial_groups
-from dstream.engine.spark.rows import ITEMS, Row
-from dstream.engine.spark.sinks import Router
-from dstream.engine.spark.stage import StageTask
 from dstream.engine.spilling import first_ones
+from dstream.engine.worker.rows import ITEMS, Row
+from dstream.engine.worker.sinks import Router
+from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, canonical_all, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking

@@ -12,8 +12,8 @@ from typing import Any
 from dstream.engine.batches import Batcher, dumps_items, loads
 from dstream.engine.columns import batches_of, packed_batch
 from dstream.engine.kernels import by_bucket, partial_groups
-from dstream.engine.spark.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
-from dstream.engine.spark.stage import StageTask
+from dstream.engine.worker.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
+from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
 from dstream.memory import Growth, pieces, small_lists

@@ -19,9 +19,9 @@ from dstream.engine.columns import fitted, unpacked_batches
 from dstream.engine.kernels import Operation, operated
 from dstream.engine.memory import Bound, give_back_large_blocks
 from dstream.engine.reading import items_of
-from dstream.engine.spark.rows import ITEMS, Row, from_record_batches, to_record_batch
-from dstream.engine.spark.side_rows import SideRows
-from dstream.engine.spark.transport import raise_to_driver
+from dstream.engine.worker.rows import ITEMS, Row, from_record_batches, to_record_batch
+from dstream.engine.worker.side_rows import SideRows
+from dstream.engine.worker.transport import raise_to_driver
 from dstream.failures import naming
 from dstream.memory import UNSEEN, Growth, small_lists
 from dstream.plan import Guard

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import Any
 
 from dstream.engine.kernels import Operation, Task
-from dstream.engine.spark.stage import Piece, StageTask
-from dstream.engine.spark.work import CountItems
+from dstream.engine.worker.counting import CountItems
+from dstream.engine.worker.stage import Piece, StageTask
 from dstream.spi import ByPlace
 
 __all__ = ["ReadAhead"]

@@ -9,9 +9,9 @@ from itertools import chain, islice
 from typing import Any
 
 from dstream.engine.batches import dumps_items, loads
-from dstream.engine.spark.rows import TOLD, Row
-from dstream.engine.spark.sinks import WriteItems
-from dstream.engine.spark.stage import StageTask
+from dstream.engine.worker.rows import TOLD, Row
+from dstream.engine.worker.sinks import WriteItems
+from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi import ByPlace, Gatherer, Integration, Place, Running

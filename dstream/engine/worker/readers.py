@@ -9,8 +9,8 @@ from typing import Any
 
 from dstream.engine.batches import loads_items
 from dstream.engine.kernels import Task
-from dstream.engine.spark.rows import Row
 from dstream.engine.spilling import distinct_items, distinct_of_batches, merged, sorted_items
+from dstream.engine.worker.rows import Row
 from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
