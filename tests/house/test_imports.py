@@ -31,6 +31,7 @@ LEGAL = {
     "dstream/engine/__init__.py": "",
     "dstream/engine/kernels.py": "import dstream.plan, dstream.failures",
     "dstream/engine/local/__init__.py": "import dstream.engine.kernels",
+    "dstream/engine/worker/__init__.py": "import dstream.engine.kernels",
     "dstream/engine/spark/__init__.py": "import dstream.engine.kernels, pyspark.sql",
     "dstream/stream/__init__.py": "import dstream.plan, dstream.gatherers, collectors, sources",
     "dstream/distributed/__init__.py": "import dstream.stream, dstream.plan",
