@@ -55,7 +55,7 @@ REDUCER_USERS = "Only the session and the command import reducers"
 ENGINE_USERS = "Only the session imports an engine"
 STORAGE_USERS = "Only the session imports the storage"
 ENGINES = "No engine imports another, and shared kernels import none"
-PYSPARK = "Only the Spark engine imports pyspark"
+PYSPARK = "Only the Spark engine, and what its workers run, import pyspark"
 
 ILLEGAL = [
     (LAYERS, "dstream/errors.py", "import dstream.values"),
