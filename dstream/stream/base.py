@@ -192,6 +192,8 @@ class BaseStream(Generic[T]):
     def configure(self, config: Mapping[str, str]) -> Self:
         """Run the pipeline with these settings of the engine; later ones win.
 
+        They hold for each run of this pipeline and for no other one, beside those of the context's session.
+
         Args:
             config: names and values of Spark SQL settings; the local engine has none and ignores them.
         """
