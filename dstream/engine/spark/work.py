@@ -60,11 +60,12 @@ class Work:
             yield
 
     def cancel(self) -> None:
-        """Cancel the jobs, and nobody else's."""
+        """Cancel the jobs, also one that is about to begin, and nobody else's."""
         if self._is_tagged:
             self._context.cancelJobsWithTag(self.group)
         else:
-            self._context.cancelJobGroup(self.group)
+            java: Any = self._context._jsc  # `cancelJobGroup` of PySpark 4.3 leaves a job alone that is not known yet.
+            java.sc().cancelJobGroupAndFutureJobs(self.group)
 
     def counting(self) -> Operation | None:
         """Return an operation that counts items on the workers, if anybody wants to see the number."""
