@@ -1,15 +1,15 @@
-"""Collectors of exact percentiles, which hold all the numbers."""
+"""Collectors of exact percentiles, which keep all the numbers: some in memory, the others sorted on disk."""
 
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
 from collectors.arguments import checked_function
 from collectors.batches import Prepared
+from collectors.kept_numbers import KeptNumbers, Ordered
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles
 from dstream.spi import Collector
@@ -25,9 +25,9 @@ def percentiles(ps: Iterable[float], fn: Callable[[T], float] | None = None) -> 
 
     Between two numbers it interpolates linearly, as `numpy.percentile` and `statistics.median` do.
 
-    Every number is held, in 8 bytes, first where the items are and then in the caller, and some three times
-    that while the result is made: 240 MB for ten million. Nothing goes to disk; `quantiles` takes a
-    few KB, and `stream.map_to_double(fn).sorted()` sorts on disk where memory does not suffice.
+    Every number is kept, in 8 bytes, first where the items are and then in the caller: two million of them in
+    memory, the others on disk, sorted. Below another collector, as in a group, the numbers of a container travel
+    in one piece. `quantiles` keeps a few KB.
 
     Args:
         ps: from 0 (the least number) over 50 (the median) to 100 (the greatest).
@@ -73,43 +73,39 @@ def _exact(
     if fn is not None:
         checked_function(fn, "fn")
     return Collector(
-        partial(array, "d"),
+        KeptNumbers,
         partial(_add, taken, fn),
-        array.extend,
+        KeptNumbers.take,
         partial(finish, ps),
-        accumulate_all=Prepared(partial(taken.every, fn), array.append, _add_all),
+        accumulate_all=Prepared(partial(taken.every, fn), KeptNumbers.append, _add_all),
+        parts=KeptNumbers.parts,
     )
 
 
-def _add(taken: Numbers, fn: Callable[[Any], Any] | None, held: array[float], item: Any) -> None:
-    held.append(taken.one(item if fn is None else fn(item), item))
+def _add(taken: Numbers, fn: Callable[[Any], Any] | None, kept: KeptNumbers, item: Any) -> None:
+    kept.append(taken.one(item if fn is None else fn(item), item))
+    kept.spill_many()
 
 
-def _add_all(held: array[float], values: list[float]) -> array[float]:
-    held.fromlist(values)
-    return held
+def _add_all(kept: KeptNumbers, values: list[float]) -> KeptNumbers:
+    kept.fromlist(values)
+    kept.spill_many()
+    return kept
 
 
-def _found(ps: list[float], held: array[float]) -> list[float]:
-    # pyarrow takes some 200 ms to import, and sorts the numbers where they are, without an object for each.
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    numbers = pa.Array.from_buffers(pa.float64(), len(held), [None, pa.py_buffer(held)])
-    is_nan = pc.call_function("is_nan", [numbers])
-    ordered = numbers.filter(pc.call_function("invert", [is_nan])).sort()
+def _found(ps: list[float], kept: KeptNumbers) -> list[float]:
+    ordered = kept.in_order()
     return [_between(ordered, p) for p in ps]
 
 
-def _between(ordered: Any, p: float) -> float:
+def _between(ordered: Ordered, p: float) -> float:
     if not len(ordered):
         return math.nan
     below, part = divmod(p * (len(ordered) - 1), 100)
-    low, high = (ordered[place].as_py() for place in (int(below), min(int(below) + 1, len(ordered) - 1)))
+    low, high = (ordered[place] for place in (int(below), min(int(below) + 1, len(ordered) - 1)))
     share = part / 100
-    result: float = low if share == 0 or low == high else low * (1 - share) + high * share
-    return result
+    return low if share == 0 or low == high else low * (1 - share) + high * share
 
 
-def _first_found(ps: list[float], held: array[float]) -> float:
-    return _found(ps, held)[0]
+def _first_found(ps: list[float], kept: KeptNumbers) -> float:
+    return _found(ps, kept)[0]

@@ -47,6 +47,7 @@ class Collector(Generic[T, A, R]):
         keyed: set when the result is a dictionary of groups; an engine may then combine group by
             group where the data is.
         name: the factory that made it, such as `grouping_by(...)`, for messages; it may be empty.
+        parts: gives a container as several smaller ones, which travel one after another and are combined in order.
 
     Example:
         >>> import operator
@@ -63,6 +64,7 @@ class Collector(Generic[T, A, R]):
     accumulate_all: Callable[[A, Iterable[T]], A] | None = None
     keyed: Keyed[T, R] | None = None
     name: str = field(default="", compare=False)
+    parts: Callable[[A], Iterable[A]] | None = None
 
     def __repr__(self) -> str:
         functions: list[Any] = [self.supplier, self.accumulator, self.combiner]

@@ -6,7 +6,11 @@ import statistics
 import numpy
 import pytest
 
-from collectors import grouping_by, median, percentiles, quantiles
+from collectors import grouping_by, kept_numbers, mapping, median, percentiles, quantiles
+from dstream.engine.batches import loads
+from dstream.engine.worker.sinks import Accumulate
+from dstream.engine.worker.stage import StageTask
+from dstream.plan import Step
 
 CHANCE = random.Random(3)
 NUMBERS = [CHANCE.lognormvariate(0, 3) for _ in range(10_001)]
@@ -80,3 +84,45 @@ def test_an_accuracy_that_no_sketch_has_is_refused(accuracy):
         quantiles([0.5], accuracy=accuracy)
     with pytest.raises(TypeError, match="accuracy must be a number, not str"):
         quantiles([0.5], accuracy="high")
+
+
+@pytest.fixture
+def few_in_memory(monkeypatch):
+    """No more than 100 numbers are held."""
+    monkeypatch.setattr(kept_numbers, "_MOST_IN_MEMORY", 100)
+
+
+MANY = [*NUMBERS[:2000], *(-n for n in NUMBERS[:999]), 0.0, -0.0, math.inf, -math.inf, math.nan, 5, 5, 5]
+
+
+def test_numbers_on_disk_have_the_percentiles_of_numbers_in_memory(few_in_memory):
+    """Every rank of them, also with signs, ends and repetitions; NaN are left out."""
+    ordered = sorted(n for n in MANY if not math.isnan(n))
+    kept = median().accumulated(median().supplier(), MANY)
+    by_rank = kept.in_order()
+
+    assert len(kept) < 100
+    assert [by_rank[rank] for rank in range(len(by_rank))] == ordered
+    assert median().collect([math.nan] * 300) != median().collect([math.nan] * 300)
+
+
+def test_containers_with_numbers_on_disk_combine_and_travel(few_in_memory, local_context):
+    """In parts, each small; pickled whole; and from partition to partition."""
+    left, right = (median().accumulated(median().supplier(), NUMBERS[start::2]) for start in (0, 1))
+    sizes = [len(part) for part in left.parts()]
+    copy = pickle.loads(pickle.dumps(left))
+
+    assert (max(sizes) <= 612, sum(sizes), len(copy)) == (True, 5001, 5001)
+    assert median().finisher(median().combined(left, right)) == statistics.median(NUMBERS)
+    assert median().finisher(median().combined(copy, right)) == statistics.median(NUMBERS)
+    assert local_context.stream(NUMBERS).collect(median(abs)) == statistics.median(NUMBERS)
+
+
+def test_parts_of_a_container_are_rows_of_their_own(few_in_memory):
+    """The driver combines them as it combines those of partitions; steps before the collector change nothing."""
+    step, task = Step("collect", None, 1, 1), StageTask(0, 2**60)
+    rows = list(Accumulate(mapping(float, median()), step)(iter(NUMBERS), task))
+
+    assert {row.sequence for row in rows} == {0}
+    assert len(rows) > 10
+    assert sum(len(loads(row.payload)[0]) for row in rows) == len(NUMBERS)

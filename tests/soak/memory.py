@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dstream as ds
-from collectors import counting, grouping_by, mapping, summing, to_list
+from collectors import counting, grouping_by, mapping, median, summing, to_list
 from dstream.gatherers import window_sliding
 from reducers import grouping_by_to_imap, replacing, to_ilist, to_imap
 from sources import text_files
@@ -174,6 +174,11 @@ def _summing(ctx: ds.Context, megabytes: int) -> Outcome:
     return items.collect(mapping(len, summing())), count * _LARGE
 
 
+def _median(ctx: ds.Context, megabytes: int) -> Outcome:
+    count = megabytes * 2**20 // 8
+    return ctx.stream(range(count)).collect(median()), (count - 1) / 2
+
+
 def _windows(ctx: ds.Context, megabytes: int) -> Outcome:
     items, count = _large_items(ctx, megabytes)
     return items.gather(window_sliding(3)).map(lambda window: _number(window[0])).to_list(), list(range(count - 2))
@@ -256,6 +261,7 @@ _SHAPES: dict[str, tuple[str, Callable[[ds.Context, int], Outcome]]] = {
     "cogroup": ("`cogroup`", _cogroup),
     "grouping": ("`grouping_by(counting())`", _grouping),
     "summing": ("`collect(mapping(len, summing()))`", _summing),
+    "median": ("`median()`, floats", _median),
     "windows": ("`gather(window_sliding(3))`", _windows),
     "chunked": ("`chunked(4)`", _chunked),
     "partitioned": ("`partition_by` into 8", _partitioned),

@@ -106,15 +106,20 @@ class WritePrefix:
 
 @dataclass(frozen=True)
 class Accumulate:
-    """Write the one container of the partition, pickled, in pieces of a few megabytes."""
+    """Write the container of the partition, or its parts, pickled, in pieces of a few megabytes."""
 
     collector: Collector[Any, Any, Any]
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        parts = self.collector.parts
         with naming(self.step):
             container = self.collector.accumulated(self.collector.supplier(), items)
-            data = memoryview(dumps_items([container]))
+            for part in (container,) if parts is None else parts(container):
+                yield from self._pieces(part, task)
+
+    def _pieces(self, container: Any, task: StageTask) -> Iterator[Row]:
+        data = memoryview(dumps_items([container]))
         for number, start in enumerate(range(0, len(data), _PIECE_BYTES)):
             yield Row(0, task.partition, number, ITEMS, 1, bytes(data[start : start + _PIECE_BYTES]))
 
