@@ -73,6 +73,10 @@ class ConfigurationError(DStreamError, ValueError):
     """The environment or the file `dstream.toml` says what cannot be; the message names the place."""
 
 
+class CancelledError(DStreamError, RuntimeError):
+    """A run was cancelled before it had a result."""
+
+
 class EngineError(DStreamError, RuntimeError):
     """The engine failed outside the user's functions: a worker was killed, a disk is full."""
 

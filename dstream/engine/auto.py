@@ -6,16 +6,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from dstream.plan import Collect, Columns, ForEachPartition, Node, Write
+from dstream.plan import Columns, End, ForEachPartition, Node, Partitions
 from dstream.plan.captures import check_captures
 from dstream.plan.placing import place
-from dstream.spi import Engine
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from dstream.spi import Engine, Running
 
 __all__ = ["AutoEngine"]
 
@@ -44,42 +41,14 @@ class AutoEngine:
         session: Any = getattr(self._on_spark(), "spark", None)
         return session
 
-    def iterate(self, node: Node) -> Iterator[Any]:
-        """Give the items in encounter order, lazily."""
-        return self._chosen(node).iterate(node)
-
-    def gather_all(self, node: Node) -> list[Any]:
-        """Return all items in encounter order."""
-        return self._chosen(node).gather_all(node)
-
-    def partitions(self, node: Node) -> list[Iterator[Any]]:
-        """Return one lazy iterator for each partition, on Spark."""
-        return self._on_spark().partitions(node)
-
-    def collect(self, node: Collect) -> Any:
-        """Reduce the items as the node says."""
-        return self._chosen(node).collect(node)
-
-    def for_each_partition(self, node: ForEachPartition) -> None:
-        """Run the action of the node on the worker that has each partition."""
-        self._on_spark().for_each_partition(node)
-
-    def write(self, node: Write) -> list[Any]:
-        """Let the writer of the node take the items where they are; return its receipts in encounter order."""
-        return self._chosen(node).write(node)
+    def submit(self, end: End) -> Running:
+        """Return a run of the plan, on the engine where it belongs."""
+        is_of_spark = isinstance(end, Partitions | ForEachPartition) or (isinstance(end, Columns) and end.is_frame)
+        return (self._on_spark() if is_of_spark else self._chosen(end)).submit(end)
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
         """Return a lazy DataFrame over splits."""
         return self._on_spark().data_frame(splits, schema)
-
-    def to_arrow(self, node: Columns) -> pa.Table:
-        """Return all items as an Arrow table."""
-        table: pa.Table = self._chosen(node).to_arrow(node)
-        return table
-
-    def to_data_frame(self, node: Columns) -> Any:
-        """Run the plan; return its items as a DataFrame."""
-        return self._on_spark().to_data_frame(node)
 
     def close(self) -> None:
         """Close what was started."""

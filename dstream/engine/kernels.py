@@ -26,6 +26,7 @@ from dstream.plan import Guard
 from dstream.plan.nodes import Distinct, DropWhile, Limit, Node, Skip, Sorted, TakeWhile
 from dstream.plan.rewrite import Chain, Op, Top
 from dstream.plan.steps import Step
+from dstream.plan.walk import step_of
 from dstream.spi.collector import Collector, identity
 from dstream.spi.store import MapWriter, Writer
 from dstream.values.order import before, sort
@@ -130,7 +131,7 @@ def _skip(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
 
 @operation.register
 def _(node: TakeWhile) -> Operation:
-    return functools.partial(_take_while, _step(node).guard(node.predicate))
+    return functools.partial(_take_while, step_of(node).guard(node.predicate))
 
 
 def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -139,7 +140,7 @@ def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: 
 
 @operation.register
 def _(node: DropWhile) -> Operation:
-    return functools.partial(_drop_while, _step(node).guard(node.predicate))
+    return functools.partial(_drop_while, step_of(node).guard(node.predicate))
 
 
 def _drop_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -148,7 +149,7 @@ def _drop_while(predicate: Callable[[Any], object], items: Iterator[Any], task: 
 
 @operation.register
 def _(node: Distinct) -> Operation:
-    return functools.partial(_distinct, _step(node), guarded(node))
+    return functools.partial(_distinct, step_of(node), guarded(node))
 
 
 def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -158,7 +159,7 @@ def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any]
 
 @operation.register
 def _(node: Sorted) -> Operation:
-    return functools.partial(_sorted, _step(node), node.key, node.reverse)
+    return functools.partial(_sorted, step_of(node), node.key, node.reverse)
 
 
 def _sorted(
@@ -170,7 +171,7 @@ def _sorted(
 
 @operation.register
 def _(node: Top) -> Operation:
-    return functools.partial(_top, _step(node), node.count, node.key, node.reverse)
+    return functools.partial(_top, step_of(node), node.count, node.key, node.reverse)
 
 
 def _top(
@@ -244,9 +245,4 @@ def written_entries(
 
 def guarded(node: Distinct) -> Callable[[Any], Any] | None:
     """Return the key function of `node` so that its exceptions name the step and the item."""
-    return None if node.key is None else _step(node).guard(node.key)
-
-
-def _step(node: Node) -> Step:
-    assert node.step is not None, "rewrite gives every node its step"
-    return node.step
+    return None if node.key is None else step_of(node).guard(node.key)

@@ -11,9 +11,13 @@ import contextvars
 import sys
 import threading
 from collections.abc import Iterator
-from queue import SimpleQueue
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from dstream.failures import Carried
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 __all__ = ["Depth", "relayed", "stack_is_deep"]
 
@@ -48,8 +52,10 @@ def stack_is_deep() -> bool:
 
 def relayed(items: Iterator[Any]) -> Iterator[Any]:
     """Give the items, each made by another thread when it is asked for."""
+    from queue import SimpleQueue  # A user's folder may have this name, and short plans do not need it.
+
     requests: SimpleQueue[bool] = SimpleQueue()
-    answers: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
+    answers: SimpleQueue[Any] = SimpleQueue()
     arguments = (contextvars.copy_context(), items, requests, answers)
     thread = threading.Thread(target=_serve, args=arguments, name="dstream-long-plan", daemon=True)
     del items, arguments
@@ -59,10 +65,10 @@ def relayed(items: Iterator[Any]) -> Iterator[Any]:
         while True:
             is_idle = False
             requests.put(True)
-            failed, answer = answers.get()
+            answer = answers.get()
             is_idle = True
-            if failed:
-                raise answer
+            if isinstance(answer, Carried):
+                raise answer.arrived()
             if answer is _END:
                 return
             yield answer
@@ -79,13 +85,13 @@ def _serve(
     context: contextvars.Context,
     items: Iterator[Any],
     requests: SimpleQueue[bool],
-    answers: SimpleQueue[tuple[bool, Any]],
+    answers: SimpleQueue[Any],
 ) -> None:
     while requests.get():
         try:
-            answers.put((False, context.run(next, items, _END)))
+            answers.put(context.run(next, items, _END))
         except BaseException as error:
-            answers.put((True, error))
+            answers.put(Carried(error))
     close = getattr(items, "close", None)
     if close is not None:
         close()

@@ -10,6 +10,7 @@ from dstream.failures.frames import Origin, is_full, is_of_spark, item_of, origi
 from dstream.failures.known import (
     MISSING,
     Account,
+    Carried,
     Failure,
     attach,
     blame,
@@ -27,6 +28,7 @@ from dstream.failures.showing import near, shown, source_line
 __all__ = [
     "MISSING",
     "Account",
+    "Carried",
     "Failure",
     "Origin",
     "attach",

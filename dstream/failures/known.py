@@ -188,6 +188,20 @@ def forget(error: BaseException) -> None:
             each.__dict__.pop(_name(name), None)
 
 
+class Carried:
+    """An exception on its way to another thread, with what this one knows of it."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+        self._known = error.__dict__.get(_name(_ON_THE_WAY))
+
+    def arrived(self) -> BaseException:
+        """Return the exception, of which this thread knows as much now."""
+        if self._known is not None:
+            self._error.__dict__[_name(_ON_THE_WAY)] = self._known
+        return self._error
+
+
 def _name(what: str) -> str:
     return f"{what}{get_ident()}"
 

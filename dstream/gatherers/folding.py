@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, overload
 
 from dstream.gatherers.arguments import function, optional_function
-from dstream.spi import AtEnd, Downstream, Gatherer, Running
+from dstream.spi import AtEnd, Downstream, Gatherer, RunningValue
 
 __all__ = ["fold", "scan"]
 
@@ -138,7 +138,7 @@ def scan(
         functools.partial(_boxed, start),
         functools.partial(_take_and_push, fn),
         gather_all=functools.partial(_scanned, start, fn),
-        parallel=None if combiner is None else Running(start, fn, combiner),
+        parallel=None if combiner is None else RunningValue(start, fn, combiner),
         name="scan(...)",
     )
 

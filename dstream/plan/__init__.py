@@ -8,17 +8,15 @@ ends; `captures` checks what functions take along.
 """
 
 from dstream.plan.boundary import explained
-from dstream.plan.kept import Cache, Columns, Kept, Recall, Table
+from dstream.plan.ends import Collect, Columns, End, ForEach, ForEachPartition, Loop, Partitions, ToList, Write
+from dstream.plan.kept import Cache, Kept, Recall, Table
 from dstream.plan.nodes import (
-    Collect,
     Concat,
     Configure,
     Distinct,
     DropWhile,
     Filter,
     FlatMap,
-    ForEach,
-    ForEachPartition,
     Gather,
     Limit,
     Map,
@@ -33,7 +31,6 @@ from dstream.plan.nodes import (
     TakeWhile,
     Union,
     Unordered,
-    Write,
     unchanged,
 )
 from dstream.plan.pairing import CoGroup, Join, Pairing
@@ -51,7 +48,7 @@ from dstream.plan.recovering import Called, Guard, Recover, calls_for_each_item
 from dstream.plan.rewrite import Chain, Op, Top, rewrite
 from dstream.plan.show.chain import describe
 from dstream.plan.steps import Step, shown_function
-from dstream.plan.walk import fold, inputs_first, last_step, topological
+from dstream.plan.walk import fold, inputs_first, last_step, step_of, topological
 from dstream.plan.where import Where, call_site
 
 __all__ = [
@@ -65,6 +62,7 @@ __all__ = [
     "Configure",
     "Distinct",
     "DropWhile",
+    "End",
     "Filter",
     "FlatMap",
     "ForEach",
@@ -74,6 +72,7 @@ __all__ = [
     "Join",
     "Kept",
     "Limit",
+    "Loop",
     "Map",
     "MapMulti",
     "Node",
@@ -81,6 +80,7 @@ __all__ = [
     "Pairing",
     "Parallel",
     "PartitionBy",
+    "Partitions",
     "Peek",
     "Read",
     "Recall",
@@ -90,6 +90,7 @@ __all__ = [
     "Step",
     "Table",
     "TakeWhile",
+    "ToList",
     "Top",
     "Union",
     "Unordered",
@@ -112,6 +113,7 @@ __all__ = [
     "parallelism",
     "rewrite",
     "shown_function",
+    "step_of",
     "topological",
     "unchanged",
 ]

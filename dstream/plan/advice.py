@@ -6,18 +6,15 @@ import re
 
 from dstream import errors
 from dstream.failures import MISSING, Failure
+from dstream.plan.ends import Collect, ForEach, ForEachPartition, Write
 from dstream.plan.nodes import (
-    Collect,
     Distinct,
     FlatMap,
-    ForEach,
-    ForEachPartition,
     Map,
     MapMulti,
     Node,
     Read,
     Sorted,
-    Write,
 )
 from dstream.plan.replaying import again, function_of
 from dstream.plan.steps import shown_function

@@ -16,7 +16,8 @@ from typing import Any
 
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
-from dstream.plan.nodes import ForEach, Gather, Node, Peek, Read
+from dstream.plan.ends import ForEach
+from dstream.plan.nodes import Gather, Node, Peek, Read
 from dstream.plan.obstacles import Large, Obstacle, look
 from dstream.plan.recovering import Recover
 from dstream.plan.steps import Step

@@ -8,7 +8,7 @@ from typing import Any
 
 from dstream.plan.nodes import Node, node
 
-__all__ = ["Cache", "Columns", "Kept", "Recall", "Table"]
+__all__ = ["Cache", "Kept", "Recall", "Table"]
 
 
 class Kept:
@@ -71,18 +71,3 @@ class Table(Node):
 
     def label(self) -> str:
         return f"from_df({type(self.table).__name__}{'' if self.kind is None else f', {self.kind.__qualname__}'})"
-
-
-@node
-class Columns(Node):
-    """The end of a plan: the items as a table with columns.
-
-    Attributes:
-        name: the method that the user called.
-    """
-
-    upstream: Node
-    name: str
-
-    def label(self) -> str:
-        return f".{self.name}()"

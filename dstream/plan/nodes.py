@@ -8,21 +8,16 @@ from typing import Any, Self, TypeVar, cast, dataclass_transform
 
 from dstream.plan.steps import Step, shown_function
 from dstream.plan.where import Where
-from dstream.spi.collector import Collector
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.source import Source
-from dstream.spi.store import MapWriter, Writer
 
 __all__ = [
-    "Collect",
     "Concat",
     "Configure",
     "Distinct",
     "DropWhile",
     "Filter",
     "FlatMap",
-    "ForEach",
-    "ForEachPartition",
     "Gather",
     "Limit",
     "Map",
@@ -37,7 +32,6 @@ __all__ = [
     "TakeWhile",
     "Union",
     "Unordered",
-    "Write",
     "node",
     "unchanged",
 ]
@@ -346,63 +340,3 @@ class Configure(Node):
 
     def _arguments(self) -> Iterable[str]:
         return (str(dict(self.settings)),)
-
-
-@node
-class Collect(Node):
-    """The end of a plan: the items reduced by a collector.
-
-    Attributes:
-        name: the method that the user called.
-        given: what the user gave to it, in short.
-    """
-
-    upstream: Node
-    collector: Collector[Any, Any, Any]
-    name: str = "collect"
-    given: str = ""
-
-    def label(self) -> str:
-        return f".{self.name}({self.given})"
-
-
-@node
-class ForEach(Node):
-    """The end of a plan: `action` runs on each item in the caller's process. No engine sees it: it names a failure."""
-
-    upstream: Node
-    action: Callable[[Any], object]
-    name: str = "for_each"
-
-    def label(self) -> str:
-        return f".{self.name}({shown_function(self.action)})"
-
-
-@node
-class ForEachPartition(Node):
-    """The end of a plan: `action` runs on the items of each partition, where the partition is."""
-
-    upstream: Node
-    action: Callable[[Any], object]
-
-    def _arguments(self) -> Iterable[str]:
-        return (shown_function(self.action),)
-
-
-@node
-class Write(Node):
-    """The end of a plan: a writer takes the items where they are.
-
-    Attributes:
-        writer: takes the items of each partition; with a collector, the entries of each bucket.
-        collector: a keyed one whose groups are the entries, or None.
-        name: the call as the user wrote it.
-    """
-
-    upstream: Node
-    writer: Writer | MapWriter
-    collector: Collector[Any, Any, Any] | None
-    name: str
-
-    def label(self) -> str:
-        return f".{self.name}"

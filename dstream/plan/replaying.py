@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dstream.keys import canonical
+from dstream.plan.ends import Collect, ForEach, ForEachPartition, Write
 from dstream.plan.nodes import (
-    Collect,
     Distinct,
     DropWhile,
     Filter,
     FlatMap,
-    ForEach,
-    ForEachPartition,
     Gather,
     Map,
     MapMulti,
@@ -24,7 +22,6 @@ from dstream.plan.nodes import (
     Read,
     Sorted,
     TakeWhile,
-    Write,
 )
 from dstream.plan.pairing import Pairing
 from dstream.plan.recovering import Recover

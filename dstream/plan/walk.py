@@ -9,7 +9,7 @@ from typing import TypeVar
 from dstream.plan.nodes import Node
 from dstream.plan.steps import Step
 
-__all__ = ["each", "fold", "inputs_first", "last_step", "steps_of", "topological"]
+__all__ = ["each", "fold", "inputs_first", "last_step", "step_of", "steps_of", "topological"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -28,6 +28,12 @@ def steps_of(order: Sequence[Node]) -> list[Step]:
         Step(label, node.where, position, positions[-1])
         for node, label, position in zip(order, labels, positions, strict=True)
     ]
+
+
+def step_of(node: Node) -> Step:
+    """Return how a node of a rewritten plan names itself."""
+    assert node.step is not None, "rewrite gives every node its step"
+    return node.step
 
 
 def last_step(root: Node) -> Step:

@@ -35,7 +35,7 @@ def write(context: Context, node: Node, output: Output, engine: Callable[[], Eng
     end = Write(node, job.writer, _collector(output), f"collect({output.label})", where=call_site())
     with explained(end, "collect"):
         try:
-            receipts = engine().write(end)
+            receipts = engine().submit(end).result()
             # A failure there, such as one of a function that merges, names the step as one in a task does.
             with naming(last_step(end)):
                 job.commit(receipts)

@@ -5,9 +5,9 @@ goes, `store` where distributed collections live, `gatherer` what happens betwee
 """
 
 from dstream.spi.collector import Characteristics, Collector, Keyed, identity
-from dstream.spi.engine import Engine, Runtime
+from dstream.spi.engine import Engine, Running, RunStatus, Runtime
 from dstream.spi.gatherer import Downstream, Gatherer
-from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, Running
+from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
 from dstream.spi.integration import Integration
 from dstream.spi.reducer import Output, Reducer, Writing
 from dstream.spi.source import Counted, Held, InBlocks, SizedSource, Source, Split
@@ -57,7 +57,9 @@ __all__ = [
     "Output",
     "Place",
     "Reducer",
+    "RunStatus",
     "Running",
+    "RunningValue",
     "Runtime",
     "SizedSource",
     "Source",

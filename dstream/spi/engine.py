@@ -1,45 +1,62 @@
-"""`Engine`: who runs a plan. Each method is a terminal operation in its most general form."""
+"""`Engine`: who runs a plan, and `Running`: one run of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
 
 from dstream.spi.reducer import Writing
 
-__all__ = ["Engine", "Runtime"]
+__all__ = ["Engine", "RunStatus", "Running", "Runtime"]
+
+
+class Running(Protocol):
+    """One run of a plan, which `Engine.submit` made."""
+
+    @property
+    def status(self) -> RunStatus:
+        """How far it is."""
+        ...
+
+    def start(self) -> None:
+        """Run it in a thread of its own; without this it runs in the thread that asks for its result."""
+        ...
+
+    def result(self) -> Any:
+        """Return what becomes of the items, once the run is there.
+
+        Raises:
+            CancelledError: the run was cancelled.
+            Exception: what a function of the user's raised, or what kept the engine from running.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """End it, and no other run; what it has written so far stays invisible. A run that has ended stays as it is."""
+        ...
+
+
+RunStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 
 class Engine(Protocol):
-    """Runs plans. `node` is the last node of a plan (`dstream.plan.Node`)."""
+    """Runs plans."""
 
     @property
     def name(self) -> str:
         """What users call it: `"local"`, `"spark"` or `"auto"`."""
         ...
 
-    def iterate(self, node: Any) -> Iterator[Any]:
-        """Give the items in encounter order, lazily, looking at no more partitions than asked for."""
-        ...
+    def submit(self, end: Any) -> Running:
+        """Return a run of the plan that ends in `end` (a `dstream.plan.End`), which has not begun.
 
-    def gather_all(self, node: Any) -> list[Any]:
-        """Return all items in encounter order; every partition runs at once."""
-        ...
+        The result of a `ToList` is a list, of a `Loop` an iterator, of `Partitions` a list of iterators, of a
+        `Collect` what its collector makes, of a `Write` the receipts of its writer in encounter order, of `Columns`
+        a `pyarrow.Table` or a table of the engine's own kind, of a `ForEachPartition` None.
 
-    def partitions(self, node: Any) -> list[Iterator[Any]]:
-        """Return one lazy iterator for each partition, in encounter order."""
-        ...
-
-    def collect(self, node: Any) -> Any:
-        """Reduce in parallel as the `Collect` node says, combine in encounter order, finish once."""
-        ...
-
-    def for_each_partition(self, node: Any) -> None:
-        """Run the action of the `ForEachPartition` node where each partition is."""
-        ...
-
-    def write(self, node: Any) -> list[Any]:
-        """Let the writer of the `Write` node take the items where they are; return its receipts in encounter order."""
+        Raises:
+            UnsupportedError: the engine does not run such a plan. The result may raise it as well.
+        """
         ...
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
@@ -47,23 +64,6 @@ class Engine(Protocol):
 
         Raises:
             UnsupportedError: the engine has no tables.
-        """
-        ...
-
-    def to_arrow(self, node: Any) -> Any:
-        """Return all items of the `Columns` node as a `pyarrow.Table`, in encounter order.
-
-        Raises:
-            TypeError: the items have no common columns.
-        """
-        ...
-
-    def to_data_frame(self, node: Any) -> Any:
-        """Run the plan of the `Columns` node; return its items as a table of the engine's own kind, where they are.
-
-        Raises:
-            UnsupportedError: the engine has no tables.
-            TypeError: the items have no common columns.
         """
         ...
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.spi.reducer import Reducer
 
-__all__ = ["AtEnd", "ByPlace", "Calling", "InParallel", "ItemWise", "Outcome", "Place", "Running"]
+__all__ = ["AtEnd", "ByPlace", "Calling", "InParallel", "ItemWise", "Outcome", "Place", "RunningValue"]
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -124,7 +124,7 @@ class ByPlace(Generic[T, R]):
 
 
 @dataclass(frozen=True)
-class Running(Generic[T, A]):
+class RunningValue(Generic[T, A]):
     """A gatherer that gives the value so far behind each item; a partition needs the value of all items before it.
 
     Attributes:
@@ -138,4 +138,4 @@ class Running(Generic[T, A]):
     combiner: Callable[[A, A], A]
 
 
-InParallel = ItemWise | AtEnd[Any, Any] | ByPlace[Any, Any] | Running[Any, Any]
+InParallel = ItemWise | AtEnd[Any, Any] | ByPlace[Any, Any] | RunningValue[Any, Any]

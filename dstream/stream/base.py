@@ -15,18 +15,22 @@ from dstream.plan import (
     Configure,
     Distinct,
     DropWhile,
+    End,
     Filter,
     FlatMap,
     ForEach,
     ForEachPartition,
     Limit,
+    Loop,
     Map,
     MapMulti,
     Node,
     Parallel,
+    Partitions,
     Peek,
     Skip,
     TakeWhile,
+    ToList,
     Unordered,
     call_site,
     check,
@@ -231,12 +235,12 @@ class BaseStream(Generic[T]):
         """
         node = ForEachPartition(self._node, running(action, "action"), where=call_site())
         with explained(node, "for_each_partition"):
-            self._engine(self._node, needs_end=True).for_each_partition(node)
+            self._result(node, needs_end=True)
 
     def __iter__(self) -> Iterator[T]:
         """Give the items lazily, in encounter order, with a bounded number read ahead."""
         with explained(self._node, "iterator"):
-            items = self._engine(self._node).iterate(self._node)
+            items = self._result(Loop(self._node))
         return _explained_items(self._node, "iterator", items)
 
     def iterator(self) -> Iterator[T]:
@@ -246,13 +250,14 @@ class BaseStream(Generic[T]):
     def partitions(self) -> list[Iterator[T]]:
         """Return one lazy iterator for each partition, in encounter order."""
         with explained(self._node, "partitions"):
-            partitions = self._engine(self._node).partitions(self._node)
+            partitions = self._result(Partitions(self._node))
         return [_explained_items(self._node, "partitions", items) for items in partitions]
 
     def to_list(self) -> list[T]:
         """Return all items in encounter order; they must fit into the caller's memory."""
         with explained(self._node, "to_list"):
-            return self._engine(self._node, needs_end=True).gather_all(self._node)
+            items: list[T] = self._result(ToList(self._node), needs_end=True)
+            return items
 
     @overload
     def to_array(self) -> list[T]: ...
@@ -450,7 +455,7 @@ class BaseStream(Generic[T]):
         most = count(n, "n")
         limited = Limit(self._node, most + 1, name, where=call_site())
         with explained(limited, name):
-            items = list(self._engine(limited).iterate(limited))
+            items = list(self._result(Loop(limited)))
         note = caption(min(len(items), most), ("item", "items"), more=len(items) > most)
         return rows_of_items(items[:most]), note
 
@@ -613,21 +618,25 @@ class BaseStream(Generic[T]):
         self._check(node, needs_end=needs_end)
         return (self._runtime or default_runtime()).running_engine()
 
+    def _result(self, end: End, *, needs_end: bool = False) -> Any:
+        """Run a plan and wait for its result."""
+        return self._engine(end.upstream, needs_end=needs_end).submit(end).result()
+
     def _collect(self, collector: Collector[Any, Any, R], name: str, given: str = "") -> R:
         node = Collect(self._node, collector, name, given, where=call_site())
         with explained(node, name):
-            result: R = self._engine(self._node, needs_end=True).collect(node)
+            result: R = self._result(node, needs_end=True)
             return result
 
     def _collect_present(self, collector: Collector[Any, Any, list[R]], name: str, given: str = "") -> Optional[R]:
         node = Collect(self._node, collector, name, given, where=call_site())
         with explained(node, name):
-            return _present(self._engine(self._node, needs_end=True).collect(node), node, name)
+            return _present(self._result(node, needs_end=True), node, name)
 
     def _for_each(self, action: Callable[[T], object], name: str) -> None:
         node = ForEach(self._node, running(action, "action"), name, where=call_site())
         with explained(node, name):
-            for item in self._engine(self._node).iterate(self._node):
+            for item in self._result(Loop(self._node)):
                 try:
                     action(item)
                 except Exception as error:
@@ -639,12 +648,12 @@ class BaseStream(Generic[T]):
         matching = Filter(self._node, running(predicate, "predicate"), name, where=call_site())
         limited = Limit(matching, 1, "")
         with explained(limited, name):
-            return bool(list(self._engine(limited).iterate(limited)))
+            return bool(list(self._result(Loop(limited))))
 
     def _first(self, name: str) -> Optional[T]:
         limited = Limit(self._node, 1, name, where=call_site())
         with explained(limited, name):
-            return _present(list(self._engine(limited).iterate(limited)), limited, name)
+            return _present(list(self._result(Loop(limited))), limited, name)
 
 
 def _present(found: list[T], node: Node, name: str) -> Optional[T]:

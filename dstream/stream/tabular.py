@@ -54,13 +54,14 @@ class Tabular(BaseStream[T]):
         """
         node = Columns(self._node, "to_arrow", where=call_site())
         with explained(node, "to_arrow"):
-            return self._engine(self._node, needs_end=True).to_arrow(node)
+            table: pa.Table = self._result(node, needs_end=True)
+            return table
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the items as a `pandas.DataFrame`; columns as for `to_arrow`, which pandas then converts."""
         node = Columns(self._node, "to_pandas", where=call_site())
         with explained(node, "to_pandas"):
-            frame: pd.DataFrame = self._engine(self._node, needs_end=True).to_arrow(node).to_pandas()
+            frame: pd.DataFrame = self._result(node, needs_end=True).to_pandas()
             return frame
 
     def to_df(self) -> Any:
@@ -73,6 +74,6 @@ class Tabular(BaseStream[T]):
             UnsupportedError: the engine has no DataFrames.
             TypeError: the items have no common columns, or Arrow has no type for a value.
         """
-        node = Columns(self._node, "to_df", where=call_site())
+        node = Columns(self._node, "to_df", is_frame=True, where=call_site())
         with explained(node, "to_df"):
-            return self._engine(self._node, needs_end=True).to_data_frame(node)
+            return self._result(node, needs_end=True)

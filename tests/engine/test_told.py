@@ -18,7 +18,7 @@ from dstream.engine.worker.stage import Piece, StageTask
 from dstream.engine.worker.told import ReadByPlace, ReadRunning, WriteIntegrated, WriteWithHead, WriteWithTotal
 from dstream.gatherers import Gatherer, fold, scan, window_fixed, window_sliding
 from dstream.gatherers.windows import pairs
-from dstream.spi import Running
+from dstream.spi import RunningValue
 
 PARTS = [[], [1, 2], [], [3], [4, 5, 6], []]
 ROOM = 2**20
@@ -96,7 +96,7 @@ def test_a_head_that_is_too_large_is_left_out(count):
 def test_running_values_start_from_those_before():
     """The last partition makes no total; an empty one has none that counts."""
     kind = scan(int, operator.add, operator.add).parallel
-    assert isinstance(kind, Running)
+    assert isinstance(kind, RunningValue)
     step: Any = None
     outcomes = [written(WriteWithTotal(kind, step, 5), part, items) for part, items in enumerate(PARTS)]
     before = _values_before(kind, [told for _, told in outcomes if told.size])

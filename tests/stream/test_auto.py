@@ -14,7 +14,7 @@ from dstream.engine.auto import AutoEngine
 from dstream.engine.keeping import KeptItems, KeptSource
 from dstream.engine.local import LocalEngine
 from dstream.engine.memory import Bound
-from dstream.plan import placing
+from dstream.plan import ToList, placing
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
 
@@ -135,7 +135,8 @@ def test_auto_reads_on_spark_what_was_kept_there(context):
 
     assert (kept + context.stream(LARGE)).count() == 10
     assert (kept.to_list(), seen) == ([*SMALL], [*SMALL])
-    assert LocalEngine(2**28).gather_all(kept._node) == [*SMALL]  # as a thread may find it that came too late
+    found = LocalEngine(2**28).submit(ToList(kept._node)).result()  # as a thread may find it that came too late
+    assert found == [*SMALL]
 
 
 @pytest.mark.parametrize(("count", "parallelism", "sizes"), [(0, 4, [0]), (3, 8, [1, 1, 1]), (7, 2, [4, 3])])

@@ -55,8 +55,8 @@ COLLIDING = """
         def __init__(self, engine, buckets):
             self.engine, self.buckets = engine, buckets
 
-        def write(self, end):
-            return self.engine.write(dataclasses.replace(end, writer=Colliding(end.writer, self.buckets)))
+        def submit(self, end):
+            return self.engine.submit(dataclasses.replace(end, writer=Colliding(end.writer, self.buckets)))
 
     speculation = {
         "spark.speculation": "true", "spark.speculation.interval": "200ms", "spark.speculation.quantile": "0.5",

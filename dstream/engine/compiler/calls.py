@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dstream.engine.calling import called_once, calls_of
-from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node, step_of
+from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
 from dstream.engine.compiler.keys import back_in_place
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
@@ -21,7 +21,7 @@ from dstream.engine.worker.readers import read_places, without_places
 from dstream.engine.worker.routing import RouteByInput, RouteTogether
 from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
-from dstream.plan import Called, Node, is_bounded, topological
+from dstream.plan import Called, Node, is_bounded, step_of, topological
 
 __all__ = ["calls_run_first"]
 

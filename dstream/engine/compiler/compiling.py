@@ -11,9 +11,9 @@ from dstream.engine.graph.vertices import Items, Pending, Splits, in_one_task, i
 from dstream.engine.kernels import Operation, operation
 from dstream.engine.recovering import Action
 from dstream.errors import UnsupportedError
-from dstream.plan import Limit, Node, Step, TakeWhile, bounded_nodes, fold, ordered_nodes
+from dstream.plan import Limit, Node, TakeWhile, bounded_nodes, fold, ordered_nodes
 
-__all__ = ["Across", "Compiling", "Facts", "Wide", "compile_node", "compiled", "step_of"]
+__all__ = ["Across", "Compiling", "Facts", "Wide", "compile_node", "compiled"]
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,6 @@ def compiled(root: Node, last: Node, facts: Facts) -> tuple[Graph, dict[int, Act
 def compile_node(node: Node, inputs: Sequence[Items], compiling: Compiling) -> Items:
     """Return the items of an operation, given those of the operations that it reads from."""
     raise UnsupportedError(f"the Spark engine does not run {node.label()}")
-
-
-def step_of(node: Node) -> Step:
-    """Return how a node of a rewritten plan names itself."""
-    assert node.step is not None, "rewrite gives every node its step"
-    return node.step
 
 
 class Wide:

@@ -16,7 +16,7 @@ from typing import Any
 
 from dstream.engine import gathering as gathering  # registers what each partition runs
 from dstream.engine.batches import dumps_items, loads
-from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node, step_of
+from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node
 from dstream.engine.gathering import finish, state_of_part
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Totalled
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, piped
@@ -26,8 +26,8 @@ from dstream.engine.worker.readers import KeepRange
 from dstream.engine.worker.rows import ITEMS, TOLD, Row
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.told import ReadByPlace, ReadRunning, WriteIntegrated, WriteWithHead, WriteWithTotal
-from dstream.plan import Chain, Configure, Gather, Node, Op, Parallel, Read, Unordered, unchanged
-from dstream.spi import AtEnd, ByPlace, ItemWise, Running
+from dstream.plan import Chain, Configure, Gather, Node, Op, Parallel, Read, Unordered, step_of, unchanged
+from dstream.spi import AtEnd, ByPlace, ItemWise, RunningValue
 
 __all__ = ["reads_ahead"]
 
@@ -51,7 +51,7 @@ def _wide(node: Gather) -> Wide:
             return Ahead(kind)
         case ByPlace() as kind:
             return WithNeighbours(node, kind)
-        case Running() as kind:
+        case RunningValue() as kind:
             return FromTotals(node, kind)
         case AtEnd() as kind:
             return StatesTogether(node, kind)
@@ -125,7 +125,7 @@ class FromTotals(Wide):
     """Each partition goes over its items from the value of those before it."""
 
     node: Gather
-    kind: Running[Any, Any]
+    kind: RunningValue[Any, Any]
     kept: Vertex | None = None
 
     def begin(self, inputs: Items, partitions: int) -> Move:
@@ -144,7 +144,7 @@ class FromTotals(Wide):
         return Done((Rows((Taken(self.kept),), None, reader),))
 
 
-def _values_before(kind: Running[Any, Any], told: Sequence[Row]) -> dict[int, bytes]:
+def _values_before(kind: RunningValue[Any, Any], told: Sequence[Row]) -> dict[int, bytes]:
     """Return, for each partition but the first, the value of all items before it, pickled before it is changed."""
     before: dict[int, bytes] = {}
     value: list[Any] = []

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node, step_of
+from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
 from dstream.engine.graph.decisions import Done, Move
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
 from dstream.engine.kernels import guarded, operation
@@ -19,7 +19,7 @@ from dstream.engine.worker.readers import (
 )
 from dstream.engine.worker.routing import RouteFirstOnes, RouteItems
 from dstream.engine.worker.sinks import RouteByKey, RouteByPlace
-from dstream.plan import Distinct, PartitionBy
+from dstream.plan import Distinct, PartitionBy, step_of
 
 __all__ = ["back_in_place"]
 

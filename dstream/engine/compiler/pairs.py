@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dstream.engine.compiler.compiling import Compiling, Facts, compile_node, step_of
+from dstream.engine.compiler.compiling import Compiling, Facts, compile_node
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import Input, Items, Rows, Taken, Vertex, piped
 from dstream.engine.joining import Side, sides_of
@@ -21,7 +21,7 @@ from dstream.engine.worker.readers import read_buckets
 from dstream.engine.worker.routing import RouteSide
 from dstream.engine.worker.rows import ITEMS
 from dstream.errors import UnsupportedError
-from dstream.plan import CoGroup, Join, Node
+from dstream.plan import CoGroup, Join, Node, step_of
 
 __all__ = ["may_be_small"]
 

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node, step_of
+from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
 from dstream.engine.graph.decisions import Ask, Done, Move, Report
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, one_after_another, piped
 from dstream.engine.kernels import Operation, operation
@@ -35,6 +35,7 @@ from dstream.plan import (
     TakeWhile,
     Top,
     Unordered,
+    step_of,
 )
 
 __all__ = ["is_generated"]

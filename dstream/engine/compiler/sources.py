@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from dstream.engine.compiler.compiling import Compiling, compile_node, step_of
+from dstream.engine.compiler.compiling import Compiling, compile_node
 from dstream.engine.graph.decisions import AskForKept, Done, Move, Several
 from dstream.engine.graph.vertices import (
     FromTable,
@@ -25,7 +25,7 @@ from dstream.engine.graph.vertices import (
 from dstream.engine.kernels import operation
 from dstream.engine.recovering import shipped
 from dstream.engine.worker.sinks import WriteItems
-from dstream.plan import Cache, Chain, Concat, Configure, Node, Parallel, Read, Recall, Table, Union, Unordered
+from dstream.plan import Cache, Chain, Concat, Configure, Node, Parallel, Read, Recall, Table, Union, Unordered, step_of
 from dstream.spi import Held
 
 __all__: list[str] = []

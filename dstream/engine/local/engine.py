@@ -21,6 +21,7 @@ from dstream.engine.memory import Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.reading import items_of
 from dstream.engine.recovering import Recovered
+from dstream.engine.submitted import Submitted
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.plan import (
@@ -31,28 +32,33 @@ from dstream.plan import (
     Columns,
     Concat,
     Configure,
+    End,
     ForEachPartition,
     Guard,
     Join,
+    Loop,
     Node,
     Op,
     Pairing,
     Parallel,
+    Partitions,
     Read,
     Recall,
     Step,
     Table,
+    ToList,
     Unordered,
     Write,
     bounded_nodes,
     is_ordered,
     rewrite,
+    step_of,
     topological,
 )
 from dstream.spi import MapWriter, Writer
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 __all__ = ["LocalEngine"]
 
@@ -68,55 +74,42 @@ class LocalEngine:
         self._worker_memory = worker_memory
         self._progress = progress
 
-    def iterate(self, node: Node) -> Iterator[Any]:
-        """Give the items in encounter order, lazily."""
-        core = rewrite(node)
-        task = self._task(Call.of_user(), core)
-        items = _open(core, task)
-        return task.watching(items if task.operation is None else task.operation.lazily(items))
+    def submit(self, end: End) -> Submitted:
+        """Return a run of the plan in this process."""
+        call = None if end.label() else Call.of_user()
+        return Submitted(lambda run: self._run(end, call, run))
 
-    def gather_all(self, node: Node) -> list[Any]:
-        """Return all items in encounter order."""
-        core = rewrite(node)
-        task = self._task(Call.of_user(), core)
+    def _run(self, plan: End, call: Call | None, run: Submitted) -> Any:
+        end = rewrite(plan)
+        assert isinstance(end, End)
+        step = step_of(end)
+        task = _LocalTask(self._worker_memory, self._progress, call or Call.of_step(step), end, run)
+        if isinstance(end, Loop | Partitions):
+            return _lazily(end, task)
         with task.ending(), task.waiting():
-            return list(_open(core, task))
+            return self._result(end, step, task)
 
-    def partitions(self, node: Node) -> list[Iterator[Any]]:
-        """Return the one partition that there is."""
-        return [self.iterate(node)]
-
-    def collect(self, node: Collect) -> Any:
-        """Reduce the items with the collector of `node`."""
-        end = rewrite(node)
-        assert isinstance(end, Collect)
-        assert end.step is not None
-        task = self._task(Call.of_step(end.step), end)
+    def _result(self, end: End, step: Step, task: _LocalTask) -> Any:
         items = _open(end.upstream, task)
-        with task.ending(), naming(end.step), task.waiting():
-            return end.collector.finisher(end.collector.accumulated(end.collector.supplier(), items))
+        match end:
+            case ToList():
+                return list(items)
+            case Write():
+                return self._receipts(end, step, items, task)
+            case Columns(is_frame=True):
+                raise _no_data_frames()
+        with naming(step):
+            match end:
+                case Collect(collector=collector):
+                    return collector.finisher(collector.accumulated(collector.supplier(), items))
+                case ForEachPartition(action=action):
+                    action(items)
+                    return None
+                case Columns():
+                    return table_of(batches_of(items))
+        raise UnsupportedError(f"the local engine does not run a plan that ends in {end!r}")
 
-    def for_each_partition(self, node: ForEachPartition) -> None:
-        """Run the action of `node` on all items, in this process."""
-        end = rewrite(node)
-        assert isinstance(end, ForEachPartition)
-        assert end.step is not None
-        task = self._task(Call.of_step(end.step), end)
-        items = _open(end.upstream, task)
-        with task.ending(), naming(end.step), task.waiting():
-            end.action(items)
-
-    def write(self, node: Write) -> list[Any]:
-        """Let the writer of `node` take all items, in this process; return its receipts."""
-        end = rewrite(node)
-        assert isinstance(end, Write)
-        assert end.step is not None
-        task = self._task(Call.of_step(end.step), end)
-        with task.ending(), task.waiting():
-            return self._receipts(end, end.step, task)
-
-    def _receipts(self, end: Write, step: Step, task: _LocalTask) -> list[Any]:
-        items = _open(end.upstream, task)
+    def _receipts(self, end: Write, step: Step, items: Iterator[Any], task: _LocalTask) -> list[Any]:
         if end.collector is None:
             return list(written(cast(Writer, end.writer), step, items, task))
         assert end.collector.keyed is not None, "entries come from a keyed collector"
@@ -127,28 +120,7 @@ class LocalEngine:
         batches = iter(sorted(parts, key=itemgetter(0)))
         return list(written_entries(writer, end.collector.keyed.downstream, step, batches, task))
 
-    def _task(self, call: Call, core: Node) -> _LocalTask:
-        return _LocalTask(self._worker_memory, self._progress, call, core)
-
     def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
-        """Refuse: there are no tables here.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise _no_data_frames()
-
-    def to_arrow(self, node: Columns) -> pa.Table:
-        """Return all items as an Arrow table."""
-        end = rewrite(node)
-        assert isinstance(end, Columns)
-        assert end.step is not None
-        task = self._task(Call.of_step(end.step), end)
-        items = _open(end.upstream, task)
-        with task.ending(), naming(end.step), task.waiting():
-            return table_of(batches_of(items))
-
-    def to_data_frame(self, node: Columns) -> Any:
         """Refuse: there are no tables here.
 
         Raises:
@@ -158,6 +130,13 @@ class LocalEngine:
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
+
+
+def _lazily(end: Loop | Partitions, task: _LocalTask) -> Any:
+    """Return the items one after another, or the one partition that there is."""
+    items = _open(end.upstream, task)
+    items = task.watching(items if task.operation is None else task.operation.lazily(items))
+    return items if isinstance(end, Loop) else [items]
 
 
 def _no_data_frames() -> UnsupportedError:
@@ -174,7 +153,7 @@ class _LocalTask:
 
     partition = 0
 
-    def __init__(self, worker_memory: int, progress: Progress, call: Call, core: Node) -> None:
+    def __init__(self, worker_memory: int, progress: Progress, call: Call, core: Node, run: Submitted) -> None:
         self._recovered = Recovered(core, progress)
         self._ending = ExitStack()
         self._has_an_end = bool(self._recovered) or any(isinstance(each, Called) for each in topological(core))
@@ -182,6 +161,7 @@ class _LocalTask:
         self.operation = progress.begin(self._facts)
         self._call = call
         self._core = core
+        self._run = run
         self._read = 0
 
     @functools.cached_property
@@ -219,12 +199,15 @@ class _LocalTask:
         return self.operation or nullcontext()
 
     def counted(self, items: Iterable[Any]) -> Iterable[Any]:
-        """Give items as they are read, counted if anybody wants to see the number."""
-        return items if self.operation is None else self._counted(items)
+        """Give items as they are read: counted if anybody wants to see the number, until the run is cancelled."""
+        if self.operation is None and not self._run.is_in_background:
+            return items
+        return self._counted(items)
 
     def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
         # `item` is the name by which a failure finds the item of a loop, and this loop does not look at it.
         for each in items:
+            self._run.check()
             self._read += 1
             yield each
 

@@ -6,7 +6,7 @@ import itertools
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +32,24 @@ class Work:
 
     Attributes:
         group: the job group, or job tag, of all its jobs.
+
+    Args:
+        check: raises an exception if no further job may start.
     """
 
-    def __init__(self, context: SparkContext, progress: Progress, counts: ItemCounts, call: Call) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        progress: Progress,
+        counts: ItemCounts,
+        call: Call,
+        check: Callable[[], object] = bool,
+    ) -> None:
         self.group = f"dstream-{_PROCESS}-{next(_numbers)}"
         self.call = call
         self._context = context
         self._counts = counts
+        self._check = check
         self._is_tagged = False
         self._operation = progress.begin(self.facts)
 
@@ -49,6 +60,7 @@ class Work:
         What the user's thread says about jobs is as before at the end. An iterator that Spark makes
         meanwhile keeps the words for the jobs that it starts later.
         """
+        self._check()
         self.call = call
         with self._named(call.description()), self.waiting():
             yield

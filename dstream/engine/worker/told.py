@@ -14,7 +14,7 @@ from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
 from dstream.plan.steps import Step
-from dstream.spi import ByPlace, Gatherer, Integration, Place, Running
+from dstream.spi import ByPlace, Gatherer, Integration, Place, RunningValue
 
 __all__ = ["ReadByPlace", "ReadRunning", "WriteIntegrated", "WriteWithHead", "WriteWithTotal"]
 
@@ -83,7 +83,7 @@ def _passed_by(rows: Iterator[Row]) -> Iterator[Any]:
 class WriteWithTotal:
     """Write the items, then tell the value of them all, which nobody needs of the last partition."""
 
-    kind: Running[Any, Any]
+    kind: RunningValue[Any, Any]
     step: Step
     last: int
 
@@ -115,7 +115,7 @@ class ReadRunning:
         before: the value of all items before a partition, pickled; the first one with items has none.
     """
 
-    kind: Running[Any, Any]
+    kind: RunningValue[Any, Any]
     step: Step
     before: Mapping[int, bytes]
 

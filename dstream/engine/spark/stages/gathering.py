@@ -12,7 +12,7 @@ from dstream.engine.spark.stages.drawing import draw_across, draw_node
 from dstream.engine.spark.stages.streams import calls_of, draw_in_one_place_or_across
 from dstream.plan import Gather
 from dstream.plan.stages import Amount, Call, Exchange, Job, exactly
-from dstream.spi import AtEnd, ByPlace, ItemWise, Running
+from dstream.spi import AtEnd, ByPlace, ItemWise, RunningValue
 
 __all__ = ["draw_apart"]
 
@@ -32,7 +32,7 @@ def _(node: Gather, reach: Reach, drawn: Drawn) -> Reach:
         case ByPlace(following=following):
             told = "how many items each partition has" + (f", and its first {following:,}" if following else "")
             return _from_kept(node, told, "each partition knows its place", reach, drawn)
-        case Running():
+        case RunningValue():
             told = "the value of each partition"
             return _from_kept(node, told, "each partition starts from the value before it", reach, drawn)
         case AtEnd():
