@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dstream.errors import NullElementError
 from dstream.values import Entry
+from dstream.values.blaming import given_to
 from reducers.entries import entries
 
 NUMBERS = range(10_000)
@@ -88,7 +89,7 @@ def test_text_added_to_ones_fails_with_both():
     with pytest.raises(TypeError) as raised:
         held(entries(None, None, operator.add), [*[("a", 1)] * 1000, ("a", "text")])
 
-    assert raised.value.__dstream_given__ == "when merge was given 1000 and 'text'"
+    assert given_to(raised.value) == "when merge was given 1000 and 'text'"
 
 
 def test_one_added_to_a_text_of_another_partition_fails_with_both():
@@ -98,7 +99,7 @@ def test_one_added_to_a_text_of_another_partition_fails_with_both():
     with pytest.raises(TypeError) as raised:
         collector.accumulated(combined, [("b", 1)])
 
-    assert raised.value.__dstream_given__ == "when merge was given 'text' and 1"
+    assert given_to(raised.value) == "when merge was given 'text' and 1"
 
 
 def test_a_merge_is_called_once_for_each_pair_of_values():

@@ -58,7 +58,7 @@ def plus(left: int, right: int) -> int:
     return left + right
 
 
-def collector(lengths: Collector[str, int, float]) -> None:
+def collector(lengths: Collector[str, int, float], key: str) -> None:
     """Every method of `Collector`."""
     assert_type(Collector(int, length, plus, str), Collector[str, int, str])
     assert_type(Collector.of(int, length, plus), Collector[str, int, int])
@@ -66,8 +66,9 @@ def collector(lengths: Collector[str, int, float]) -> None:
     assert_type(lengths.collect(["a"]), float)
     assert_type(lengths.accumulated(0, ["a"]), int)
     assert_type(lengths.combined(1, 2), int)
+    assert_type(dict(lengths.finished([(key, 1)])), dict[str, float])
     assert_type(lengths.supplier(), int)
     assert_type(lengths.accumulator(1, "a"), int | None)
     assert_type(lengths.combiner(1, 2), int | None)
     assert_type(lengths.finisher(1), float)
-    print(lengths.characteristics, lengths.accumulate_all, lengths.keyed)
+    print(lengths.characteristics, lengths.accumulate_all, lengths.keyed, lengths.parts)
