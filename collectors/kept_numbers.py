@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from struct import Struct
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 __all__ = ["KeptNumbers", "Ordered"]
 
@@ -22,7 +22,7 @@ class Ordered(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, rank: int) -> float: ...
+    def __getitem__(self, rank: int, /) -> float: ...
 
 
 class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no class to inherit from
@@ -34,8 +34,7 @@ class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no clas
 
     def __new__(cls, numbers: Any = ()) -> Self:
         """Make one of numbers, or of their bytes."""
-        made: Self = super().__new__(cls, "d", numbers)
-        return made
+        return cast(Self, super().__new__(cls, "d", numbers))
 
     def spill_many(self) -> None:
         """Write the numbers in memory to disk if they are many."""

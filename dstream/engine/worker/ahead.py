@@ -10,7 +10,7 @@ from typing import Any
 
 from dstream.engine.kernels import Operation, Task
 from dstream.engine.worker.counting import CountItems
-from dstream.engine.worker.stage import Piece, StageTask
+from dstream.engine.worker.stage import Piece
 from dstream.spi import ByPlace
 
 __all__ = ["ReadAhead"]
@@ -36,7 +36,7 @@ def _pass_on(items: Iterator[Any], task: Task) -> Iterator[Any]:
 
 
 def _gather_ahead(
-    kind: ByPlace[Any, Any], pieces: tuple[Piece, ...], number: int, items: Iterator[Any], task: StageTask
+    kind: ByPlace[Any, Any], pieces: tuple[Piece, ...], number: int, items: Iterator[Any], task: Task
 ) -> Iterator[Any]:
     def is_first() -> bool:
         return not any(True for piece in pieces[:number] for _ in piece.open(task))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.engine.batches import Batcher, dumps_items, loads
 from dstream.engine.columns import fitted, unpacked_batches
-from dstream.engine.kernels import Operation, operated
+from dstream.engine.kernels import Operation, Task, operated
 from dstream.engine.memory import Bound, give_back_large_blocks
 from dstream.engine.reading import items_of
 from dstream.engine.worker.rows import ITEMS, Row, from_record_batches, to_record_batch
@@ -151,7 +151,7 @@ class Piece:
     operations: tuple[Operation, ...]
     step: Step | None
 
-    def open(self, task: StageTask) -> Iterator[Any]:
+    def open(self, task: Task) -> Iterator[Any]:
         """Give the items."""
         if self.split is None:
             items: Iterator[Any] = chain.from_iterable(part.open(task) for part in self.parts)
