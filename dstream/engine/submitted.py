@@ -62,7 +62,7 @@ class Submitted:
         """
         if self._claimed():
             with self._ending():
-                self._result = self._run(self)
+                self._result = self._taken()(self)
         elif self._thread is not None:
             self._thread.join()
         if self._error is not None:
@@ -88,11 +88,16 @@ class Submitted:
             raise
         self._status = "done"
 
+    def _taken(self) -> Callable[[Submitted], Any]:
+        """Return what runs, and hold it no longer: what the run leaves behind must not hold the plan."""
+        run, self._run = self._run, _ended
+        return run
+
     def _in_thread(self) -> None:
         self._status = "running"
         try:
             with self._ending():
-                self._result = self._run(self)
+                self._result = self._taken()(self)
         except BaseException as error:
             self._error = Carried(error)
 
@@ -116,3 +121,7 @@ class Submitted:
         """
         if self._is_cancelled:
             raise CancelledError("this run was cancelled")
+
+
+def _ended(submitted: Submitted) -> None:
+    raise AssertionError("a run runs once")

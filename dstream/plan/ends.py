@@ -15,26 +15,31 @@ __all__ = ["Collect", "Columns", "End", "ForEach", "ForEachPartition", "Loop", "
 
 @node
 class End(Node):
-    """What becomes of the items of `upstream`. An end that is no call of the user's chain has an empty label."""
+    """What becomes of the items of `upstream`."""
 
     upstream: Node
+
+
+@node
+class Handed(End):
+    """An end that hands the items to the caller, and is no call of the chain by which a failure could be named."""
 
     def label(self) -> str:
         return ""
 
 
 @node
-class ToList(End):
+class ToList(Handed):
     """All items as a list, in encounter order; every partition runs at once."""
 
 
 @node
-class Loop(End):
+class Loop(Handed):
     """The items one after another, in encounter order, lazily: no more partitions run than are asked for."""
 
 
 @node
-class Partitions(End):
+class Partitions(Handed):
     """The items of each partition, lazily, partitions in encounter order."""
 
 

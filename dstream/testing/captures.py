@@ -16,7 +16,7 @@ import cloudpickle
 
 from dstream.failures import is_our_name, shown
 from dstream.plan import Node, Peek, Read, topological
-from dstream.spi import Engine
+from dstream.spi import Engine, Running
 from dstream.testing.comparing import exact
 from dstream.testing.parts import Parts
 from dstream.testing.watching import Watched
@@ -154,12 +154,9 @@ class Observed:
         self._look = look
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._engine, name)
-        return functools.partial(self._run, found) if name in _RUNS else found
+        return getattr(self._engine, name)
 
-    def _run(self, run: Callable[[Node], Any], node: Node) -> Any:
-        self._look(node)
-        return run(node)
-
-
-_RUNS = frozenset({"iterate", "gather_all", "partitions", "collect", "for_each_partition", "write"})
+    def submit(self, end: Node) -> Running:
+        """Let the plan be looked at, and submit it."""
+        self._look(end)
+        return self._engine.submit(end)
