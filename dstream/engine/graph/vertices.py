@@ -7,10 +7,10 @@ and `Rows` read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import Any
+from typing import Any, overload
 
 from dstream.engine.kernels import Operation
 from dstream.engine.worker.readers import read_items
@@ -24,6 +24,7 @@ __all__ = [
     "Input",
     "Items",
     "Kept",
+    "Operations",
     "Pending",
     "Rows",
     "SourceSplits",
@@ -68,7 +69,7 @@ class Splits:
     """
 
     parts: tuple[SourceSplits | Splits, ...]
-    operations: tuple[Operation, ...] = ()
+    operations: Sequence[Operation] = ()
     start: int = 0
     stop: int | None = None
     is_one_task: bool = False
@@ -92,7 +93,7 @@ class Rows:
     taken: tuple[Taken, ...]
     targets: int | None
     reader: Reader = read_items
-    operations: tuple[Operation, ...] = ()
+    operations: Sequence[Operation] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ class FromTable:
     """An input that reads the rows of a table of the engine's own kind."""
 
     node: Table
-    operations: tuple[Operation, ...] = ()
+    operations: Sequence[Operation] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class Kept:
     """An input that reads what the engine kept of an earlier run, in the engine's own terms."""
 
     held: Any
-    operations: tuple[Operation, ...] = ()
+    operations: Sequence[Operation] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,7 @@ class Pending:
     """Stands for the inputs that a decision will give; `operations` go to the end of each of them."""
 
     decision: int
-    operations: tuple[Operation, ...] = ()
+    operations: Sequence[Operation] = ()
 
 
 Input = Splits | Rows | FromTable | Kept | Pending
@@ -157,9 +158,47 @@ class Vertex:
     first: int = 0
 
 
+class Operations(Sequence[Operation]):
+    """Operations one after another. To add one copies few of them, so that thousands can be added one by one."""
+
+    __slots__ = ("_full", "_last", "_size")
+
+    def __init__(self, full: tuple[tuple[Operation, ...], ...], last: tuple[Operation, ...], size: int) -> None:
+        self._full, self._last, self._size = full, last, size
+
+    def then(self, operations: Sequence[Operation]) -> Operations:
+        """Return these, and others behind them."""
+        last, size = (*self._last, *operations), self._size + len(operations)
+        return Operations(self._full, last, size) if len(last) < _MANY else Operations((*self._full, last), (), size)
+
+    def __iter__(self) -> Iterator[Operation]:
+        return chain(chain.from_iterable(self._full), self._last)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Operation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Operation]: ...
+
+    def __getitem__(self, index: int | slice) -> Operation | Sequence[Operation]:
+        return tuple(self)[index]
+
+
+_MANY = 128
+
+
 def piped(inputs: Items, *operations: Operation) -> Items:
     """Return the inputs with operations at the end of each."""
-    return tuple(replace(each, operations=(*each.operations, *operations)) for each in inputs)
+    return tuple(replace(each, operations=_then(each.operations, operations)) for each in inputs)
+
+
+def _then(before: Sequence[Operation], operations: tuple[Operation, ...]) -> Sequence[Operation]:
+    if not isinstance(before, Operations):
+        before = Operations((), tuple(before), len(before))
+    return before.then(operations)
 
 
 def one_after_another(inputs: Items) -> Items:

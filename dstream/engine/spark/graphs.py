@@ -208,9 +208,9 @@ class GraphRun:
             case Rows():
                 return (self._read(each),)
             case FromTable(node):
-                return (replace(self._table(node), operations=each.operations),)
+                return (replace(self._table(node), operations=tuple(each.operations)),)
             case Kept(held):
-                return self._recalled(held, each.operations)
+                return self._recalled(held, tuple(each.operations))
         raise AssertionError("decisions are made before their items are read")
 
     def _read(self, each: Rows) -> Frame:
@@ -219,7 +219,7 @@ class GraphRun:
             frame = frame if each.targets is None else self._cluster.shuffled(frame, each.targets)
             self._read_frames[id(each.taken)] = frame
             self._held.append(each.taken)
-        return Frame(self._read_frames[id(each.taken)], self._count(each), each.reader, each.operations)
+        return Frame(self._read_frames[id(each.taken)], self._count(each), each.reader, tuple(each.operations))
 
     def _recalled(self, recall: Recall, operations: tuple[Operation, ...]) -> Sequence[Segment]:
         read = read_here(recall)
