@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from dstream.spi import Collector
-from dstream.spi.called import refuse_one_that_would_not_run
+from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
 __all__ = [

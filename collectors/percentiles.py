@@ -1,15 +1,20 @@
-"""Collectors of exact percentiles, which keep all the numbers: some in memory, the others sorted on disk."""
+"""Collectors of exact percentiles: they keep all numbers, the newest in memory, the others sorted in runs on disk."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import mmap
+import tempfile
+import weakref
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from struct import Struct
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from collectors.arguments import checked_function
 from collectors.batches import Prepared
-from collectors.kept_numbers import KeptNumbers, Ordered
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles
 from dstream.spi import Collector
@@ -17,6 +22,9 @@ from dstream.spi import Collector
 __all__ = ["median", "percentiles"]
 
 T = TypeVar("T")
+
+_MOST_IN_MEMORY = 2**21
+"""How many numbers are held, 8 bytes each; it takes some three times that to sort them."""
 
 
 @named
@@ -109,3 +117,151 @@ def _between(ordered: Ordered, p: float) -> float:
 
 def _first_found(ps: list[float], kept: KeptNumbers) -> float:
     return _found(ps, kept)[0]
+
+
+class Ordered(Protocol):
+    """Numbers by their rank."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rank: int, /) -> float: ...
+
+
+class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no class to inherit from
+    """The numbers in memory, as an array, and with them the runs on disk."""
+
+    __slots__ = ("_runs",)
+
+    _runs: _Runs
+
+    def __new__(cls, numbers: Any = ()) -> Self:
+        """Make one of numbers, or of their bytes."""
+        return cast(Self, super().__new__(cls, "d", numbers))
+
+    def spill_many(self) -> None:
+        """Write the numbers in memory to disk if they are many."""
+        if len(self) >= _MOST_IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        ordered = _sorted(self)
+        if not hasattr(self, "_runs"):
+            self._runs = _Runs()
+        self._runs.write(ordered)
+        del self[:]
+
+    def take(self, other: KeptNumbers) -> None:
+        """Take the numbers of another one."""
+        for part in other.parts():
+            self.extend(part)
+            self.spill_many()
+
+    def parts(self) -> Iterator[KeptNumbers]:
+        """Give the same numbers in several that are held in memory, one after another."""
+        if not hasattr(self, "_runs"):
+            yield self
+            return
+        yield from map(KeptNumbers, self._runs.contents())
+        yield KeptNumbers(self.tobytes())
+
+    def in_order(self) -> Ordered:
+        """Return the numbers by their ranks, without NaN."""
+        if not hasattr(self, "_runs"):
+            return _sorted(self)
+        self._spill()
+        return self._runs.merged()
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Pickle all the numbers, those on disk too."""
+        return KeptNumbers, (b"".join(part.tobytes() for part in self.parts()),)
+
+
+def _sorted(numbers: array[float]) -> memoryview[float]:
+    """Return the numbers in order, without NaN, as a sequence of doubles."""
+    # pyarrow takes some 200 ms to import, and sorts the numbers where they are, without an object for each.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array_ = pa.Array.from_buffers(pa.float64(), len(numbers), [None, pa.py_buffer(numbers)])
+    is_nan = pc.call_function("is_nan", [array_])
+    ordered = array_.filter(pc.call_function("invert", [is_nan])).sort()
+    content = ordered.buffers()[1]
+    if content is None or not len(ordered):
+        return memoryview(b"").cast("d")
+    return memoryview(content)[ordered.offset * 8 :][: len(ordered) * 8].cast("d")
+
+
+class _Runs:
+    """Sorted runs of numbers in a file without a name, which goes with this object."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the numbers
+        weakref.finalize(self, self._file.close)
+        self._sizes: list[int] = []
+
+    def write(self, ordered: memoryview[float]) -> None:
+        """Add a run."""
+        if len(ordered):
+            self._file.write(ordered)
+            self._sizes.append(len(ordered) * 8)
+
+    def contents(self) -> Iterator[bytes]:
+        """Give each run as bytes."""
+        place = 0
+        for size in self._sizes:
+            self._file.seek(place)
+            yield self._file.read(size)
+            place += size
+        self._file.seek(0, 2)
+
+    def merged(self) -> _Merged:
+        """Return all numbers by their ranks."""
+        self._file.flush()
+        if not self._sizes:
+            return _Merged([])
+        view, runs, place = memoryview(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)), [], 0
+        for size in self._sizes:
+            runs.append(view[place : place + size].cast("d"))
+            place += size
+        return _Merged(runs)
+
+
+class _Merged:
+    """Sorted runs as one sequence in order: a number of a rank is found by halving the range of all doubles."""
+
+    def __init__(self, runs: list[memoryview[float]]) -> None:
+        self._runs = runs
+        self._size = sum(map(len, runs))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, rank: int) -> float:
+        least, greatest = (_place(choose(run[end] for run in self._runs)) for choose, end in ((min, 0), (max, -1)))
+        while least < greatest:
+            middle = (least + greatest) // 2
+            if self._up_to(_number(middle)) > rank:
+                greatest = middle
+            else:
+                least = middle + 1
+        return _number(least)
+
+    def _up_to(self, number: float) -> int:
+        """Count the numbers that are not above this one."""
+        return sum(bisect_right(run, number) for run in self._runs)
+
+
+_DOUBLE, _INT = Struct("<d"), Struct("<q")
+_HIGHEST = 2**63
+
+
+def _place(number: float) -> int:
+    """Return the number of a double among all doubles in their order."""
+    place: int = _INT.unpack(_DOUBLE.pack(number))[0]
+    return place if place >= 0 else -(place + _HIGHEST)
+
+
+def _number(place: int) -> float:
+    """Return the double with this number."""
+    number: float = _DOUBLE.unpack(_INT.pack(place if place >= 0 else -place - _HIGHEST))[0]
+    return number

@@ -291,7 +291,7 @@ class Iterate(Generic[T]):
 
     def __repr__(self) -> str:
         functions = (self.has_next, self.next) if self.has_next else (self.next,)
-        from dstream.spi.written import shown_function  # here: see the docstring of this module
+        from dstream.spi.functions import shown_function  # here: see the docstring of this module
 
         return f"Iterate({reprlib.repr(self.seed)}, {', '.join(map(shown_function, functions))})"
 
@@ -351,7 +351,7 @@ class Generate(Generic[T]):
         return [GenerateSplit(self.supplier)] * max(1, parallelism)
 
     def __repr__(self) -> str:
-        from dstream.spi.written import shown_function
+        from dstream.spi.functions import shown_function
 
         return f"Generate({shown_function(self.supplier)})"
 

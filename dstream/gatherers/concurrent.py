@@ -12,9 +12,8 @@ from dstream.errors import IllegalStateError
 from dstream.gatherers.pace import CLOCK, Clock, Pace
 from dstream.gatherers.retry import Retry, checked_retry
 from dstream.spi import Calling, Gatherer, Outcome, Reducer
-from dstream.spi.called import is_async
+from dstream.spi.functions import is_async, shown_function
 from dstream.spi.gatherer import Downstream
-from dstream.spi.written import shown_function
 
 __all__ = ["map_concurrent"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dstream.failures import blame
 from dstream.plan.where import Where
-from dstream.spi.written import shown_function
+from dstream.spi.functions import shown_function
 
 __all__ = ["Step", "shown_function"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
-from dstream.spi.written import shown_function
+from dstream.spi.functions import shown_function
 from dstream.values.blaming import failed_on, forgotten, in_group, stopped
 
 __all__ = ["Characteristics", "Collector", "Keyed", "identity"]

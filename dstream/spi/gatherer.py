@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-from dstream.spi.called import refuse_one_that_would_not_run
+from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
 from dstream.spi.in_parallel import Calling, InParallel, ItemWise
 from dstream.spi.integration import Composition, Integration, finished
-from dstream.spi.written import shown_function
 
 __all__ = ["Downstream", "Gatherer"]
 

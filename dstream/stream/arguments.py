@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dstream.errors import UnsupportedError
 from dstream.spi import Collector, Output, Reducer
-from dstream.spi.called import refuse_one_that_would_not_run
+from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
 __all__ = [

@@ -1,3 +1,4 @@
+import importlib
 import math
 import pickle
 import random
@@ -6,7 +7,7 @@ import statistics
 import numpy
 import pytest
 
-from collectors import grouping_by, kept_numbers, mapping, median, percentiles, quantiles
+from collectors import grouping_by, mapping, median, percentiles, quantiles
 from dstream.engine.batches import loads
 from dstream.engine.worker.sinks import Accumulate
 from dstream.engine.worker.stage import StageTask
@@ -89,7 +90,8 @@ def test_an_accuracy_that_no_sketch_has_is_refused(accuracy):
 @pytest.fixture
 def few_in_memory(monkeypatch):
     """No more than 100 numbers are held."""
-    monkeypatch.setattr(kept_numbers, "_MOST_IN_MEMORY", 100)
+    module = importlib.import_module("collectors.percentiles")  # The package has the function under this name.
+    monkeypatch.setattr(module, "_MOST_IN_MEMORY", 100)
 
 
 MANY = [*NUMBERS[:2000], *(-n for n in NUMBERS[:999]), 0.0, -0.0, math.inf, -math.inf, math.nan, 5, 5, 5]

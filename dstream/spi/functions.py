@@ -1,4 +1,4 @@
-"""What a call of a function gives: a result, or something that has yet to run."""
+"""Functions of the user's: how they read in a call, and which of them a call would not run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import functools
 import inspect
 from typing import Any
 
-__all__ = ["is_async", "refuse_one_that_would_not_run"]
+__all__ = ["is_async", "refuse_one_that_would_not_run", "shown_function"]
+
+
+def shown_function(fn: Any) -> str:
+    """Write a function as short as its user would: `parse`, `lambda`, `partial(parse)`."""
+    if isinstance(fn, functools.partial):
+        return f"partial({shown_function(fn.func)})"
+    name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
+    return "lambda" if name.endswith("<lambda>") else name.rpartition("<locals>.")[2]
 
 
 def is_async(fn: Any) -> bool:
