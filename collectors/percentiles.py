@@ -85,14 +85,13 @@ def _exact(
         partial(_add, taken, fn),
         KeptNumbers.take,
         partial(finish, ps),
-        accumulate_all=Prepared(partial(taken.every, fn), KeptNumbers.append, _add_all),
+        accumulate_all=Prepared(partial(taken.every, fn), KeptNumbers.add, _add_all),
         parts=KeptNumbers.parts,
     )
 
 
 def _add(taken: Numbers, fn: Callable[[Any], Any] | None, kept: KeptNumbers, item: Any) -> None:
-    kept.append(taken.one(item if fn is None else fn(item), item))
-    kept.spill_many()
+    kept.add(taken.one(item if fn is None else fn(item), item))
 
 
 def _add_all(kept: KeptNumbers, values: list[float]) -> KeptNumbers:
@@ -137,6 +136,12 @@ class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no clas
     def __new__(cls, numbers: Any = ()) -> Self:
         """Make one of numbers, or of their bytes."""
         return cast(Self, super().__new__(cls, "d", numbers))
+
+    def add(self, number: float) -> None:
+        """Take a number."""
+        self.append(number)
+        if len(self) >= _MOST_IN_MEMORY:
+            self._spill()
 
     def spill_many(self) -> None:
         """Write the numbers in memory to disk if they are many."""

@@ -17,8 +17,9 @@ from typing import IO, Any
 from dstream.engine.batches import Batcher, loads
 from dstream.engine.memory import Bound
 from dstream.memory import pieces
+from dstream.plan import Read, Recall
 
-__all__ = ["KeptItems", "KeptSource"]
+__all__ = ["KeptItems", "KeptSource", "read_here"]
 
 _CHUNK = 512
 _LARGEST_SPLIT = 16_384
@@ -94,3 +95,10 @@ class KeptSplit:
     def read(self) -> Iterator[Any]:
         """Give the items."""
         return iter(self.items)
+
+
+def read_here(node: Recall) -> Read | None:
+    """Return what reads the items of `node` if they are in this process, where the local engine kept them."""
+    if not isinstance(node.items, KeptItems):
+        return None
+    return Read(KeptSource(node.items, node.is_ordered), node.label(), where=node.where, step=node.step)

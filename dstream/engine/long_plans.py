@@ -8,6 +8,7 @@ read ahead.
 from __future__ import annotations
 
 import contextvars
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -60,9 +61,11 @@ def relayed(items: Iterator[Any]) -> Iterator[Any]:
     thread = threading.Thread(target=_serve, args=arguments, name="dstream-long-plan", daemon=True)
     del items, arguments
     thread.start()
-    is_idle = True
+    process, is_idle = os.getpid(), True
     try:
         while True:
+            if os.getpid() != process:
+                raise RuntimeError("a forked process cannot go on with a long plan that its parent runs")
             is_idle = False
             requests.put(True)
             answer = answers.get()
@@ -74,7 +77,7 @@ def relayed(items: Iterator[Any]) -> Iterator[Any]:
             yield answer
     finally:
         requests.put(False)
-        if is_idle:  # What was interrupted may be busy for long.
+        if is_idle and os.getpid() == process:  # What was interrupted may be busy for long.
             thread.join()
 
 

@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dstream.errors import CancelledError, IllegalStateError
+from dstream.errors import CancelledError, EngineError, IllegalStateError
 from dstream.failures import Carried
 from dstream.spi import RunStatus
 from dstream.values.contexts import contextmanager
 
-__all__ = ["Submitted"]
+__all__ = ["Cancellation", "Submitted"]
+
+
+class Cancellation:
+    """Whether a run was cancelled, and what ends it. It holds neither the plan nor the result."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+        self.is_watched = False
+        self._ways: list[Callable[[], object]] = []
+
+    def by(self, cancel: Callable[[], object]) -> None:
+        """Say how to end what runs."""
+        self._ways.append(cancel)
+        if self.is_cancelled:
+            cancel()
+
+    def cancel(self) -> None:
+        """End what runs."""
+        self.is_cancelled = True
+        for cancel in self._ways:
+            cancel()
+
+    def check(self) -> None:
+        """Go on only if nobody has cancelled the run.
+
+        Raises:
+            CancelledError: somebody has.
+        """
+        if self.is_cancelled:
+            raise CancelledError("this run was cancelled")
 
 
 class Submitted:
@@ -22,106 +53,107 @@ class Submitted:
     this process see its thread, and Ctrl-C reaches them.
 
     Args:
-        run: gives the result; it is told what it is the run of, so that it can say how to cancel it.
+        run: gives the result; it is told of the cancellation, so that it can say how to end it, and look at it.
     """
 
-    def __init__(self, run: Callable[[Submitted], Any]) -> None:
+    def __init__(self, run: Callable[[Cancellation], Any]) -> None:
         self._run = run
+        self._cancellation = Cancellation()
         self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._process = os.getpid()
         self._status: RunStatus = "waiting"
-        self._thread: threading.Thread | None = None
+        self._runner: int | None = None
         self._result: Any = None
         self._error: Carried | None = None
-        self._cancels: list[Callable[[], object]] = []
-        self._is_cancelled = False
 
     @property
     def status(self) -> RunStatus:
         """How far the run is."""
         return self._status
 
-    @property
-    def is_in_background(self) -> bool:
-        """Whether a thread of its own runs it."""
-        return self._thread is not None
-
     def start(self) -> None:
         """Run it in a thread of its own, unless it has begun."""
-        with self._lock:
-            if self._thread is None and self._status == "waiting":
-                context = contextvars.copy_context()
-                name = "dstream-run"
-                self._thread = threading.Thread(target=context.run, args=(self._in_thread,), name=name, daemon=True)
-                self._thread.start()
+        if self._claimed():
+            self._cancellation.is_watched = True
+            context = contextvars.copy_context()
+            thread = threading.Thread(target=context.run, args=(self._in_thread,), name="dstream-run", daemon=True)
+            thread.start()
 
     def result(self) -> Any:
-        """Return the result; run for it if nobody has begun to.
+        """Return the result; run for it if nobody has begun to, wait for it otherwise.
 
         Raises:
-            IllegalStateError: it ran in the thread that asked first, and failed there.
+            CancelledError: the run was cancelled.
+            IllegalStateError: it ran in the thread that asked first, and failed there; or in another process.
         """
         if self._claimed():
-            with self._ending():
-                self._result = self._taken()(self)
-        elif self._thread is not None:
-            self._thread.join()
+            try:
+                with self._ending():
+                    self._result = self._taken()(self._cancellation)
+            finally:
+                self._ended.set()
+            return self._result
+        self._wait()
         if self._error is not None:
             raise self._error.arrived()
-        if self._status != "done":
+        if self._status == "failed":
             raise IllegalStateError("this run has failed before; submit its plan again")
+        if self._status == "cancelled":
+            self._cancellation.check()
         return self._result
+
+    def _wait(self) -> None:
+        if os.getpid() != self._process or (self._runner == threading.get_ident() and not self._ended.is_set()):
+            raise IllegalStateError("this run belongs to another process, or to what asks for its result")
+        self._ended.wait()
 
     def _claimed(self) -> bool:
         with self._lock:
-            is_first = self._status == "waiting" and self._thread is None
+            is_first = self._status == "waiting"
             if is_first:
                 self._status = "running"
+                self._runner = threading.get_ident()
         return is_first
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
+        has_result = False
         try:
-            self.check()
+            self._cancellation.check()
             yield
-        except BaseException:
-            self._status = "cancelled" if self._is_cancelled else "failed"
-            raise
-        self._status = "done"
+            has_result = True
+        except EngineError as error:
+            if not self._cancellation.is_cancelled:
+                raise
+            raise CancelledError("this run was cancelled") from error
+        finally:
+            ended: RunStatus = "cancelled" if self._cancellation.is_cancelled else "failed"
+            self._status = "done" if has_result else ended
 
-    def _taken(self) -> Callable[[Submitted], Any]:
+    def _taken(self) -> Callable[[Cancellation], Any]:
         """Return what runs, and hold it no longer: what the run leaves behind must not hold the plan."""
         run, self._run = self._run, _ended
         return run
 
     def _in_thread(self) -> None:
-        self._status = "running"
+        self._runner = threading.get_ident()
         try:
             with self._ending():
-                self._result = self._taken()(self)
+                self._result = self._taken()(self._cancellation)
         except BaseException as error:
             self._error = Carried(error)
-
-    def cancelled_by(self, cancel: Callable[[], object]) -> None:
-        """Say how to end what runs."""
-        self._cancels.append(cancel)
-        if self._is_cancelled:
-            cancel()
+        finally:
+            self._ended.set()
 
     def cancel(self) -> None:
         """End the run; of a loop that was handed out, what would still have to run."""
-        self._is_cancelled = True
-        for cancel in self._cancels:
-            cancel()
-
-    def check(self) -> None:
-        """Go on only if nobody has cancelled it.
-
-        Raises:
-            CancelledError: somebody has.
-        """
-        if self._is_cancelled:
-            raise CancelledError("this run was cancelled")
+        with self._lock:
+            if self._status == "waiting":
+                self._status = "cancelled"
+                self._ended.set()
+        self._cancellation.cancel()
 
 
-def _ended(submitted: Submitted) -> None:
+def _ended(cancellation: Cancellation) -> None:
     raise AssertionError("a run runs once")

@@ -32,7 +32,11 @@ class Running(Protocol):
         ...
 
     def cancel(self) -> None:
-        """End it, and no other run; what it has written so far stays invisible. A run that has ended stays as it is."""
+        """End it, and no other run; what it has written so far stays invisible.
+
+        A run that has ended stays as it is. In this process, one that was started looks at it before each item; one
+        that runs where its result was asked for does not.
+        """
         ...
 
 

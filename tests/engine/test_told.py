@@ -136,6 +136,6 @@ def test_what_is_read_ahead_is_not_counted():
     """Items that a neighbour reads too stand in the progress once."""
     counting, passing = CountItems(None, "key"), functools.partial(int)
     pieces = (Piece(b"", (), (counting, passing), None),) * 2
-    read_on: Any = ReadAhead(window_sliding(2).parallel)(pieces, 0)
+    read_on: Any = ReadAhead(window_sliding(2).parallel)(pieces)(0)
 
     assert [piece.operations for piece in read_on.args[1]] == [(_pass_on, passing)] * 2

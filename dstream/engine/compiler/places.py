@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
@@ -74,9 +74,9 @@ class Share:
 
     limit: Limit
 
-    def __call__(self, pieces: tuple[Piece, ...], number: int) -> Operation:
-        share = (self.limit.count + number) // len(pieces)
-        return operation(dataclasses.replace(self.limit, count=share))
+    def __call__(self, pieces: tuple[Piece, ...]) -> Callable[[int], Operation]:
+        count = self.limit.count
+        return lambda number: operation(dataclasses.replace(self.limit, count=(count + number) // len(pieces)))
 
 
 @compile_node.register

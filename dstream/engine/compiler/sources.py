@@ -13,6 +13,7 @@ from dstream.engine.compiler.compiling import Compiling, compile_node
 from dstream.engine.graph.decisions import AskForKept, Done, Move, Several
 from dstream.engine.graph.vertices import (
     FromTable,
+    Input,
     Items,
     Kept,
     SourceSplits,
@@ -22,6 +23,7 @@ from dstream.engine.graph.vertices import (
     one_after_another,
     piped,
 )
+from dstream.engine.keeping import read_here
 from dstream.engine.kernels import operation
 from dstream.engine.recovering import shipped
 from dstream.engine.worker.sinks import WriteItems
@@ -84,7 +86,8 @@ def _(node: Table, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @compile_node.register
 def _(node: Recall, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return (Kept(node),)
+    read = read_here(node)
+    return (Kept(node),) if read is None else compile_node(read, (), compiling)
 
 
 @compile_node.register
@@ -108,5 +111,5 @@ class Keep:
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
         return AskForKept(self, self.node, Vertex(inputs[0], WriteItems(), step_of(self.node), is_kept=True))
 
-    def next(self, report: Kept) -> Move:
+    def next(self, report: Input) -> Move:
         return Done((report,))

@@ -39,8 +39,8 @@ __all__ = [
 
 Reader = Callable[[Iterator[Row]], Iterator[Any]]
 
-ForEachPiece = Callable[[tuple[Piece, ...], int], Operation]
-"""Gives the operation of one piece, of all pieces and its number: where pieces do not all do the same."""
+ForEachPiece = Callable[[tuple[Piece, ...]], Callable[[int], Operation]]
+"""Takes all pieces, and gives what each does by its number: where pieces do not all do the same."""
 
 
 @dataclass(frozen=True, eq=False)

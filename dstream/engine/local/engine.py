@@ -21,7 +21,7 @@ from dstream.engine.memory import Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.reading import items_of
 from dstream.engine.recovering import Recovered
-from dstream.engine.submitted import Submitted
+from dstream.engine.submitted import Cancellation, Submitted
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.plan import (
@@ -77,13 +77,13 @@ class LocalEngine:
     def submit(self, end: End) -> Submitted:
         """Return a run of the plan in this process."""
         call = None if end.label() else Call.of_user()
-        return Submitted(lambda run: self._run(end, call, run))
+        return Submitted(functools.partial(self._run, end, call))
 
-    def _run(self, plan: End, call: Call | None, run: Submitted) -> Any:
+    def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
         end = rewrite(plan)
         assert isinstance(end, End)
         step = step_of(end)
-        task = _LocalTask(self._worker_memory, self._progress, call or Call.of_step(step), end, run)
+        task = _LocalTask(self._worker_memory, self._progress, call or Call.of_step(step), end, cancellation)
         if isinstance(end, Loop | Partitions):
             return _lazily(end, task)
         with task.ending(), task.waiting():
@@ -153,7 +153,9 @@ class _LocalTask:
 
     partition = 0
 
-    def __init__(self, worker_memory: int, progress: Progress, call: Call, core: Node, run: Submitted) -> None:
+    def __init__(
+        self, worker_memory: int, progress: Progress, call: Call, core: Node, cancellation: Cancellation
+    ) -> None:
         self._recovered = Recovered(core, progress)
         self._ending = ExitStack()
         self._has_an_end = bool(self._recovered) or any(isinstance(each, Called) for each in topological(core))
@@ -161,7 +163,7 @@ class _LocalTask:
         self.operation = progress.begin(self._facts)
         self._call = call
         self._core = core
-        self._run = run
+        self._cancellation = cancellation
         self._read = 0
 
     @functools.cached_property
@@ -200,14 +202,14 @@ class _LocalTask:
 
     def counted(self, items: Iterable[Any]) -> Iterable[Any]:
         """Give items as they are read: counted if anybody wants to see the number, until the run is cancelled."""
-        if self.operation is None and not self._run.is_in_background:
+        if self.operation is None and not self._cancellation.is_watched:
             return items
         return self._counted(items)
 
     def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
         # `item` is the name by which a failure finds the item of a loop, and this loop does not look at it.
         for each in items:
-            self._run.check()
+            self._cancellation.check()
             self._read += 1
             yield each
 

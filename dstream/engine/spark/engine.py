@@ -19,7 +19,7 @@ from dstream.engine.spark.looping import endless, page, part, waves
 from dstream.engine.spark.run import Run
 from dstream.engine.spark.troubles import translating
 from dstream.engine.spark.work import ItemCounts, Work
-from dstream.engine.submitted import Submitted
+from dstream.engine.submitted import Cancellation, Submitted
 from dstream.engine.worker.readers import combine_groups, read_buckets, read_columns
 from dstream.engine.worker.routing import RouteGroups
 from dstream.engine.worker.rows import COLUMNS, ITEMS
@@ -75,12 +75,12 @@ class SparkEngine:
         return Submitted(functools.partial(self._run, end, call))
 
     @translating
-    def _run(self, plan: End, call: Call | None, submitted: Submitted) -> Any:
+    def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
         check_captures(plan)
         self._cluster.check_running()
         end = rewrite(plan)
         assert isinstance(end, End)
-        run = self._begun(end, call or Call.of_step(step_of(end)), submitted)
+        run = self._begun(end, call or Call.of_step(step_of(end)), cancellation)
         match end:
             case Loop():
                 return _loop(end.upstream, run)
@@ -91,10 +91,10 @@ class SparkEngine:
         with run:
             return self._result(end, step_of(end), run)
 
-    def _begun(self, end: End, call: Call, submitted: Submitted) -> Run:
+    def _begun(self, end: End, call: Call, cancellation: Cancellation) -> Run:
         """Return a run of a plan that ends in `call`."""
-        work = Work(self._cluster.spark.sparkContext, self._progress, self._counts, call, submitted.check)
-        submitted.cancelled_by(work.cancel)
+        work = Work(self._cluster.spark.sparkContext, self._progress, self._counts, call, cancellation.check)
+        cancellation.by(work.cancel)
         cluster = self._cluster.at_work(work).with_settings(configuration(end))
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
         return Run(end, cluster, Recovered(end, self._progress), in_small_pieces)
@@ -147,7 +147,11 @@ def _partitions(core: Node, run: Run) -> list[Iterator[Any]]:
             )
         else:
             pinned = run.cluster.pinned(segment_rows(segment, WriteItems(), 0, run.cluster))
-            frames = (pinned.where(f"source = {number}") for number in range(segment.partitions))
+            # What `peek` saw in partitions of which there are no more now comes with the first one.
+            beyond = f" or (channel > {ITEMS} and source >= {segment.partitions})"
+            frames = (
+                pinned.where(f"source = {number}{'' if number else beyond}") for number in range(segment.partitions)
+            )
         iterators += [run.recovered.watching(run.lazily(frame)) for frame in frames]
     return iterators
 

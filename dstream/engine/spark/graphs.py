@@ -29,11 +29,12 @@ from dstream.engine.graph.vertices import (
     one_after_another,
     piped,
 )
+from dstream.engine.keeping import read_here
 from dstream.engine.kernels import Operation
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Flow, Frame, Pieces, Segment, rows_of
 from dstream.engine.spark.flow import Splits as SplitSegment
-from dstream.engine.spark.kept_rows import KeptRows, read_here
+from dstream.engine.spark.kept_rows import KeptRows
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.shipping import packed_split
 from dstream.engine.worker.rows import ITEMS
@@ -83,7 +84,7 @@ class GraphRun:
 
     def _decided_inputs(self, items: Items) -> Items:
         """Return inputs without any that stand for a decision; those are made that they depend on."""
-        waiting = _pending(items)
+        waiting = _pending(items)[::-1]
         while waiting:
             number = waiting[-1]
             decision = self._graph.decisions[number]
@@ -157,7 +158,7 @@ class GraphRun:
             move.vertex, partitions, list(cluster.sizes(frame) if move.what == "bytes" else cluster.rows(frame))
         )
 
-    def _kept(self, ask: AskForKept) -> Kept:
+    def _kept(self, ask: AskForKept) -> Input:
         """Return what is kept of a `cache()`; or compute it now, so that `peek` steps before it see something."""
         kept = ask.node.kept
         with kept.lock:
@@ -165,7 +166,12 @@ class GraphRun:
             if found is None:
                 found = self._computed(ask)
                 kept.keep(found, is_ordered(ask.node), self._cluster.is_running)
-        return Kept(Recall(found, kept.is_ordered, where=ask.node.where, step=ask.node.step))
+        recall = Recall(found, kept.is_ordered, where=ask.node.where, step=ask.node.step)
+        read = read_here(recall)
+        if read is None:
+            return Kept(recall)
+        # The local engine kept them, for a context that has both.
+        return Splits((SourceSplits(read, self._facts.parallelism),), is_one_task=self._facts.is_sequential)
 
     def _computed(self, ask: AskForKept) -> KeptRows:
         rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
@@ -222,10 +228,6 @@ class GraphRun:
         return Frame(self._read_frames[id(each.taken)], self._count(each), each.reader, tuple(each.operations))
 
     def _recalled(self, recall: Recall, operations: tuple[Operation, ...]) -> Sequence[Segment]:
-        read = read_here(recall)
-        if read is not None:  # The local engine kept them, for a context that has both.
-            source = SourceSplits(read, self._facts.parallelism)
-            return self._segments(Splits((source,), operations, is_one_task=self._facts.is_sequential))
         kept: Frame = recall.items.frame()
         return (replace(kept, operations=operations),)
 
@@ -253,10 +255,11 @@ class GraphRun:
     def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
         """Return the pieces of splits for which all of them must be known."""
         pieces = tuple(self._one_by_one(replace(splits, operations=(), is_one_task=False, for_each=None)))
-        if splits.is_one_task and len(pieces) > 1:
+        if splits.is_one_task and len(pieces) != 1:  # One task runs also where there is nothing to read.
             pieces = (Piece(None, pieces, (), None),)
         if splits.for_each is not None:
-            pieces = tuple(_followed(each, splits.for_each(pieces, number)) for number, each in enumerate(pieces))
+            last = splits.for_each(pieces)
+            pieces = tuple(_followed(each, last(number)) for number, each in enumerate(pieces))
         return tuple(_followed(each, *splits.operations) for each in pieces)
 
     def _one_by_one(self, splits: Splits) -> Iterator[Piece]:

@@ -1,4 +1,4 @@
-"""What Spark keeps of a `cache()`, and where to find what the local engine kept of it."""
+"""What Spark keeps of a `cache()`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.batches import loads
-from dstream.engine.keeping import KeptItems, KeptSource
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Frame
 from dstream.engine.worker.rows import ITEMS
-from dstream.plan import Read, Recall
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["KeptRows", "read_here"]
+__all__ = ["KeptRows"]
 
 
 class KeptRows:
@@ -40,10 +38,3 @@ class KeptRows:
         """Give the items to this process: the local engine may find them if two threads run a plan of each engine."""
         for row in self._cluster.rows_one_partition_at_a_time(self._items):
             yield from loads(row.payload)
-
-
-def read_here(node: Recall) -> Read | None:
-    """Return what reads the items of `node` if they are in this process, where the local engine kept them."""
-    if not isinstance(node.items, KeptItems):
-        return None
-    return Read(KeptSource(node.items, node.is_ordered), node.label(), where=node.where, step=node.step)

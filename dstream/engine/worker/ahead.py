@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -22,9 +22,9 @@ class ReadAhead:
 
     kind: ByPlace[Any, Any]
 
-    def __call__(self, pieces: tuple[Piece, ...], number: int) -> Operation:
+    def __call__(self, pieces: tuple[Piece, ...]) -> Callable[[int], Operation]:
         quiet = tuple(replace(piece, operations=tuple(map(_uncounted, piece.operations))) for piece in pieces)
-        return functools.partial(_gather_ahead, self.kind, quiet, number)
+        return lambda number: functools.partial(_gather_ahead, self.kind, quiet, number)
 
 
 def _uncounted(operation: Operation) -> Operation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dstream.engine.spark.kept_rows import read_here
+from dstream.engine.keeping import read_here
 from dstream.engine.spark.reach import Drawn, Reach
 from dstream.engine.spark.stages.drawing import draw_node
 from dstream.plan import Cache, Recall, Table
