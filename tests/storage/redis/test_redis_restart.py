@@ -18,7 +18,7 @@ from dstream.storage.redis.server import Server
 
 def test_redis_killed_and_restarted_keeps_what_it_acknowledged(start, written):
     """After SIGKILL of the server all changes are there, and old handles work on."""
-    server = start("--appendonly", "yes")
+    server = start("--appendonly", "yes", "--appendfsync", "always")
     storage = open_storage(server.url, Settings())
     store = storage.create("map", "m", Options(journal=True))
     items = storage.create("list", "l", Options())
