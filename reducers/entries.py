@@ -13,7 +13,7 @@ from more_itertools import chunked
 from dstream.errors import NullElementError
 from dstream.keys import canonical_all
 from dstream.spi import Collector, Keyed
-from dstream.values.blaming import given
+from dstream.values.blaming import given, shown
 
 __all__ = ["entries", "merged"]
 
@@ -21,7 +21,6 @@ Split = Callable[[list[Any]], tuple[list[Any], list[Any]]]
 """Makes the keys and the values of some items."""
 
 _BATCH = 512
-_SHOWN = 200
 
 
 def entries(
@@ -55,7 +54,7 @@ def _parts(items: list[Any]) -> tuple[list[Any], list[Any]]:
     for item in items:
         if not (isinstance(item, tuple | list) and len(item) == 2):
             raise TypeError(
-                f"an item that goes into a map must be an entry or a pair, not {type(item).__name__} {_shown(item)}; "
+                f"an item that goes into a map must be an entry or a pair, not {type(item).__name__} {shown(item)}; "
                 "give key= and value= to make entries of other items"
             )
     return [item[0] for item in items], [item[1] for item in items]
@@ -119,10 +118,10 @@ def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     try:
         value = merge(left, right)
     except Exception as error:
-        given(error, f"when merge was given {_shown(left)} and {_shown(right)}")
+        given(error, f"when merge was given {shown(left)} and {shown(right)}")
         raise
     if value is None:
-        raise NullElementError(f"merge gave None for {_shown(left)} and {_shown(right)}; a map holds no None values")
+        raise NullElementError(f"merge gave None for {shown(left)} and {shown(right)}; a map holds no None values")
     return value
 
 
@@ -144,12 +143,4 @@ def _refuse_none(items: list[Any], keys: list[Any], values: list[Any]) -> None:
     for item, key, value in zip(items, keys, values, strict=True):
         if key is None or value is None:
             what = "key" if key is None else "value"
-            raise NullElementError(f"a map holds no None {what}s, and the item {_shown(item)} gives one")
-
-
-def _shown(item: Any) -> str:
-    try:
-        text = repr(item)
-    except Exception as error:
-        text = f"<{type(item).__name__}, whose repr fails with {type(error).__name__}>"
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+            raise NullElementError(f"a map holds no None {what}s, and the item {shown(item)} gives one")

@@ -5,20 +5,10 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from typing import Any
+
+from dstream.values.blaming import shown
 
 __all__ = ["cell_of", "near", "shown", "source_line"]
-
-_LONGEST = 200
-
-
-def shown(item: Any) -> str:
-    """Return the `repr` of an item, cut at 200 characters; never raises."""
-    try:
-        text = repr(item)
-    except Exception as error:
-        text = f"<{type(item).__name__}, whose repr fails with {type(error).__name__}>"
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def near(file: str, line: int) -> str:

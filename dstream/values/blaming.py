@@ -23,6 +23,7 @@ __all__ = [
     "given_to",
     "in_group",
     "item_failed_on",
+    "shown",
     "stopped",
     "traced",
 ]
@@ -57,7 +58,7 @@ def in_group(error: BaseException, key: Any) -> None:
     """Keep with `error` that it arose where the result of the group of `key` was made, unless its item is known."""
     if item_failed_on(error) is MISSING_ITEM:
         inner = given_to(error)
-        given(error, f"in the group of the key {_shown(key)}" + (f", {inner}" if inner else ""))
+        given(error, f"in the group of the key {shown(key)}" + (f", {inner}" if inner else ""))
 
 
 def forgotten(error: BaseException) -> None:
@@ -92,7 +93,7 @@ def stopped(function: str) -> RuntimeError:
     return RuntimeError(f"{function} raised StopIteration")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """Return how a value reads, cut at 200 characters; `repr` may be the user's own, and fail."""
     try:
         text = repr(value)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dstream.engine.calling import called_once, calls_of
-from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
+from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
 from dstream.engine.compiler.keys import back_in_place
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
@@ -34,7 +34,7 @@ def _(node: Called, inputs: Sequence[Items], compiling: Compiling) -> Items:
     items = across(
         node, inputs[0], compiling, functools.partial(wide, node, compiling.facts, compiling.is_ordered(node.upstream))
     )
-    return compiling.decide(CallsFirst(node, items)) if calls_run_first(node, compiling.root) else items
+    return compiling.decide(CallsFirst(items, node)) if calls_run_first(node, compiling.root) else items
 
 
 def calls_run_first(node: Called, root: Node) -> bool:
@@ -86,17 +86,10 @@ class CalledOnce(Wide):
 
 
 @dataclass(frozen=True, eq=False)
-class CallsFirst:
+class CallsFirst(OfOne):
     """Makes calls now and keeps the results: several that read them would make them several times at once."""
 
     node: Called
-    items: Items
-
-    counts = False
-
-    @property
-    def inputs(self) -> tuple[Items, ...]:
-        return (self.items,)
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
         step = step_of(self.node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from dstream.engine.recovering import Action
 from dstream.errors import UnsupportedError
 from dstream.plan import Limit, Node, TakeWhile, bounded_nodes, fold, ordered_nodes
 
-__all__ = ["Across", "Compiling", "Facts", "Wide", "compile_node", "compiled"]
+__all__ = ["Across", "Compiling", "Facts", "OfOne", "Wide", "compile_node", "compiled"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def compile_node(node: Node, inputs: Sequence[Items], compiling: Compiling) -> I
     raise UnsupportedError(f"the Spark engine does not run {node.label()}")
 
 
-class Wide:
+class Wide(ABC):
     """How an operation runs whose items stand in several partitions. Each is a value of its own class.
 
     Attributes:
@@ -101,9 +102,22 @@ class Wide:
 
     counts: bool = True
 
+    @abstractmethod
     def begin(self, inputs: Items, partitions: int) -> Move:
         """Decide for items in so many partitions; 0 if nobody counted them."""
-        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class OfOne:
+    """What decisions about one stream have in common that go on in the same way in any number of partitions."""
+
+    items: Items
+
+    counts = False
+
+    @property
+    def inputs(self) -> tuple[Items, ...]:
+        return (self.items,)
 
 
 @dataclass(frozen=True, eq=False)

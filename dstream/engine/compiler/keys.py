@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
+from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
 from dstream.engine.kernels import guarded, operation
@@ -61,21 +61,14 @@ def _(node: PartitionBy, inputs: Sequence[Items], compiling: Compiling) -> Items
         return piped(inputs[0], operation(node))
     if node.count == 1:
         return across(node, inputs[0], compiling, functools.partial(ToPartitions, node))
-    return compiling.decide(Routed(node, inputs[0]))
+    return compiling.decide(Routed(inputs[0], node))
 
 
 @dataclass(frozen=True, eq=False)
-class Routed:
+class Routed(OfOne):
     """Sends each item to the partition of its key, from however many partitions."""
 
     node: PartitionBy
-    items: Items
-
-    counts = False
-
-    @property
-    def inputs(self) -> tuple[Items, ...]:
-        return (self.items,)
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
         return Done(_to_partitions(self.node, inputs[0]))

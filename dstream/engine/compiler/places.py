@@ -85,20 +85,15 @@ def _(node: Skip, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return across(node, inputs[0], compiling, wide)
 
 
-@compile_node.register
-def _(node: TakeWhile, inputs: Sequence[Items], compiling: Compiling) -> Items:
+@compile_node.register(TakeWhile)
+@compile_node.register(DropWhile)
+def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    is_rest = isinstance(node, DropWhile)
+
     def wide() -> Wide:
-        sink = WritePrefix(step_of(node).guard(node.predicate), keep_rest=False)
-        return Waves(UpToMark(), sink, step_of(node), "looking for its end")
-
-    return across(node, inputs[0], compiling, wide)
-
-
-@compile_node.register
-def _(node: DropWhile, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    def wide() -> Wide:
-        sink = WritePrefix(step_of(node).guard(node.predicate), keep_rest=True)
-        return Waves(FromMark(), sink, step_of(node), "looking for its start")
+        sink = WritePrefix(step_of(node).guard(node.predicate), keep_rest=is_rest)
+        prefix, end = (FromMark(), "start") if is_rest else (UpToMark(), "end")
+        return Waves(prefix, sink, step_of(node), f"looking for its {end}")
 
     return across(node, inputs[0], compiling, wide)
 

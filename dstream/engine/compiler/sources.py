@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from dstream.engine.compiler.compiling import Compiling, compile_node
+from dstream.engine.compiler.compiling import Compiling, OfOne, compile_node
 from dstream.engine.graph.decisions import AskForKept, Done, Move, Several
 from dstream.engine.graph.vertices import (
     FromTable,
@@ -92,21 +92,14 @@ def _(node: Recall, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @compile_node.register
 def _(node: Cache, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return compiling.decide(Keep(node, inputs[0]))
+    return compiling.decide(Keep(inputs[0], node))
 
 
 @dataclass(frozen=True, eq=False)
-class Keep:
+class Keep(OfOne):
     """The items of a `cache()`: those that the engine keeps, or those that it keeps from now on."""
 
     node: Cache
-    items: Items
-
-    counts = False
-
-    @property
-    def inputs(self) -> tuple[Items, ...]:
-        return (self.items,)
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
         return AskForKept(self, self.node, Vertex(inputs[0], WriteItems(), step_of(self.node), is_kept=True))

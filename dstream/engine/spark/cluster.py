@@ -186,7 +186,9 @@ class Cluster:
 
         if self.is_running():
             with suppress(Py4JError, ConnectionError):  # A JVM that has died keeps nothing.
-                # A frame that was checkpointed is a plan of one node, which holds the RDD (PySpark 4.3).
+                # No RDD runs. A frame that was checkpointed is a plan of one node, and inside of it is the only handle
+                # by which Spark (4.3) forgets the rows before Java's collector comes; `unpersist()` of a frame is for
+                # what `persist()` kept.
                 executed: Any = pinned._jdf
                 executed.queryExecution().analyzed().rdd().unpersist(False)
 
