@@ -34,6 +34,7 @@ __all__ = [
     "configuration",
     "is_bounded",
     "is_ordered",
+    "is_ordered_after",
     "known_size",
     "ordered_nodes",
     "parallelism",
@@ -90,6 +91,11 @@ def _place(node: Node) -> str:
 def is_ordered(root: Node) -> bool:
     """Say whether the items of `root` have an encounter order that must be kept."""
     return fold(root, _ordered)
+
+
+def is_ordered_after(node: Node, before: bool) -> bool:
+    """Say whether the items of `node` have an encounter order, if those that it reads have one or not."""
+    return _ordered(node, [before])
 
 
 def is_bounded(root: Node) -> bool:

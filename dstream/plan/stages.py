@@ -1,6 +1,6 @@
 """The stages that a plan will run as: a value that pictures are made of.
 
-An engine says what it would do in these words (`dstream.engine.spark.stages`), and the renderers in
+An engine says what it would do in these words (`dstream.engine.explaining`), and the renderers in
 `dstream.plan.show` read nothing else. What is known only when the plan runs stands as an `Amount`.
 """
 
@@ -131,14 +131,12 @@ class Exchange:
         why: why they move, and how.
         is_sure: False if it may be left out.
         condition: when it is not left out, if it is not sure.
-        python_stages: how many stages of Python end here, each a `mapInArrow`.
     """
 
     source: int
     how: How
     why: str = ""
     is_sure: bool = True
-    python_stages: Amount = NOTHING
     condition: str = SEVERAL_PARTITIONS
 
 
@@ -172,16 +170,10 @@ class Job:
     Attributes:
         title: what it is for.
         amount: how many jobs of the engine it is: waves, if it stops as soon as it knows enough.
-        end: the number of its last stage.
-        python_stages: how many stages of Python end the job.
-        is_whole: False if it may end before it has seen all of its stages.
     """
 
     title: str
     amount: Amount
-    end: int
-    python_stages: Amount
-    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +186,7 @@ class Stages:
         outcome: how the result comes to the caller.
         stages: each after those that it reads from.
         jobs: in the order in which they run.
+        job_count: how many jobs of the engine run.
         shuffles: how often items travel from every task to every task.
         python_stages: how many stages of Python run, over all jobs.
         notes: what holds for the whole plan, such as its settings.
@@ -204,11 +197,7 @@ class Stages:
     outcome: str
     stages: tuple[Stage, ...]
     jobs: tuple[Job, ...]
+    job_count: Amount
     shuffles: Amount
     python_stages: Amount
     notes: tuple[str, ...] = ()
-
-    @property
-    def job_count(self) -> Amount:
-        """How many jobs of the engine run."""
-        return total(job.amount for job in self.jobs)

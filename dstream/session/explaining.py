@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dstream.plan.stages import Stages
 
-__all__ = ["Explain", "auto_stages", "local_stages", "spark_stages"]
+__all__ = ["Explain", "auto_stages", "local_stages", "spark_stages", "stages_on"]
 
 Explain = Callable[[Any, Any], "Stages"]
 """Takes the last node of a plan, and what it goes into or None."""
@@ -25,9 +25,32 @@ def local_stages(node: Any, into: Any) -> Stages:
 def spark_stages(master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
     """Return the stages of a plan on Spark: on the one that runs, or on one that would start with these settings."""
     from dstream.engine.spark.launch import known_cores
-    from dstream.engine.spark.stages import stages
 
-    return stages(node, into, known_cores(master, config))
+    return stages_on(known_cores(master, config), node, into)
+
+
+def stages_on(cores: int | None, node: Any, into: Any) -> Stages:
+    """Return the stages of a plan on Spark with so many cores; None if nobody knows yet how many."""
+    from dstream.engine.explaining.spark import stages
+    from dstream.engine.spark.facts import largest_small_side
+    from dstream.plan import configuration
+
+    return stages(_end(node, into), cores, largest_small_side(configuration(node)))
+
+
+def _end(node: Any, into: Any) -> Any:
+    """Return the end that a plan is explained with; the collection that it writes to is not opened."""
+    from dstream.plan import Collect, Loop, ToList, Write, is_bounded
+    from dstream.session.writing import entries_of
+    from dstream.spi import Collector, Output
+
+    match into:
+        case Collector():
+            return Collect(node, into, given=into.name or "...")
+        case Output():
+            nobody: Any = None
+            return Write(node, nobody, entries_of(into), f"collect({into.label})")
+    return ToList(node) if is_bounded(node) else Loop(node)
 
 
 def auto_stages(master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dstream.distributed import IStreamList, IStreamMap
     from dstream.session.context import Context
 
-__all__ = ["engine_of_this_process", "write"]
+__all__ = ["engine_of_this_process", "entries_of", "write"]
 
 
 def write(context: Context, node: Node, output: Output, engine: Callable[[], Engine]) -> Any:
@@ -32,7 +32,7 @@ def write(context: Context, node: Node, output: Output, engine: Callable[[], Eng
     job = collection._begin(output)
     if job.is_done:
         return collection
-    end = Write(node, job.writer, _collector(output), f"collect({output.label})", where=call_site())
+    end = Write(node, job.writer, entries_of(output), f"collect({output.label})", where=call_site())
     with explained(end, "collect"):
         try:
             receipts = engine().submit(end).result()
@@ -51,7 +51,7 @@ def _target(context: Context, output: Output) -> IStreamMap[Any, Any] | IStreamL
     return context.get_map(output.name) if output.kind == "map" else context.get_cache(output.name)
 
 
-def _collector(output: Output) -> Collector[Any, Any, Any] | None:
+def entries_of(output: Output) -> Collector[Any, Any, Any] | None:
     """Return the keyed collector that makes the entries, or None for a list of items."""
     if output.classifier is None:
         return output.collector

@@ -10,7 +10,7 @@ from more_itertools import sliding_window
 
 from collectors import to_list
 from dstream.engine.batches import loads
-from dstream.engine.spark.borders import AccumulateAcross, AccumulateInside, Bordering
+from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import Accumulate
 from dstream.engine.worker.stage import StageTask

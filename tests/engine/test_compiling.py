@@ -11,9 +11,9 @@ from dstream.engine.batches import dumps_items
 from dstream.engine.compiler import Facts, compiled
 from dstream.engine.compiler.places import Waves
 from dstream.engine.graph.decisions import Ask, Done, Report
-from dstream.engine.graph.vertices import FromTable, Rows, Splits
+from dstream.engine.graph.vertices import FromTable, Rows, Splits, operations_of
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
-from dstream.plan import rewrite
+from dstream.plan import Partitions, rewrite
 from dstream.stream import Stream
 from sources import Items
 
@@ -22,8 +22,7 @@ FACTS = Facts(parallelism=2, cores=2, largest_small_side=100)
 
 def graph_of(stream, facts=FACTS):
     """Compile the plan of a stream."""
-    core = rewrite(stream._node)
-    return compiled(core, core, facts)[0]
+    return compiled(rewrite(Partitions(stream._node)), facts)[0]
 
 
 def begun(stream, partitions=3, facts=FACTS):
@@ -40,11 +39,11 @@ def numbers(count=10):
 def test_steps_on_one_item_are_appended():
     """No decision, no vertex: one input with one operation for each run of steps."""
     graph = graph_of(numbers().map(abs).filter(bool).unordered().parallel(3))
-    (read,) = graph.inputs
+    (read,) = graph.ending.inputs
 
     assert graph.decisions == ()
     assert isinstance(read, Splits)
-    assert len(read.operations) == 1
+    assert len(operations_of(read.applied)) == 1
 
 
 def test_one_partition_does_it_alone():
@@ -52,7 +51,7 @@ def test_one_partition_does_it_alone():
     for stream in (numbers().sorted(), numbers().limit(2), numbers().distinct(), numbers().skip(1)):
         move = begun(stream, 1)
         assert isinstance(move, Done)
-        assert len(move.inputs[0].operations) == 1
+        assert len(move.inputs[0].applied) == 1
 
 
 def test_a_sequential_plan_needs_no_decision():
@@ -60,7 +59,7 @@ def test_a_sequential_plan_needs_no_decision():
     graph = graph_of(numbers().sorted().sequential().limit(3).distinct(), Facts(1, 2, 100))
 
     assert graph.decisions == ()
-    assert len(graph.inputs[0].operations) == 3
+    assert len(operations_of(graph.ending.inputs[0].applied)) == 3
 
 
 def test_a_limit_runs_waves_until_it_has_enough():
@@ -73,7 +72,8 @@ def test_a_limit_runs_waves_until_it_has_enough():
 
     assert (second.vertex.first, second.vertex.inputs[0].start, second.vertex.inputs[0].stop) == (1, 1, 5)
     assert isinstance(found, Done)
-    assert [each.reader.ranges for each in found.inputs] == [{0: (0, 2), 1: (0, 2), 2: (0, 1)}] * 2
+    assert [each.reader.ranges for each in found.inputs] == [{0: (0, 2), 1: (0, 2), 2: (0, 1)}]
+    assert [taken.vertex for taken in found.inputs[0].taken] == [first.vertex, second.vertex]
 
 
 def test_a_skip_reads_the_rest_where_it_is():
@@ -127,7 +127,10 @@ def test_a_join_looks_at_one_side_then_at_the_other():
     small = right.then.next(Report(right.vertex, 3, [(ITEMS, 50), (ITEMS + 1, 7)]))
     travelling = small.then.next(Report(small.vertex, 3, [Row(0, 0, 0, ITEMS, 1, b"x")]))
 
-    assert (right.purpose, left.purpose) == ("size of the right side", "size of the left side")
+    assert (right.purpose, left.purpose) == (
+        "the right side is computed, and measured",
+        "the left side is computed, and measured",
+    )
     assert [taken.vertex for taken in meet.taken] == [left.vertex, right.vertex]
     assert [type(each) for each in travelling.inputs] == [Rows, Splits]
 
@@ -147,10 +150,9 @@ def test_a_source_is_not_divided_by_the_compiler():
         def splits(self, parallelism):
             raise AssertionError("nobody runs this")
 
-    from dstream.plan import Distinct, Read, Sorted
+    from dstream.plan import Distinct, Read, Sorted, ToList
 
-    core = rewrite(Sorted(Distinct(Read(Unread([1])))))
-    assert len(compiled(core, core, FACTS)[0].decisions) == 2
+    assert len(compiled(rewrite(ToList(Sorted(Distinct(Read(Unread([1])))))), FACTS)[0].decisions) == 2
 
 
 _WITHOUT_SPARK = """
@@ -159,7 +161,7 @@ sys.modules["pyspark"] = sys.modules["py4j"] = None
 from dstream import Stream
 from dstream.engine.compiler import Facts, compiled
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
-from dstream.plan import Table, rewrite, topological
+from dstream.plan import ToList, rewrite, topological
 from dstream.stream import Stream
 
 def push(state, item, downstream):
@@ -178,9 +180,9 @@ streams = [
 ]
 kinds = set()
 for stream in streams:
-    core = rewrite(stream._node)
-    kinds.update(type(node).__name__ for node in topological(core))
-    compiled(core, core, Facts(2, 2, 100))
+    end = rewrite(ToList(stream._node))
+    kinds.update(type(node).__name__ for node in topological(end.upstream))
+    compiled(end, Facts(2, 2, 100))
 print(*sorted(kinds))
 """
 
@@ -219,6 +221,5 @@ def test_a_table_is_an_input():
     """Who runs the graph knows what it is."""
     from dstream.plan import Table
 
-    core = rewrite(Table(object()))
-    (each,) = compiled(core, core, FACTS)[0].inputs
+    (each,) = compiled(rewrite(Partitions(Table(object()))), FACTS)[0].ending.inputs
     assert isinstance(each, FromTable)

@@ -15,7 +15,7 @@ from dstream.engine.columns import batches_of
 from dstream.engine.joining import Side
 from dstream.engine.kernels import partial_groups
 from dstream.engine.memory import give_back, give_back_large_blocks
-from dstream.engine.spark.borders import _Ends
+from dstream.engine.worker.borders import _Ends
 from dstream.engine.worker.routing import RouteFirstOnes, RouteItems, RouteSide
 from dstream.engine.worker.sinks import Accumulate, RouteByKey, WriteItems
 from dstream.engine.worker.stage import StageTask

@@ -11,6 +11,7 @@ import dstream as ds
 from dstream.engine.batches import dumps_items
 from dstream.engine.compiler import compiled
 from dstream.engine.compiler.ends import reads_only
+from dstream.engine.graph.ends import Each, Pulled
 from dstream.engine.spark import facts, looping
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Splits
@@ -18,7 +19,7 @@ from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.looping import waves
 from dstream.engine.spark.ports import Ports
 from dstream.engine.worker.rows import ITEMS, Row
-from dstream.plan import Filter, Limit, Map, Node, Parallel, Read, Sorted, rewrite
+from dstream.plan import Filter, Limit, Map, Node, Parallel, Partitions, Read, Sorted, rewrite
 from reducers import to_ilist
 from sources import Items
 
@@ -28,8 +29,9 @@ CLUSTER = SimpleNamespace(cores=2, counting=lambda: None, setting=lambda name: "
 def pieces(root: Node, *, in_small_pieces: bool) -> int:
     """Return into how many pieces a plan is divided."""
     known = facts.facts_of(root, CLUSTER, in_small_pieces=in_small_pieces)
-    graph, _ = compiled(root, root, known)
-    return GraphRun(graph, known, CLUSTER, Ports({})).flow().count_partitions()
+    graph, _ = compiled(rewrite(Partitions(root)), known)
+    assert isinstance(graph.ending, Each)
+    return GraphRun(graph, known, CLUSTER, Ports({})).flow(graph.ending.inputs).count_partitions()
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,9 @@ def test_only_plans_of_one_stage_are_divided_for_a_loop(root, expected):
     assert reads_only(rewrite(root)) is expected
 
 
+ALL = Pulled((), None, 0, True)
+
+
 class FakeRun:
     """A run whose pieces give one row of some bytes each, and which keeps the sizes of its waves."""
 
@@ -79,7 +84,7 @@ class FakeRun:
     def __exit__(self, *exc_info):
         return None
 
-    def lower(self, node):
+    def flow(self, items):
         return SimpleNamespace(segments=[Splits(self._pieces)])
 
     @contextmanager
@@ -98,7 +103,7 @@ def test_the_size_of_a_wave_follows_from_that_of_the_last(monkeypatch, size, exp
     monkeypatch.setattr(looping, "piece_rows", lambda wave, sink, first, cluster: wave)
     run = FakeRun(100, size)
 
-    assert list(waves(run, None, None)) == list(range(100))
+    assert list(waves(run, ALL)) == list(range(100))
     assert run.sizes == expected
 
 
@@ -106,7 +111,7 @@ def test_a_wave_runs_only_when_it_is_asked_for(monkeypatch):
     """Who leaves a loop early runs no more."""
     monkeypatch.setattr(looping, "piece_rows", lambda wave, sink, first, cluster: wave)
     run = FakeRun(100, 10)
-    items = waves(run, None, None)
+    items = waves(run, ALL)
 
     assert [next(items) for _ in range(4)] == [0, 1, 2, 3]
     assert run.sizes == [4]

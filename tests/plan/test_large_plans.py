@@ -197,14 +197,13 @@ from dstream.gatherers import scan
 from dstream.engine.compiler import Facts, compiled
 from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.ports import Ports
-from dstream.plan import rewrite
+from dstream.plan import Partitions, rewrite
 stream = Stream.of(1, 2)
 for _ in range(60):
     stream = stream.map(abs) + stream.filter(bool)
-core = rewrite(stream._node)
 facts = Facts(2, 2, 0)
-graph, _ = compiled(core, core, facts)
-flow = GraphRun(graph, facts, SimpleNamespace(counting=lambda: None), Ports({})).flow()
+graph, _ = compiled(rewrite(Partitions(stream._node)), facts)
+flow = GraphRun(graph, facts, SimpleNamespace(counting=lambda: None), Ports({})).flow(graph.ending.inputs)
 print(len(list(itertools.islice(flow.segments[0].pieces, 5))))
 """
 

@@ -14,11 +14,11 @@ import reducers
 from collectors import counting, grouping_by
 from dstream import Stream
 from dstream.engine.spark import launch
-from dstream.engine.spark.stages import stages
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.plan import ForEachPartition
 from dstream.plan.show.drawing import Drawing
 from dstream.session.context import Context
+from dstream.session.explaining import stages_on
 from sources import text_files
 
 
@@ -30,7 +30,7 @@ def refuse(*args):
 @pytest.fixture
 def unstarted():
     """A context whose engine fails to start: what is explained on it needs none."""
-    return Context(refuse, "spark", refuse, lambda node, into: stages(node, into, 4))
+    return Context(refuse, "spark", refuse, lambda node, into: stages_on(4, node, into))
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def test_explain_says_what_nobody_knows_yet(unstarted, capsys):
 
 def test_explain_without_known_cores_says_what_decides(capsys):
     """A master that has all cores of a machine is not asked how many these are."""
-    context = Context(refuse, "spark", refuse, lambda node, into: stages(node, into, None))
+    context = Context(refuse, "spark", refuse, lambda node, into: stages_on(None, node, into))
     context.stream(range(1000)).explain()
 
     assert "stage 1: 1 to 1,000 tasks (one for each core)" in capsys.readouterr().out
@@ -246,7 +246,7 @@ def test_a_stream_that_cannot_be_drawn_shows_its_chain(engine):
 def test_a_node_that_nobody_explains_is_refused(unstarted):
     """Nothing falls through: a node without a handler says so."""
     stream = Stream(ForEachPartition(unstarted.stream([1])._node, print), unstarted)
-    with pytest.raises(UnsupportedError, match=r"cannot explain \.for_each_partition\(print\)"):
+    with pytest.raises(UnsupportedError, match=r"does not run \.for_each_partition\(print\)"):
         stream.explain()
 
 

@@ -4,6 +4,7 @@ The compiler is pure: it reads no source, runs no function of the user's, and kn
 """
 
 from dstream.engine.compiler import calls as calls  # each registers its operations
+from dstream.engine.compiler import ends as ends
 from dstream.engine.compiler import gatherers as gatherers
 from dstream.engine.compiler import keys as keys
 from dstream.engine.compiler import pairs as pairs

@@ -29,12 +29,12 @@ __all__ = ["calls_run_first"]
 @compile_node.register
 def _(node: Called, inputs: Sequence[Items], compiling: Compiling) -> Items:
     if not node.calling.is_shared:
-        return piped(inputs[0], operation(node))
+        return piped(inputs[0], node, operation(node), "several calls at a time in each task")
     wide = CalledOnce if node.calling.cache else AtRate
     items = across(
         node, inputs[0], compiling, functools.partial(wide, node, compiling.facts, compiling.is_ordered(node.upstream))
     )
-    return compiling.decide(CallsFirst(items, node)) if calls_run_first(node, compiling.root) else items
+    return (compiling.decide(CallsFirst(items, node)),) if calls_run_first(node, compiling.root) else items
 
 
 def calls_run_first(node: Called, root: Node) -> bool:
@@ -57,10 +57,14 @@ class AtRate(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         targets, step = self.facts.cores, step_of(self.node)
         if partitions <= targets:
-            return Done(piped(inputs, operation(replace(self.node, slots=partitions))))
+            return Done(piped(inputs, self.node, operation(replace(self.node, slots=partitions)), self._rate()))
         together = Vertex(inputs, RouteTogether(partitions, targets), step)
-        calls = operation(replace(self.node, slots=targets))
-        return Done((Rows((Taken(together),), targets, operations=(calls,)),))
+        why = "neighbouring partitions come together, as many as can run at once"
+        some = Rows((Taken(together),), targets, why=why, counted="one for each core")
+        return Done(piped((some,), self.node, operation(replace(self.node, slots=targets)), self._rate()))
+
+    def _rate(self) -> str:
+        return f"{self.node.calling.rate:g} calls a second at most, which the tasks share"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +82,12 @@ class CalledOnce(Wide):
             targets = min(targets, self.facts.cores)
         routed = Taken(Vertex(inputs, RouteByInput(targets, step), step))
         calls = functools.partial(called_once, calls_of(replace(node, slots=targets)))
-        results = Rows((routed,), targets, read_places, (calls,))
+        met = Rows((routed,), targets, read_places, is_ordered=False, why="equal items meet in one place")
+        results = piped((met,), node, calls, "one call for equal items")
         if not self.is_ordered:
-            return Done(piped((results,), without_places))
-        back = Taken(Vertex((results,), RouteByPlace(partitions, targets), step))
-        return Done(back_in_place(back, targets))
+            return Done(piped(results, None, without_places))
+        back = Taken(Vertex(results, RouteByPlace(partitions, targets), step))
+        return Done(back_in_place(node, back, targets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,4 +102,4 @@ class CallsFirst(OfOne):
         return Ask(self, results, "places", f"channel = {ITEMS}", step, "calls, for several that read the results")
 
     def next(self, report: Report) -> Move:
-        return Done((Rows((Taken(report.vertex),), None),))
+        return Done((Rows((Taken(report.vertex),), None, why="the results stay where they are"),))

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dstream.engine.graph.decisions import Decision, Done, Graph, Move, Several
+from dstream.engine.graph.ends import Ending
 from dstream.engine.graph.vertices import Items, Pending, Splits, in_one_task, is_one_task, piped
 from dstream.engine.kernels import Operation, operation
 from dstream.engine.recovering import Action
 from dstream.errors import UnsupportedError
-from dstream.plan import Limit, Node, TakeWhile, bounded_nodes, fold, ordered_nodes
+from dstream.plan import End, Limit, Node, TakeWhile, bounded_nodes, fold, ordered_nodes
 
-__all__ = ["Across", "Compiling", "Facts", "OfOne", "Wide", "compile_node", "compiled"]
+__all__ = ["Across", "Compiling", "Facts", "OfOne", "Wide", "compile_end", "compile_node", "compiled"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Compiling:
     """A graph that is being made.
 
     Attributes:
-        root: the last core operation.
+        root: the end of the plan.
         actions: what to call in this process for what each `peek` step saw, by its channel.
     """
 
@@ -68,23 +69,27 @@ class Compiling:
         """Say whether the items of an operation have an encounter order that must be kept."""
         return self._ordered[id(node)]
 
-    def decide(self, decision: Decision) -> Items:
-        """Add a decision, and return what stands for the inputs that it will give."""
+    def items_of(self, node: Node) -> Items:
+        """Return the items of an operation, compiled with all that it reads from."""
+        return fold(node, lambda each, inputs: compile_node(each, inputs, self))
+
+    def decide(self, decision: Decision) -> Pending:
+        """Add a decision, and return what stands for the inputs, or for the last job, that it will give."""
         self.decisions.append(decision)
-        return (Pending(len(self.decisions) - 1),)
+        return Pending(len(self.decisions) - 1)
 
 
-def compiled(root: Node, last: Node, facts: Facts) -> tuple[Graph, dict[int, Action]]:
-    """Return the graph of a plan up to `last`, and what `peek` steps call in this process, by their channels.
+def compiled(end: End, facts: Facts) -> tuple[Graph, dict[int, Action]]:
+    """Return the graph of a rewritten plan, and what `peek` steps call in this process, by their channels."""
+    compiling = Compiling(end, facts)
+    ending = compile_end(end, compiling)
+    return Graph(tuple(compiling.decisions), ending), compiling.actions
 
-    Args:
-        root: the last core operation of the whole plan.
-        last: `root`, or an operation before it: an end takes the items of that one.
-        facts: what the graph depends on besides.
-    """
-    compiling = Compiling(root, facts)
-    inputs = fold(last, lambda node, inputs: compile_node(node, inputs, compiling))
-    return Graph(tuple(compiling.decisions), inputs), compiling.actions
+
+@functools.singledispatch
+def compile_end(end: Node, compiling: Compiling) -> Ending:
+    """Return what becomes of the items before `end`."""
+    raise UnsupportedError(f"the Spark engine does not run a plan that ends in {end!r}")
 
 
 @functools.singledispatch
@@ -148,7 +153,7 @@ class Across:
         if not self.ends:
             items = _endless_in_one_task(self.node, items)
         if several == 1 or is_one_task(items):
-            return Done(piped(items, self.narrow))
+            return Done(piped(items, self.node, self.narrow, "here, where all items stand"))
         return self.wide.begin(items, several or 0)
 
 
@@ -156,8 +161,8 @@ def across(node: Node, items: Items, compiling: Compiling, wide: Callable[[], Wi
     """Let the one partition that there is run an operation, or run it across several."""
     narrow, ends = operation(node), compiling.is_bounded(node.inputs()[0])
     if is_one_task(items):
-        return piped(items, narrow)
-    return compiling.decide(Across(node, items, narrow, wide(), ends))
+        return piped(items, node, narrow, "here, where all items stand")
+    return (compiling.decide(Across(node, items, narrow, wide(), ends)),)
 
 
 def _endless_in_one_task(node: Node, items: Items) -> Items:

@@ -41,14 +41,14 @@ _LARGEST_ALONE = 64 * 2**10
 @compile_node.register
 def _(node: Gather, inputs: Sequence[Items], compiling: Compiling) -> Items:
     if isinstance(node.gatherer.parallel, ItemWise):
-        return piped(inputs[0], operation(node))
+        return piped(inputs[0], node, operation(node))
     return across(node, inputs[0], compiling, lambda: _wide(node))
 
 
 def _wide(node: Gather) -> Wide:
     match node.gatherer.parallel:
         case ByPlace() as kind if reads_ahead(node):
-            return Ahead(kind)
+            return Ahead(node, kind)
         case ByPlace() as kind:
             return WithNeighbours(node, kind)
         case RunningValue() as kind:
@@ -79,13 +79,15 @@ def _is_unseen(op: Op) -> bool:
 class Ahead(Wide):
     """The task of each piece reads on to the first items of the pieces behind it: no job has to come before."""
 
+    node: Gather
     kind: ByPlace[Any, Any]
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         (each,) = inputs
         assert isinstance(each, Splits), "what is free to read is a source"
-        return Done((Splits((each,), for_each=ReadAhead(self.kind)),))
+        ahead = Splits((each,), for_each=ReadAhead(self.kind))
+        return Done(piped((ahead,), self.node, None, "each partition reads on to the first items behind it"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,24 +102,35 @@ class WithNeighbours(Wide):
         largest = max(_LARGEST_TOGETHER // max(partitions, 1), _LARGEST_ALONE)
         step = step_of(self.node)
         kept = Vertex(inputs, WriteWithHead(self.kind.following, largest), step, is_kept=True)
-        return Ask(replace(self, partitions=partitions), kept, "rows", _TOLD, step, "what its neighbours need")
+        first = f", and its first {self.kind.following:,}" if self.kind.following else ""
+        purpose = f"how many items each partition has{first}"
+        return Ask(replace(self, partitions=partitions), kept, "rows", _TOLD, step, purpose)
 
     def next(self, report: Report) -> Move:
         told: Sequence[Row] = report.rows
         heads = [bytes(row.payload) for row in told]
         if any(row.size < 0 for row in told[1:]) or sum(map(len, heads)) > _LARGEST_TOGETHER:
-            return Done(_in_one_task(Taken(report.vertex, _ITEMS_AND_BESIDE), operation(self.node)))
+            return Done(_in_one_task(Taken(report.vertex, _ITEMS_AND_BESIDE), self.node, operation(self.node)))
         reader = ReadByPlace(self.kind, [row.sequence for row in told], heads)
-        return Done((Rows((Taken(report.vertex),), None, reader),))
+        why = "the items stay where they are; this process learns how many each partition has"
+        again = Rows((Taken(report.vertex),), None, reader, why=why, notes=(_IF_LARGE,) if self.kind.following else ())
+        return Done(piped((again,), self.node, None, "each partition knows its place"))
 
 
+_IF_LARGE = "if that is more than 16 MB together, one task takes all items in order, which is not counted"
 _TOLD = f"channel = {TOLD}"
 _ITEMS_AND_BESIDE = f"channel >= {ITEMS}"
 
 
-def _in_one_task(rows: Taken, whole: Operation) -> Items:
-    """Let one task take all items in order."""
-    return (Rows((rows,), 1, operations=(whole,)),)
+def _in_one_task(
+    rows: Taken,
+    node: Gather,
+    whole: Operation,
+    why: str = "all items come to one task, in order",
+    note: str = "one item after another, in one task",
+) -> Items:
+    """Let one task take all items, or all states, in order."""
+    return piped((Rows((rows,), 1, why=why),), node, whole, note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +144,7 @@ class FromTotals(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         step = step_of(self.node)
         kept = Vertex(inputs, WriteWithTotal(self.kind, step, partitions - 1), step, is_kept=True)
-        return Ask(replace(self, kept=kept), kept, "rows", _TOLD, step, "the values between partitions")
+        return Ask(replace(self, kept=kept), kept, "rows", _TOLD, step, "the value of each partition")
 
     def next(self, report: Any) -> Move:
         if isinstance(report, Report):
@@ -139,9 +152,11 @@ class FromTotals(Wide):
             return Totalled(self, functools.partial(_values_before, self.kind), totals, step_of(self.node))
         assert self.kept is not None, "totals come from what is kept"
         if sum(map(len, report.values())) > _LARGEST_TOGETHER:
-            return Done(_in_one_task(Taken(self.kept, _ITEMS_AND_BESIDE), operation(self.node)))
+            return Done(_in_one_task(Taken(self.kept, _ITEMS_AND_BESIDE), self.node, operation(self.node)))
         reader = ReadRunning(self.kind, step_of(self.node), report)
-        return Done((Rows((Taken(self.kept),), None, reader),))
+        why = "the items stay where they are; this process learns the value of each partition"
+        again = Rows((Taken(self.kept),), None, reader, why=why, notes=(_IF_LARGE,))
+        return Done(piped((again,), self.node, None, "each partition starts from the value before it"))
 
 
 def _values_before(kind: RunningValue[Any, Any], told: Sequence[Row]) -> dict[int, bytes]:
@@ -165,8 +180,10 @@ class StatesTogether(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         step = step_of(self.node)
-        states = Vertex(piped(inputs, functools.partial(state_of_part, self.kind, step)), WriteItems(), step)
-        return Done(_in_one_task(Taken(states), functools.partial(finish, self.node.gatherer, step)))
+        state = functools.partial(state_of_part, self.kind, step)
+        states = Vertex(piped(inputs, self.node, state, "each partition on its own"), WriteItems(), step)
+        end = functools.partial(finish, self.node.gatherer, step)
+        return Done(_in_one_task(Taken(states), self.node, end, _STATES, _COMBINES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +198,9 @@ class Integrated(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         step = step_of(self.node)
-        kept = Vertex(inputs, WriteIntegrated(self.node.gatherer, step), step, is_kept=True)
-        return Ask(self, kept, "places", _TOLD, step, "where it ends")
+        does = "each partition with a state of its own"
+        kept = Vertex(inputs, WriteIntegrated(self.node.gatherer, step), step, is_kept=True, does=does)
+        return Ask(self, kept, "places", _TOLD, step, "whether its integrator wanted no more")
 
     def next(self, report: Report) -> Move:
         last = -1
@@ -190,10 +208,16 @@ class Integrated(Wide):
             last = source
             if has_stopped:
                 break
-        pushed = Rows((Taken(report.vertex),), None, KeepRange(dict.fromkeys(range(last + 1), (0, None))))
+        wanted = KeepRange(dict.fromkeys(range(last + 1), (0, None)))
+        pushed = Rows((Taken(report.vertex),), None, wanted, why="the items stay where they are")
         states = Taken(report.vertex, f"{_TOLD} and source <= {last}", as_items=True)
         end = functools.partial(finish, self.node.gatherer, step_of(self.node))
-        return Done((pushed, *_in_one_task(states, end)))
+        given = piped((pushed,), self.node, None, "up to where it wanted no more")
+        return Done((*given, *_in_one_task(states, self.node, end, _STATES, _COMBINES)))
+
+
+_STATES = "the state of each partition comes to one task"
+_COMBINES = "combines the states in order, and finishes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,4 +229,4 @@ class InOneTask(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         written = Vertex(inputs, WriteItems(), step_of(self.node))
-        return Done(_in_one_task(Taken(written), operation(self.node)))
+        return Done(_in_one_task(Taken(written), self.node, operation(self.node)))

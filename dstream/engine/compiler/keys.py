@@ -19,7 +19,7 @@ from dstream.engine.worker.readers import (
 )
 from dstream.engine.worker.routing import RouteFirstOnes, RouteItems
 from dstream.engine.worker.sinks import RouteByKey, RouteByPlace
-from dstream.plan import Distinct, PartitionBy, step_of
+from dstream.plan import Distinct, Node, PartitionBy, step_of
 
 __all__ = ["back_in_place"]
 
@@ -42,26 +42,33 @@ class OneOfEachKey(Wide):
         node, step, targets = self.node, step_of(self.node), self.facts.targets(partitions)
         if not self.is_ordered:
             routed = Taken(Vertex(inputs, RouteFirstOnes(node.key, targets, step), step))
-            return Done((Rows((routed,), targets, read_columns, (functools.partial(one_of_each_key, step),)),))
+            met = Rows((routed,), targets, read_columns, is_ordered=False, why=_FIRSTS_MEET)
+            return Done(piped((met,), node, functools.partial(one_of_each_key, step), _FIRSTS))
         key = guarded(node)
         routed = Taken(Vertex(inputs, RouteByKey(key, targets, step), step))
-        firsts = Rows((routed,), targets, read_places, (functools.partial(first_of_keys, key, step),))
-        back = Taken(Vertex((firsts,), RouteByPlace(partitions, targets), step))
-        return Done(back_in_place(back, targets))
+        met = Rows((routed,), targets, read_places, is_ordered=False, why=_FIRSTS_MEET)
+        firsts = piped((met,), node, functools.partial(first_of_keys, key, step), _FIRSTS)
+        back = Taken(Vertex(firsts, RouteByPlace(partitions, targets), step))
+        return Done(back_in_place(node, back, targets))
 
 
-def back_in_place(rows: Taken, targets: int) -> Items:
+_FIRSTS_MEET = "the first items of each key, one from each task, meet in one place"
+_FIRSTS = "the first item of each key"
+
+
+def back_in_place(node: Node, rows: Taken, targets: int) -> Items:
     """Return the items of (place, item) pairs in the order of their places."""
-    return (Rows((rows,), targets, operations=(in_place_order,)),)
+    placed = Rows((rows,), targets, is_ordered=True, why="back to their place, to keep the order")
+    return piped((placed,), node, in_place_order, "in the order that they had")
 
 
 @compile_node.register
 def _(node: PartitionBy, inputs: Sequence[Items], compiling: Compiling) -> Items:
     if compiling.facts.is_sequential or (node.count == 1 and is_one_task(inputs[0])):
-        return piped(inputs[0], operation(node))
+        return piped(inputs[0], node, operation(node))
     if node.count == 1:
         return across(node, inputs[0], compiling, functools.partial(ToPartitions, node))
-    return compiling.decide(Routed(inputs[0], node))
+    return (compiling.decide(Routed(inputs[0], node)),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,4 +95,5 @@ class ToPartitions(Wide):
 def _to_partitions(node: PartitionBy, items: Items) -> Items:
     step = step_of(node)
     routed = Vertex(items, RouteItems(node.key, node.count, step), step)
-    return (Rows((Taken(routed),), node.count),)
+    met = Rows((Taken(routed),), node.count, is_ordered=False, why="equal keys come to one place")
+    return piped((met,), node, None)

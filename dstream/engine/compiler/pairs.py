@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dstream.engine.compiler.compiling import Compiling, Facts, compile_node
-from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
+from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report, Several
 from dstream.engine.graph.vertices import Input, Items, Rows, Taken, Vertex, piped
 from dstream.engine.joining import Side, sides_of
 from dstream.engine.matching import Matching
@@ -33,13 +33,13 @@ IsLeft = bool
 def _(node: Join, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     candidates = tuple(may_be_small(node, compiling.is_bounded))
-    return compiling.decide(Meet(node, left, right, compiling.facts, candidates, compiling.is_bounded(node)))
+    return (compiling.decide(Meet(node, left, right, compiling.facts, candidates, compiling.is_bounded(node))),)
 
 
 @compile_node.register
 def _(node: CoGroup, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
-    return compiling.decide(Meet(node, left, right, compiling.facts, (), True))
+    return (compiling.decide(Meet(node, left, right, compiling.facts, (), True)),)
 
 
 def may_be_small(node: Join, is_bounded: Callable[[Node], bool]) -> list[IsLeft]:
@@ -91,7 +91,20 @@ class Meet:
         is_left = self.candidates[0]
         vertex = self._routed(is_left, is_kept=True)
         looking = replace(self, kept={**self.kept, is_left: vertex})
-        return Ask(looking, vertex, "bytes", "", step_of(self.node), f"size of the {_name(is_left)} side")
+        purpose = f"the {_name(is_left)} side is computed, and measured"
+        return Ask(looking, vertex, "bytes", "", step_of(self.node), purpose, outcomes=self._sizes())
+
+    def _sizes(self) -> tuple[Outcome, ...]:
+        """Return how large the side may be that is looked at; `peek` steps may have seen something of a small one."""
+        largest, name = self.facts.largest_small_side, _name(self.candidates[0])
+        is_last = len(self.candidates) == 1
+        small = f"if it is at most {_bytes(largest)}"
+        large = f"if no side is at most {_bytes(largest)}" if is_last else f"if the {name} side is larger"
+        return (
+            Outcome(((ITEMS, 0),), small),
+            Outcome(((ITEMS, 0), (ITEMS + 1, 1)), small),
+            Outcome(((ITEMS, largest + 1),), large),
+        )
 
     def next(self, report: Report) -> Move:
         is_left, *others = self.candidates
@@ -102,7 +115,7 @@ class Meet:
         if any(channel > ITEMS for channel, _ in report.rows):
             known = replace(known, beside=self.beside | {is_left})
         if size <= self.facts.largest_small_side:
-            purpose = f"the {_name(is_left)} side, which is small"
+            purpose = f"the {_name(is_left)} side comes to this process"
             where = f"channel = {ITEMS}"
             return Ask(replace(known, is_coming=True), report.vertex, "rows", where, step_of(self.node), purpose)
         return replace(known, candidates=tuple(others))._look_at_next()
@@ -115,10 +128,12 @@ class Meet:
         pairs = pairs_of_batches if other in self.kept else self._side(other).pairs
         matching = Matching.of(self.node.how, is_left)
         join = functools.partial(join_with, payloads, matching, self._side(is_left).step, pairs)
-        return Done((*self._beside(is_left), *piped(passing, join)))
+        note = f"each task has the whole {_name(is_left)} side"
+        return Done((*self._beside(is_left), *piped(passing, self.node, join, note)))
 
     def _kept(self, is_left: IsLeft) -> Rows:
-        return Rows((Taken(self.kept[is_left]),), None, read_buckets)
+        why = f"the {_name(is_left)} side stays where it is"
+        return Rows((Taken(self.kept[is_left]),), None, read_buckets, is_ordered=False, why=why)
 
     def _beside(self, is_left: IsLeft) -> Iterator[Input]:
         """Give an input without items that hands on what `peek` steps saw of a side that is not read again."""
@@ -133,20 +148,31 @@ class Meet:
                 f"the Spark engine joins an infinite stream only with one of at most "
                 f"{self.facts.largest_small_side:,} bytes: {node.label()}; limit() it before"
             )
-        holds_left = True
+        holds_left, does, notes = True, "lists the items of each key", self._notes()
         meet = functools.partial(cogroup_batches, step)
         if isinstance(node, Join):
+            does = "one side is held, the other one passes by"
             holds_left = self.sizes[True] < self.sizes[False] if len(self.sizes) == 2 else node.how == "right"
             meet = functools.partial(join_batches, Matching.of(node.how, holds_left), step)
         first = self.kept.get(holds_left) or self._routed(holds_left)
         behind = self.partitions[0 if holds_left else 1]
         second = self.kept.get(not holds_left) or self._routed(not holds_left, first=behind)
         together = (Taken(first), Taken(second, behind=self.targets))
-        return Done((Rows(together, self.targets, read_buckets, (functools.partial(meet, self.targets),)),))
+        met = Rows(together, self.targets, read_buckets, is_ordered=False, why=_MEET, notes=notes)
+        return Done(piped((met,), node, functools.partial(meet, self.targets), does))
+
+    def _notes(self) -> tuple[str, ...]:
+        if not isinstance(self.node, Join):
+            return ()
+        names = " or ".join(_name(is_left) for is_left in self.kept)
+        largest = _bytes(self.facts.largest_small_side)
+        small = f"if the {names} side is at most {largest}, it travels to the tasks of the other one, and nothing moves"
+        return (f"{small}; a hot key is split then", _HOT_KEY) if names else (_HOT_KEY,)
 
     def _routed(self, is_left: IsLeft, *, is_kept: bool = False, first: int = 0) -> Vertex:
         sink = RouteSide(self._side(is_left), self.targets)
-        return Vertex(self._items(is_left), sink, step_of(self.node), is_kept, first)
+        does = f"sends the items of the {_name(is_left)} side to the place of their key"
+        return Vertex(self._items(is_left), sink, step_of(self.node), is_kept, first, does)
 
     def _items(self, is_left: IsLeft) -> Items:
         return self.left if is_left else self.right
@@ -156,5 +182,13 @@ class Meet:
         return left if is_left else right
 
 
+_MEET = "equal keys of both sides meet in one place"
+_HOT_KEY = "else all items of a hot key come to one task, which holds one side of it, on disk past the memory bound"
+
+
 def _name(is_left: IsLeft) -> str:
     return "left" if is_left else "right"
+
+
+def _bytes(size: int) -> str:
+    return f"{size >> 20} MB" if size >= 2**20 else f"{size:,} bytes"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
-from dstream.engine.graph.decisions import Ask, Done, Move, Report
+from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, one_after_another, piped
 from dstream.engine.kernels import Operation, operation
 from dstream.engine.worker.readers import KeepRange, read_batches
@@ -31,7 +31,6 @@ from dstream.plan import (
     Read,
     Skip,
     Sorted,
-    Step,
     TakeWhile,
     Top,
     Unordered,
@@ -46,18 +45,17 @@ _RUNS_LOOKED_AT = 4096
 
 Ranges = dict[int, tuple[int, int | None]]
 
+Place = tuple[int, int, int, int]
+"""Where a row stands and how large it is: (source, sequence, channel, size)."""
+
 
 @compile_node.register
 def _(node: Limit, inputs: Sequence[Items], compiling: Compiling) -> Items:
     if is_generated(node.upstream) and not compiling.facts.is_sequential:
         (each,) = inputs[0]
         assert isinstance(each, Splits), "what is generated is read from a source"
-        return (Splits((each,), for_each=Share(node)),)
-
-    def wide() -> Wide:
-        first = FirstItems(node.count)
-        return Waves(first, WriteItems(), step_of(node), "looking for its end", before=operation(node))
-
+        return piped((Splits((each,), for_each=Share(node)),), node, None, "each partition gives its share")
+    wide = functools.partial(Waves, node, FirstItems(node.count), WriteItems(), before=operation(node))
     return across(node, inputs[0], compiling, wide)
 
 
@@ -81,7 +79,7 @@ class Share:
 
 @compile_node.register
 def _(node: Skip, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    wide = functools.partial(Waves, Behind(node.count), WriteItems(), step_of(node), "looking for its start")
+    wide = functools.partial(Waves, node, Behind(node.count), WriteItems())
     return across(node, inputs[0], compiling, wide)
 
 
@@ -92,8 +90,7 @@ def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling
 
     def wide() -> Wide:
         sink = WritePrefix(step_of(node).guard(node.predicate), keep_rest=is_rest)
-        prefix, end = (FromMark(), "start") if is_rest else (UpToMark(), "end")
-        return Waves(prefix, sink, step_of(node), f"looking for its {end}")
+        return Waves(node, FromMark() if is_rest else UpToMark(), sink)
 
     return across(node, inputs[0], compiling, wide)
 
@@ -113,6 +110,10 @@ class FirstItems:
     def is_found(self) -> bool:
         """Whether no partition has to run any more."""
         return self.left <= 0
+
+    def found_in(self, source: int) -> tuple[Place, ...]:
+        """Return what is reported of a partition in which it is found."""
+        return ((source, 0, ITEMS, self.left),)
 
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
         """Return what is left behind a partition, and the range of its items that is wanted."""
@@ -136,6 +137,9 @@ class Behind:
     def is_found(self) -> bool:
         return self.left <= 0
 
+    def found_in(self, source: int) -> tuple[Place, ...]:
+        return ((source, 0, ITEMS, self.left),)
+
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
         return Behind(max(self.left - size, 0)), (self.left, None) if size > self.left else None
 
@@ -147,6 +151,9 @@ class UpToMark:
     is_found: bool = False
     reads_rest = False
 
+    def found_in(self, source: int) -> tuple[Place, ...]:
+        return ((source, 0, STOPPED, 0),)
+
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
         return UpToMark(self.is_found or mark is not None), None if self.is_found else (0, None)
 
@@ -157,6 +164,9 @@ class FromMark:
 
     is_found: bool = False
     reads_rest = True
+
+    def found_in(self, source: int) -> tuple[Place, ...]:
+        return ((source, 0, STOPPED, 0),)
 
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
         if self.is_found:
@@ -181,10 +191,9 @@ class Waves(Wide):
         size: how many pieces the next wave has.
     """
 
+    node: Limit | Skip | TakeWhile | DropWhile
     prefix: Prefix
     sink: Sink
-    step: Step
-    purpose: str
     before: Operation | None = None
     inputs: Items = ()
     ranges: Ranges = field(default_factory=dict)
@@ -196,15 +205,22 @@ class Waves(Wide):
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        return replace(self, inputs=inputs if self.before is None else piped(inputs, self.before))._go_on()
+        each_first = inputs if self.before is None else piped(inputs, None, self.before)
+        return replace(self, inputs=each_first)._go_on()
 
     def _go_on(self) -> Move:
         if self.prefix.is_found or not self.inputs:
             return self._found()
         each = self.inputs[0]
         some = each.between(self.place, self.place + self.size) if isinstance(each, Splits) else each
-        vertex = Vertex((some,), self.sink, self.step, is_kept=True, first=self.partitions)
-        return Ask(self, vertex, "places", f"channel <= {ITEMS}", self.step, self.purpose, unless_empty=True)
+        step = step_of(self.node)
+        vertex = Vertex((some,), self.sink, step, is_kept=True, first=self.partitions)
+        outcomes = (Outcome(self.prefix.found_in(self.partitions)), Outcome())
+        purpose = f"partitions run in waves of 1, 4, 16, ... until its {self._wanted()} is found"
+        return Ask(self, vertex, "places", f"channel <= {ITEMS}", step, purpose, unless_empty=True, outcomes=outcomes)
+
+    def _wanted(self) -> str:
+        return "start" if self.prefix.reads_rest else "end"
 
     def next(self, report: Report) -> Move:
         is_read, rest = isinstance(self.inputs[0], Splits), self.inputs[1:]
@@ -238,14 +254,17 @@ class Waves(Wide):
         return prefix, ranges
 
     def _found(self) -> Move:
-        reader = KeepRange(self.ranges)
-        kept: Items = tuple(Rows((Taken(vertex),), None, reader) for vertex in self.ran)
-        if not self.prefix.reads_rest or not self.inputs:
-            return Done(kept)
-        first, *others = self.inputs
-        if isinstance(first, Splits) and self.place:
-            first = first.between(self.place, None)
-        return Done(one_after_another((*kept, first, *others)))
+        taken = tuple(map(Taken, self.ran))
+        again: Items = (Rows(taken, None, KeepRange(self.ranges), why=_AGAIN),) if taken else ()
+        if self.prefix.reads_rest and self.inputs:
+            first, *others = self.inputs
+            if isinstance(first, Splits) and self.place:
+                first = first.between(self.place, None)
+            again = one_after_another((*again, first, *others))
+        return Done(piped(again, self.node, None, f"its {self._wanted()} is known from the waves"))
+
+
+_AGAIN = "what they wrote stays where it is, and what is wanted of it is read again"
 
 
 @compile_node.register
@@ -266,7 +285,17 @@ class Sort(Wide):
         step = step_of(self.node)
         runs = Vertex(inputs, SortRuns(self.node.key, self.node.reverse, step), step, is_kept=True)
         looking = replace(self, runs=runs, sources=partitions)
-        return Ask(looking, runs, "rows", f"channel = {SAMPLE}", step, "sample of keys")
+        many = (Row(0, 0, 0, SAMPLE, _ITEMS_WORTH_A_TARGET * partitions, b""),)
+        outcomes = (Outcome(), Outcome(many))
+        return Ask(
+            looking,
+            runs,
+            "rows",
+            f"channel = {SAMPLE}",
+            step,
+            "sorted runs, and a sample of the keys",
+            outcomes=outcomes,
+        )
 
     def next(self, report: Report) -> Move:
         assert self.runs is not None, "the runs are written before the sample is seen"
@@ -277,8 +306,14 @@ class Sort(Wide):
         if targets > 1:
             chosen = tuple(bytes(row.payload) for row in samples[:: 1 + len(samples) // _RUNS_LOOKED_AT])
             by_range = RouteByRange(self.node.key, self.node.reverse, chosen, targets, step)
-            runs = Taken(Vertex((Rows((runs,), None, read_batches),), by_range, step))
-        return Done((Rows((runs,), targets, operations=(operation(self.node),)),))
+            again = Rows((runs,), None, read_batches, is_ordered=False, why=_SAMPLED)
+            runs = Taken(Vertex((again,), by_range, step, does="cuts the runs at the borders of the ranges"))
+        ranges = Rows((runs,), targets, is_ordered=True, why="items are cut into ranges of keys", counted=_A_TARGET)
+        return Done(piped((ranges,), self.node, operation(self.node), "sorts each range"))
+
+
+_SAMPLED = "sorted runs stay where they are; a sample comes to this process, which chooses the ranges"
+_A_TARGET = f"one for each {_ITEMS_WORTH_A_TARGET:,} items"
 
 
 @compile_node.register
@@ -295,5 +330,7 @@ class FirstOfEach(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         top, step = operation(self.node), step_of(self.node)
-        candidates = Vertex(piped(inputs, top), WriteItems(), step)
-        return Done((Rows((Taken(candidates),), 1, operations=(top,)),))
+        first = f"the first {self.node.count:,}"
+        candidates = Vertex(piped(inputs, self.node, top, f"{first} of each partition"), WriteItems(), step)
+        met = Rows((Taken(candidates),), 1, is_ordered=True, why=f"{first} of each partition meet in one task")
+        return Done(piped((met,), self.node, top, f"{first} of them"))

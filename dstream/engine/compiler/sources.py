@@ -54,14 +54,15 @@ def _divisor(node: Read, compiling: Compiling) -> int:
 def _(node: Concat, inputs: Sequence[Items], compiling: Compiling) -> Items:
     together = one_after_another(tuple(chain.from_iterable(inputs)))
     is_read = all(isinstance(each, Splits) for each in together)
-    return in_one_task(together) if compiling.facts.is_sequential and is_read else together
+    joined = piped(together, node, None, "one part after another; nothing moves")
+    return in_one_task(joined) if compiling.facts.is_sequential and is_read else joined
 
 
 @compile_node.register(Unordered)
 @compile_node.register(Parallel)
 @compile_node.register(Configure)
 def _(node: Node, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return inputs[0]
+    return piped(inputs[0], node, None)
 
 
 @compile_node.register
@@ -72,7 +73,7 @@ def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
             compiling.actions[op.step.position] = (op.step, op.fn)
             op = dataclasses.replace(op, fn=_in_the_caller)
         ops.append(shipped(op))
-    return piped(inputs[0], operation(dataclasses.replace(node, ops=tuple(ops))))
+    return piped(inputs[0], node, operation(dataclasses.replace(node, ops=tuple(ops))))
 
 
 def _in_the_caller(item: Any) -> None:
@@ -92,7 +93,7 @@ def _(node: Recall, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @compile_node.register
 def _(node: Cache, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return compiling.decide(Keep(inputs[0], node))
+    return (compiling.decide(Keep(inputs[0], node)),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,4 +106,4 @@ class Keep(OfOne):
         return AskForKept(self, self.node, Vertex(inputs[0], WriteItems(), step_of(self.node), is_kept=True))
 
     def next(self, report: Input) -> Move:
-        return Done((report,))
+        return Done(piped((report,), self.node, None))

@@ -8,13 +8,26 @@ what it remembers. It runs no function of the user's and unpickles nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from dstream.engine.graph.ends import Ending, Last
 from dstream.engine.graph.vertices import Items, Vertex
 from dstream.plan import Cache, Step
 
-__all__ = ["Ask", "AskForKept", "Decision", "Done", "Graph", "Move", "Report", "Several", "Totalled", "Waiting"]
+__all__ = [
+    "Ask",
+    "AskForKept",
+    "Decision",
+    "Done",
+    "Graph",
+    "Move",
+    "Outcome",
+    "Report",
+    "Several",
+    "Totalled",
+    "Waiting",
+]
 
 Several = int | None
 """In how many partitions items stand; None: in more than one, and nobody has counted them."""
@@ -36,6 +49,19 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """Something that may be reported, for those who want to see where the graph can go without running it.
+
+    Attributes:
+        rows: such as a report could have.
+        condition: when that is what comes, in words.
+    """
+
+    rows: Sequence[Any] = ()
+    condition: str = ""
+
+
+@dataclass(frozen=True)
 class Ask:
     """A decision wants to know something of the rows of a vertex.
 
@@ -45,6 +71,7 @@ class Ask:
         step: for which operation the job runs.
         purpose: what it does for that one.
         unless_empty: no job runs if the vertex has no tasks.
+        outcomes: one for each way in which the graph may go on from the report.
     """
 
     then: Waiting
@@ -54,6 +81,7 @@ class Ask:
     step: Step
     purpose: str
     unless_empty: bool = False
+    outcomes: tuple[Outcome, ...] = (Outcome(),)
 
 
 @dataclass(frozen=True)
@@ -81,9 +109,10 @@ class Totalled:
 
 @dataclass(frozen=True)
 class Done:
-    """A decision is made: others read these inputs."""
+    """A decision is made: others read these inputs; or the plan ends in this job."""
 
-    inputs: Items
+    inputs: Items = ()
+    last: Last | None = None
 
 
 Move = Ask | AskForKept | Totalled | Done
@@ -122,8 +151,8 @@ class Graph:
 
     Attributes:
         decisions: in the order in which they are made; a `Pending` input has the place of one.
-        inputs: the items of the last operation.
+        ending: what becomes of the items.
     """
 
-    decisions: tuple[Decision, ...] = field(default=())
-    inputs: Items = field(default=())
+    decisions: tuple[Decision, ...]
+    ending: Ending

@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from dstream.engine.kernels import Operation
 from dstream.engine.worker.readers import read_items
 from dstream.engine.worker.rows import Row
 from dstream.engine.worker.stage import Piece, Sink
-from dstream.plan import Read, Step, Table
+from dstream.plan import Node, Read, Step, Table
 
 __all__ = [
+    "Applied",
     "ForEachPiece",
     "FromTable",
     "Input",
     "Items",
     "Kept",
-    "Operations",
     "Pending",
     "Rows",
     "SourceSplits",
@@ -34,13 +34,29 @@ __all__ = [
     "in_one_task",
     "is_one_task",
     "one_after_another",
+    "operations_of",
     "piped",
+    "with_calls",
 ]
 
 Reader = Callable[[Iterator[Row]], Iterator[Any]]
 
 ForEachPiece = Callable[[tuple[Piece, ...]], Callable[[int], Operation]]
 """Takes all pieces, and gives what each does by its number: where pieces do not all do the same."""
+
+
+class Applied(NamedTuple):
+    """A call of the user's in a stage, and what it does there.
+
+    Attributes:
+        node: the call; None: what is done belongs to the call before.
+        operation: what each partition does; None: nothing.
+        note: what the call means here, such as that all items stand in one partition.
+    """
+
+    node: Node | None
+    operation: Operation | None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +77,7 @@ class Splits:
 
     Attributes:
         parts: whose pieces it has, one part after another.
-        operations: what each piece does with its items.
+        applied: what each piece does with its items.
         start: the number of the first piece that is read.
         stop: the number of the piece before which it ends; None: after the last one.
         is_one_task: one task reads all pieces, one after another.
@@ -69,7 +85,7 @@ class Splits:
     """
 
     parts: tuple[SourceSplits | Splits, ...]
-    operations: Sequence[Operation] = ()
+    applied: Sequence[Applied] = ()
     start: int = 0
     stop: int | None = None
     is_one_task: bool = False
@@ -88,12 +104,20 @@ class Rows:
         taken: whose rows.
         targets: to how many partitions the rows are sent, each to its target; None: they are read where they are.
         reader: makes items of the rows of a partition.
+        is_ordered: whether the items have an encounter order; None: if those had it that were written.
+        why: what the rows are moved or read again for, in words.
+        counted: what decides how many targets there are, in words.
+        notes: what else a reader of the plan should know of the stage that begins here.
     """
 
     taken: tuple[Taken, ...]
     targets: int | None
     reader: Reader = read_items
-    operations: Sequence[Operation] = ()
+    applied: Sequence[Applied] = ()
+    is_ordered: bool | None = None
+    why: str = ""
+    counted: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +141,7 @@ class FromTable:
     """An input that reads the rows of a table of the engine's own kind."""
 
     node: Table
-    operations: Sequence[Operation] = ()
+    applied: Sequence[Applied] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,15 +149,15 @@ class Kept:
     """An input that reads what the engine kept of an earlier run, in the engine's own terms."""
 
     held: Any
-    operations: Sequence[Operation] = ()
+    applied: Sequence[Applied] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """Stands for the inputs that a decision will give; `operations` go to the end of each of them."""
+    """Stands for the inputs that a decision will give; what is applied goes to the end of each of them."""
 
     decision: int
-    operations: Sequence[Operation] = ()
+    applied: Sequence[Applied] = ()
 
 
 Input = Splits | Rows | FromTable | Kept | Pending
@@ -149,6 +173,8 @@ class Vertex:
         is_kept: the rows are written once, when the first job needs them, and stay where they are.
         first: the number of its first partition; those before ran in earlier waves, or belong to the other side.
         step: the operation that it belongs to.
+        does: what the tasks do to the items before they write them, in words, if that is worth a line.
+        notes: what else a reader of the plan should know of these tasks.
     """
 
     inputs: Items
@@ -156,49 +182,63 @@ class Vertex:
     step: Step
     is_kept: bool = False
     first: int = 0
+    does: str = ""
+    notes: tuple[str, ...] = ()
 
 
-class Operations(Sequence[Operation]):
-    """Operations one after another. To add one copies few of them, so that thousands can be added one by one."""
+class _Calls(Sequence[Applied]):
+    """Calls one after another. To add one copies few of them, so that thousands can be added one by one."""
 
     __slots__ = ("_full", "_last", "_size")
 
-    def __init__(self, full: tuple[tuple[Operation, ...], ...], last: tuple[Operation, ...], size: int) -> None:
+    def __init__(self, full: tuple[tuple[Applied, ...], ...], last: tuple[Applied, ...], size: int) -> None:
         self._full, self._last, self._size = full, last, size
 
-    def then(self, operations: Sequence[Operation]) -> Operations:
+    def then(self, applied: Sequence[Applied]) -> _Calls:
         """Return these, and others behind them."""
-        last, size = (*self._last, *operations), self._size + len(operations)
-        return Operations(self._full, last, size) if len(last) < _MANY else Operations((*self._full, last), (), size)
+        last, size = (*self._last, *applied), self._size + len(applied)
+        return _Calls(self._full, last, size) if len(last) < _MANY else _Calls((*self._full, last), (), size)
 
-    def __iter__(self) -> Iterator[Operation]:
+    def __iter__(self) -> Iterator[Applied]:
         return chain(chain.from_iterable(self._full), self._last)
 
     def __len__(self) -> int:
         return self._size
 
     @overload
-    def __getitem__(self, index: int) -> Operation: ...
+    def __getitem__(self, index: int) -> Applied: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Operation]: ...
+    def __getitem__(self, index: slice) -> Sequence[Applied]: ...
 
-    def __getitem__(self, index: int | slice) -> Operation | Sequence[Operation]:
+    def __getitem__(self, index: int | slice) -> Applied | Sequence[Applied]:
         return tuple(self)[index]
 
 
 _MANY = 128
 
 
-def piped(inputs: Items, *operations: Operation) -> Items:
-    """Return the inputs with operations at the end of each."""
-    return tuple(replace(each, operations=_then(each.operations, operations)) for each in inputs)
+def piped(inputs: Items, node: Node | None, operation: Operation | None, note: str = "") -> Items:
+    """Return the inputs with a call at the end of each."""
+    return with_calls(inputs, (Applied(node, operation, note),))
 
 
-def _then(before: Sequence[Operation], operations: tuple[Operation, ...]) -> Sequence[Operation]:
-    if not isinstance(before, Operations):
-        before = Operations((), tuple(before), len(before))
-    return before.then(operations)
+def with_calls(inputs: Items, applied: Sequence[Applied]) -> Items:
+    """Return the inputs with calls at the end of each."""
+    if not applied:
+        return inputs
+    return tuple(replace(each, applied=_then(each.applied, applied)) for each in inputs)
+
+
+def _then(before: Sequence[Applied], applied: Sequence[Applied]) -> Sequence[Applied]:
+    if not isinstance(before, _Calls):
+        before = _Calls((), tuple(before), len(before))
+    return before.then(applied)
+
+
+def operations_of(applied: Sequence[Applied]) -> tuple[Operation, ...]:
+    """Return what calls do to items."""
+    return tuple(each.operation for each in applied if each.operation is not None)
 
 
 def one_after_another(inputs: Items) -> Items:

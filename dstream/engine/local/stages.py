@@ -2,46 +2,58 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.plan import Called, Chain, Concat, Node, is_bounded, is_ordered, rewrite, topological
-from dstream.plan.sketch import Sketch
-from dstream.plan.stages import Call, Exchange, Job, Stages, exactly
+from dstream.engine.explaining.picture import calls_of
+from dstream.engine.graph.vertices import Applied
+from dstream.plan import Concat, Node, is_bounded, is_ordered, rewrite, topological
+from dstream.plan.stages import NOTHING, ONE, Call, Exchange, Job, Stage, Stages
 from dstream.spi import Collector, Output
 
 __all__ = ["stages"]
 
 
+@dataclass
+class _Draft:
+    """A stage that is being drawn: where its items come from, and its calls."""
+
+    inputs: tuple[int, ...]
+    calls: list[Call] = field(default_factory=list)
+    is_closed: bool = False
+
+
 def stages(root: Node, into: Any) -> Stages:
     """Return the stages of a plan in this process; arguments as for Spark."""
-    core, sketch = rewrite(root), Sketch()
+    core = rewrite(root)
     nodes = topological(core)
-    readers: dict[int, int] = {}
-    for node in nodes:
-        for upstream in node.inputs():
-            readers[id(upstream)] = readers.get(id(upstream), 0) + 1
+    readers = Counter(id(upstream) for node in nodes for upstream in node.inputs())
+    drafts: list[_Draft] = []
     reached: dict[int, int] = {}
     for node in nodes:
-        reached[id(node)] = stage = _drawn(node, [reached[id(upstream)] for upstream in node.inputs()], sketch)
-        if readers.get(id(node), 0) > 1:
-            sketch.close(stage)
-    last = reached[id(core)]
-    sketch.order(last, is_ordered(core))
+        reached[id(node)] = stage = _drawn(node, [reached[id(upstream)] for upstream in node.inputs()], drafts)
+        drafts[stage].is_closed = readers[id(node)] > 1
     end, outcome = _end(core, into)
-    sketch.job(Job(end.label, exactly(1), last, exactly(0)))
-    return sketch.finished("the local engine", end, outcome, ["everything runs in this process, one item at a time"])
+    drawn = tuple(_stage(each, is_ordered(core)) for each in drafts)
+    notes = ("everything runs in this process, one item at a time",)
+    return Stages("the local engine", end, outcome, drawn, (Job(end.label, ONE),), ONE, NOTHING, NOTHING, notes)
 
 
-def _drawn(node: Node, inputs: list[int], sketch: Sketch) -> int:
-    calls = [Call(node.label(), node.where)]
-    if isinstance(node, Chain):
-        calls = [Call(step.label, step.where) for op in node.ops for step in op.steps()]
-    if isinstance(node, Called):
-        calls += [Call(guard.step.label, guard.step.where) for guard in node.guards if guard.step.label]
-    if len(inputs) == 1 and not isinstance(node, Concat):
-        return sketch.call(inputs[0], calls)
-    stage = sketch.stage(exactly(1), *(Exchange(part, "pipe") for part in inputs))
-    return sketch.call(stage, calls)
+def _drawn(node: Node, inputs: Sequence[int], drafts: list[_Draft]) -> int:
+    if len(inputs) != 1 or isinstance(node, Concat) or drafts[inputs[0]].is_closed:
+        drafts.append(_Draft(tuple(inputs)))
+        for stage in inputs:
+            drafts[stage].is_closed = True
+        inputs = [len(drafts) - 1]
+    (stage,) = inputs
+    drafts[stage].calls += calls_of(Applied(node, None))
+    return stage
+
+
+def _stage(draft: _Draft, ordered: bool) -> Stage:
+    return Stage(tuple(draft.calls), tuple(Exchange(each, "pipe") for each in draft.inputs), ONE, ordered, jobs=(0,))
 
 
 def _end(core: Node, into: Any) -> tuple[Call, str]:

@@ -5,46 +5,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dstream.engine.columns import schema_of, table_of, unpacked_batches
-from dstream.engine.compiler.ends import reads_only, reduced_apart
-from dstream.engine.kernels import written, written_entries
+from dstream.engine.compiler.ends import reads_only
+from dstream.engine.graph.ends import Assembled, Combined, Each, Finish, Framed, Listed, Nothing, Pulled
+from dstream.engine.graph.vertices import Items
 from dstream.engine.progress import Call, Progress
 from dstream.engine.recovering import Recovered
-from dstream.engine.spark.borders import reduced
 from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
-from dstream.engine.spark.looping import endless, page, part, waves
+from dstream.engine.spark.flow import Splits, piece_rows, segment_rows
+from dstream.engine.spark.looping import pulled
 from dstream.engine.spark.run import Run
 from dstream.engine.spark.troubles import translating
 from dstream.engine.spark.work import ItemCounts, Work
 from dstream.engine.submitted import Cancellation, Submitted
-from dstream.engine.worker.readers import combine_groups, read_buckets, read_columns
-from dstream.engine.worker.routing import RouteGroups
 from dstream.engine.worker.rows import COLUMNS, ITEMS
-from dstream.engine.worker.sinks import Accumulate, Act, RouteToBuckets, WriteColumns, WriteItems
-from dstream.errors import UnsupportedError
+from dstream.engine.worker.sinks import WriteItems
 from dstream.failures import naming
-from dstream.plan import (
-    Collect,
-    Columns,
-    End,
-    ForEachPartition,
-    Loop,
-    Node,
-    Partitions,
-    Step,
-    ToList,
-    Write,
-    configuration,
-    is_bounded,
-    is_ordered,
-    rewrite,
-    step_of,
-)
+from dstream.plan import End, Loop, Partitions, Step, ToList, configuration, is_bounded, rewrite, step_of
 from dstream.plan.captures import check_captures
-from dstream.spi import Collector, MapWriter, Writer
+from dstream.spi import Collector
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,15 +62,15 @@ class SparkEngine:
         end = rewrite(plan)
         assert isinstance(end, End)
         run = self._begun(end, call or Call.of_step(step_of(end)), cancellation)
-        match end:
-            case Loop():
-                return _loop(end.upstream, run)
-            case Partitions():
-                return _partitions(end.upstream, run)
-            case ToList() if page(end.upstream)[1] is not None:
-                return list(_loop(end.upstream, run))
+        match run.graph.ending:
+            case Pulled() as ending:
+                items = pulled(run, ending)
+                return list(items) if isinstance(end, ToList) else [items] if isinstance(end, Partitions) else items
+            case Each(inputs):
+                return _partitions(inputs, run)
         with run:
-            return self._result(end, step_of(end), run)
+            rows, finish = run.last()
+            return _finished(rows, finish, step_of(end), run)
 
     def _begun(self, end: End, call: Call, cancellation: Cancellation) -> Run:
         """Return a run of a plan that ends in `call`."""
@@ -98,22 +79,6 @@ class SparkEngine:
         cluster = self._cluster.at_work(work).with_settings(configuration(end))
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
         return Run(end, cluster, Recovered(end, self._progress), in_small_pieces)
-
-    def _result(self, end: End, step: Step, run: Run) -> Any:
-        match end:
-            case ToList():
-                return run.items(rows_of(run.lower(end.upstream), WriteItems(), run.cluster))
-            case Collect():
-                return _collected(end, step, run)
-            case ForEachPartition(action=action):
-                run.items(rows_of(run.lower(end.upstream), Act(action, step), run.cluster))
-                return None
-            case Write():
-                return _written(end, step, run)
-            case Columns(is_frame=is_frame):
-                rows = rows_of(run.lower(end.upstream), WriteColumns(step), run.cluster)
-                return _data_frame(rows, step, run) if is_frame else _arrow(rows, step, run)
-        raise UnsupportedError(f"the Spark engine does not run a plan that ends in {end!r}")
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
@@ -125,22 +90,25 @@ class SparkEngine:
         self._stop()
 
 
-def _loop(core: Node, run: Run) -> Iterator[Any]:
-    """Give the items in encounter order, lazily: the first partition, then more at a time."""
-    if not is_bounded(core):
-        return endless(run, core)
-    skipped, limit = page(core)
-    if limit is not None:
-        return part(waves(run, limit.upstream, limit), skipped, limit.count)
-    return waves(run, core, None)
+def _finished(rows: DataFrame, finish: Finish, step: Step, run: Run) -> Any:
+    """Run the last job, and make the result of its rows."""
+    match finish:
+        case Listed():
+            return run.items(rows)
+        case Nothing():
+            return run.items(rows) and None
+        case Combined(collector):
+            return _combined(rows, collector, step, run)
+        case Assembled(collector, is_ordered):
+            return _assembled(rows, collector, is_ordered, step, run)
+        case Framed(is_frame):
+            return _data_frame(rows, step, run) if is_frame else _arrow(rows, step, run)
 
 
-def _partitions(core: Node, run: Run) -> list[Iterator[Any]]:
+def _partitions(inputs: Items, run: Run) -> list[Iterator[Any]]:
     """Return one lazy iterator for each partition, in encounter order; each runs a job of its own."""
-    if not is_bounded(core):
-        return [_loop(core, run)]
     iterators: list[Iterator[Any]] = []
-    for segment in run.lower(core).segments:
+    for segment in run.flow(inputs).segments:
         if isinstance(segment, Splits):
             frames: Iterable[DataFrame] = (
                 piece_rows([piece], WriteItems(), number, run.cluster) for number, piece in enumerate(segment.pieces)
@@ -156,17 +124,8 @@ def _partitions(core: Node, run: Run) -> list[Iterator[Any]]:
     return iterators
 
 
-def _collected(end: Collect, step: Step, run: Run) -> Any:
-    """Reduce in parallel, combine in encounter order, finish once."""
-    collector, sink = end.collector, Accumulate(end.collector, step)
-    apart = None if run.recovered.has_letters else reduced_apart(end.upstream, collector)
-    if apart is not None:
-        rows = reduced(apart, run.lower(apart.gather.upstream), sink, run.cluster)
-    else:
-        flow = run.lower(end.upstream)
-        if collector.keyed is not None and not flow.has_one_partition():
-            return _collected_groups(end, step, flow, run)
-        rows = rows_of(flow, sink, run.cluster)
+def _combined(rows: DataFrame, collector: Collector[Any, Any, Any], step: Step, run: Run) -> Any:
+    """Combine the containers of the tasks in encounter order, and finish once."""
     containers = run.containers(rows)
     with naming(step):
         (first,) = next(containers, None) or [collector.supplier()]
@@ -174,37 +133,14 @@ def _collected(end: Collect, step: Step, run: Run) -> Any:
         return collector.finisher(combined)
 
 
-def _collected_groups(node: Collect, step: Step, flow: Flow, run: Run) -> Any:
-    """Combine each group where the shuffle put it; the driver gets one finished value for each."""
-    keyed = node.collector.keyed
-    assert keyed is not None
-    targets = run.facts.targets(flow.count_partitions())
-    routed = run.cluster.shuffled(rows_of(flow, RouteGroups(node.collector, targets, step), run.cluster), targets)
-    groups = Frame(routed, targets, read_columns).pipe(functools.partial(combine_groups, keyed.downstream, step))
-    finished = run.items(segment_rows(groups, WriteItems(), 0, run.cluster))
-    if is_ordered(node.upstream):
+def _assembled(rows: DataFrame, collector: Collector[Any, Any, Any], is_ordered: bool, step: Step, run: Run) -> Any:
+    """Put finished groups together."""
+    assert collector.keyed is not None, "groups come from a keyed collector"
+    finished = run.items(rows)
+    if is_ordered:
         finished.sort(key=itemgetter(0))
     with naming(step):
-        return keyed.assemble((key, value) for _, key, value in finished)
-
-
-def _written(end: Write, step: Step, run: Run) -> list[Any]:
-    """Let the writer take the items where they are; return its receipts in encounter order."""
-    flow = run.lower(end.upstream)
-    if end.collector is None:
-        receipts = flow.pipe(functools.partial(written, cast(Writer, end.writer), step))
-    else:
-        receipts = _entries(flow, cast(MapWriter, end.writer), end.collector, step, run)
-    return run.items(rows_of(receipts, WriteItems(), run.cluster))
-
-
-def _entries(flow: Flow, writer: MapWriter, collector: Collector[Any, Any, Any], step: Step, run: Run) -> Flow:
-    """Return the receipts for the groups, each combined in the task that writes its bucket."""
-    assert collector.keyed is not None, "entries come from a keyed collector"
-    targets = min(run.facts.targets(flow.count_partitions()), writer.buckets)
-    routed = rows_of(flow, RouteToBuckets(collector, writer, step), run.cluster)
-    buckets = Frame(run.cluster.shuffled(routed, targets), targets, read_buckets)
-    return Flow((buckets.pipe(functools.partial(written_entries, writer, collector.keyed.downstream, step)),))
+        return collector.keyed.assemble((key, value) for _, key, value in finished)
 
 
 def _arrow(rows: DataFrame, step: Step, run: Run) -> pa.Table:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dstream.engine.compiler import Facts
 from dstream.engine.spark.cluster import Cluster
 from dstream.plan import Node, parallelism
 
-__all__ = ["BROADCAST", "LARGEST_SMALL_SIDE", "bytes_of", "facts_of"]
+__all__ = ["BROADCAST", "LARGEST_SMALL_SIDE", "bytes_of", "facts_of", "largest_small_side"]
 
 LARGEST_SMALL_SIDE = 4 * 2**20
 """How many bytes of one side of a join may travel with the function that joins it, to every task."""
@@ -28,9 +29,14 @@ def facts_of(root: Node, cluster: Cluster, *, in_small_pieces: bool) -> Facts:
         in_small_pieces: what the caller holds is divided so that a task gives few items, for a loop in the caller.
     """
     asked, cores = parallelism(root), cluster.cores
-    bound = min(LARGEST_SMALL_SIDE, bytes_of(cluster.setting(BROADCAST)))
+    bound = largest_small_side({BROADCAST: cluster.setting(BROADCAST)})
     few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
     return Facts(asked or cores, cores, bound, few)
+
+
+def largest_small_side(settings: Mapping[str, str]) -> int:
+    """Return how many bytes of one side of a join may travel to every task; below 0, none."""
+    return min(LARGEST_SMALL_SIDE, bytes_of(settings[BROADCAST])) if BROADCAST in settings else LARGEST_SMALL_SIDE
 
 
 def bytes_of(text: str) -> int:

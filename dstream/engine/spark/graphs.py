@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dstream.engine.batches import Batch, Batcher
 from dstream.engine.compiler import Facts
 from dstream.engine.graph.decisions import Ask, AskForKept, Decision, Done, Graph, Report, Several, Totalled
+from dstream.engine.graph.ends import Finish, Last
 from dstream.engine.graph.vertices import (
     FromTable,
     Input,
@@ -27,7 +28,8 @@ from dstream.engine.graph.vertices import (
     Taken,
     Vertex,
     one_after_another,
-    piped,
+    operations_of,
+    with_calls,
 )
 from dstream.engine.keeping import read_here
 from dstream.engine.kernels import Operation
@@ -69,6 +71,7 @@ class GraphRun:
         self._cluster = cluster
         self._ports = ports
         self._decided: dict[int, Items] = {}
+        self._last: Last | None = None
         self._listed: dict[int, Pieces] = {}
         self._frames: dict[int, DataFrame] = {}
         self._read_frames: dict[int, DataFrame] = {}
@@ -76,9 +79,18 @@ class GraphRun:
         self._whole: dict[int, tuple[Piece, ...]] = {}
         self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
 
-    def flow(self) -> Flow:
-        """Return the items of the graph's last operation, as far as jobs have to run to know where they are."""
-        return self._flow(self._decided_inputs(self._graph.inputs))
+    def flow(self, items: Items) -> Flow:
+        """Return items of the graph, as far as jobs have to run to know where they are."""
+        return self._flow(self._decided_inputs(items))
+
+    def last(self) -> tuple[DataFrame, Finish]:
+        """Return the rows that come to this process in the last job, and what is made of them here."""
+        if isinstance(self._graph.ending, Pending):
+            self._decided_inputs((self._graph.ending,))
+        ending = self._graph.ending if self._last is None else self._last
+        assert isinstance(ending, Last), "what is pulled has no last job"
+        vertex = replace(ending.vertex, inputs=self._decided_inputs(ending.vertex.inputs))
+        return self._frame(vertex), ending.finish
 
     # ---------------------------------------------------------------------------------------------------- decisions
 
@@ -103,7 +115,7 @@ class GraphRun:
         if not any(isinstance(each, Pending) for each in items):
             return items
         parts = (
-            piped(self._decided[each.decision], *each.operations) if isinstance(each, Pending) else (each,)
+            with_calls(self._decided[each.decision], each.applied) if isinstance(each, Pending) else (each,)
             for each in items
         )
         return one_after_another(tuple(chain.from_iterable(parts)))
@@ -113,6 +125,7 @@ class GraphRun:
         move = decision.begin(inputs, tuple(self._several(items, decision.counts) for items in inputs))
         while not isinstance(move, Done):
             move = move.then.next(self._answer(move))
+        self._last = move.last
         return move.inputs
 
     def _several(self, items: Items, counts: bool) -> Several:
@@ -214,9 +227,9 @@ class GraphRun:
             case Rows():
                 return (self._read(each),)
             case FromTable(node):
-                return (replace(self._table(node), operations=tuple(each.operations)),)
+                return (replace(self._table(node), operations=operations_of(each.applied)),)
             case Kept(held):
-                return self._recalled(held, tuple(each.operations))
+                return self._recalled(held, operations_of(each.applied))
         raise AssertionError("decisions are made before their items are read")
 
     def _read(self, each: Rows) -> Frame:
@@ -225,7 +238,7 @@ class GraphRun:
             frame = frame if each.targets is None else self._cluster.shuffled(frame, each.targets)
             self._read_frames[id(each.taken)] = frame
             self._held.append(each.taken)
-        return Frame(self._read_frames[id(each.taken)], self._count(each), each.reader, tuple(each.operations))
+        return Frame(self._read_frames[id(each.taken)], self._count(each), each.reader, operations_of(each.applied))
 
     def _recalled(self, recall: Recall, operations: tuple[Operation, ...]) -> Sequence[Segment]:
         kept: Frame = recall.items.frame()
@@ -254,13 +267,13 @@ class GraphRun:
 
     def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
         """Return the pieces of splits for which all of them must be known."""
-        pieces = tuple(self._one_by_one(replace(splits, operations=(), is_one_task=False, for_each=None)))
+        pieces = tuple(self._one_by_one(replace(splits, applied=(), is_one_task=False, for_each=None)))
         if splits.is_one_task and len(pieces) != 1:  # One task runs also where there is nothing to read.
             pieces = (Piece(None, pieces, (), None),)
         if splits.for_each is not None:
             last = splits.for_each(pieces)
             pieces = tuple(_followed(each, last(number)) for number, each in enumerate(pieces))
-        return tuple(_followed(each, *splits.operations) for each in pieces)
+        return tuple(_followed(each, *operations_of(splits.applied)) for each in pieces)
 
     def _one_by_one(self, splits: Splits) -> Iterator[Piece]:
         """Give pieces through all levels of splits, each of which may leave some out, and adds its operations."""
@@ -309,7 +322,7 @@ def _through(levels: list[_Level], piece: Piece) -> Piece | None:
             del levels[depth:]
         if number < level.splits.start or number == level.splits.stop:
             return None
-        operations += level.splits.operations
+        operations += operations_of(level.splits.applied)
     return _followed(piece, *operations)
 
 

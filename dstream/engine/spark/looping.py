@@ -13,15 +13,15 @@ from itertools import islice
 from typing import Any
 
 from dstream.engine.batches import loads
+from dstream.engine.compiler.ends import FEW
+from dstream.engine.graph.ends import Pulled
 from dstream.engine.kernels import operation, some
 from dstream.engine.spark.flow import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
 from dstream.engine.spark.run import Run
 from dstream.engine.worker.sinks import WriteItems, WriteParts
-from dstream.plan import Limit, Node, Skip
 
-__all__ = ["FEW", "endless", "page", "part", "waves"]
+__all__ = ["endless", "part", "pulled", "waves"]
 
-FEW = 10_000
 _FIRST_CHUNK = 1024
 _FIRST_WAVE = 4
 _GROWTH = 4
@@ -31,11 +31,12 @@ _HELD_BYTES = 32 * 2**20
 """How much of a wave comes to the caller at once; the rest stays on the executors until the caller comes to it."""
 
 
-def page(core: Node) -> tuple[int, Limit | None]:
-    """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
-    if isinstance(core, Skip) and core.count <= FEW and isinstance(core.upstream, Limit):
-        return core.count, core.upstream
-    return 0, core if isinstance(core, Limit) else None
+def pulled(run: Run, ending: Pulled) -> Iterator[Any]:
+    """Give the items of a run whose caller takes one after another."""
+    if not ending.ends:
+        return endless(run, ending)
+    items = waves(run, ending)
+    return items if ending.limit is None else part(items, ending.skipped, ending.limit.count)
 
 
 def part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterator[Any]:
@@ -44,10 +45,11 @@ def part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterato
         yield from some(items, skipped, count)
 
 
-def waves(run: Run, core: Node, last: Limit | None) -> Generator[Any, None, None]:
-    """Run some partitions, give their items, and go on with more only when asked; a `last` limit looks at one first."""
+def waves(run: Run, ending: Pulled) -> Generator[Any, None, None]:
+    """Run some partitions, give their items, and go on with more only when asked; a limit looks at one first."""
+    last = ending.limit
     with run:
-        flow = run.lower(core)
+        flow = run.flow(ending.inputs)
         if last is not None:
             flow = flow.pipe(operation(last))
         # Few items come at once, so that what `peek` saw of them comes before the first is given.
@@ -80,10 +82,10 @@ def _in_parts(run: Run, segment: Splits, least: int) -> Iterator[Any]:
                 yield from loads(row.payload)
 
 
-def endless(run: Run, core: Node) -> Iterator[Any]:
+def endless(run: Run, ending: Pulled) -> Iterator[Any]:
     """Give an infinite stream chunk by chunk; each chunk of an endless part is computed again from its start."""
     with run:
-        for segment in run.lower(core).segments:
+        for segment in run.flow(ending.inputs).segments:
             if isinstance(segment, Frame):
                 yield from run.lazily(segment_rows(segment, WriteItems(), 0, run.cluster))
             else:

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.engine.batches import loads, loads_items
 from dstream.engine.compiler import Facts, compiled
+from dstream.engine.graph.decisions import Graph
+from dstream.engine.graph.ends import Finish
+from dstream.engine.graph.vertices import Items
 from dstream.engine.recovering import Recovered
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.facts import facts_of
@@ -20,7 +23,7 @@ from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.ports import Ports
 from dstream.engine.worker.rows import ITEMS, WAITING, Row
 from dstream.engine.worker.side_rows import FEW_BYTES, SideRows
-from dstream.plan import Node
+from dstream.plan import End
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ __all__ = ["Run"]
 class Run:
     """One run of a plan: what its `peek` steps saw, and what its guards noted."""
 
-    root: Node
+    end: End
     cluster: Cluster
     recovered: Recovered
     in_small_pieces: bool = False
@@ -50,17 +53,31 @@ class Run:
             return  # What was noted is the parent's to deliver.
         self.recovered.__exit__(*exc_info)
 
-    def lower(self, node: Node) -> Flow:
-        """Return the flow of a node of this plan."""
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """What the plan is compiled to."""
+        graph, actions = compiled(self.end, self.facts)
+        self._ports.add(actions)
+        return graph
+
+    @functools.cached_property
+    def _running(self) -> GraphRun:
+        return GraphRun(self.graph, self.facts, self.cluster, self._ports)
+
+    def flow(self, items: Items) -> Flow:
+        """Return where items of the graph are; the jobs run that are needed to know that."""
         with self.cluster.waiting():
-            graph, actions = compiled(self.root, node, self.facts)
-            self._ports.add(actions)
-            return GraphRun(graph, self.facts, self.cluster, self._ports).flow()
+            return self._running.flow(items)
+
+    def last(self) -> tuple[DataFrame, Finish]:
+        """Return the rows of the last job, and what becomes of them; the jobs run that are needed before."""
+        with self.cluster.waiting():
+            return self._running.last()
 
     @functools.cached_property
     def facts(self) -> Facts:
         """What the graph depends on."""
-        return facts_of(self.root, self.cluster, in_small_pieces=self.in_small_pieces)
+        return facts_of(self.end, self.cluster, in_small_pieces=self.in_small_pieces)
 
     def items(self, frame: DataFrame) -> list[Any]:
         """Run a job and return its items; then run the actions of the `peek` steps."""

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from dstream.plan.sketch import Sketch
-from dstream.plan.stages import Call, Exchange, Job, Stages, exactly
+from dstream.plan.stages import ONE, Amount, Call, Exchange, Job, Stage, Stages, exactly
 from dstream.plan.where import Where
 
 WICKED = "\"quoted\" <b>&amp; [x] {y} (z) `t` #35; ;|-->\\l\\ 'é' \x00\ud800 %% end\nline"
 
 
+def made(*drawn: Stage, jobs: tuple[Job, ...] = (Job("to_list()", ONE),)) -> Stages:
+    """Return stages of a plan, with a job for the last of them."""
+    return Stages("Spark", Call("to_list()"), "all items come", drawn, jobs, ONE, ONE, ONE)
+
+
+def stage(*calls: Call, inputs: tuple[Exchange, ...] = (), tasks: int = 1) -> Stage:
+    """Return a stage that runs in the only job."""
+    return Stage(calls, inputs, exactly(tasks), True, jobs=(0,))
+
+
 @pytest.fixture
 def wicked() -> Stages:
     """Two stages whose every text is full of signs that mean something to somebody."""
-    sketch = Sketch()
-    first = sketch.stage(exactly(2))
-    sketch.call(first, [Call(WICKED, Where(f"/a/{WICKED}.py", 3), WICKED)])
-    sketch.note(first, WICKED)
-    second = sketch.stage(exactly(3), Exchange(first, "shuffle", WICKED, False))
-    sketch.call(second, [Call(".map(f)")])
-    sketch.job(Job(WICKED, exactly(1), first, exactly(1)))
-    sketch.job(Job("last", exactly(1), second, exactly(1)))
-    return sketch.finished(WICKED, Call(WICKED), WICKED, [WICKED])
+    first = stage(Call(WICKED, Where(f"/a/{WICKED}.py", 3), WICKED), tasks=2)
+    second = stage(Call(".map(f)"), inputs=(Exchange(0, "shuffle", WICKED, False),), tasks=3)
+    parts = (replace(first, notes=(WICKED,)), replace(second, jobs=(1,)))
+    jobs = (Job(WICKED, ONE), Job("last", ONE))
+    return Stages(WICKED, Call(WICKED), WICKED, parts, jobs, exactly(2), Amount(0, 1), exactly(2), (WICKED,))
 
 
 @pytest.fixture
@@ -32,14 +38,15 @@ def chain() -> Callable[[int], Stages]:
     """Make a chain of so many stages, each of so many calls."""
 
     def make(count: int, calls: int = 1) -> Stages:
-        sketch = Sketch()
-        stage = sketch.stage(exactly(1))
-        sketch.call(stage, [Call(".first()")])
-        for number in range(1, count):
-            stage = sketch.stage(exactly(number), Exchange(stage, "shuffle", f"why {number}"))
-            sketch.call(stage, [Call(f".call({number})", Where("/x/words.py", number))] * calls)
-        sketch.job(Job("to_list()", exactly(1), stage, exactly(1)))
-        return sketch.finished("Spark", Call("to_list()"), "all items come", [])
+        others = (
+            stage(
+                *[Call(f".call({number})", Where("/x/words.py", number))] * calls,
+                inputs=(Exchange(number - 1, "shuffle", f"why {number}"),),
+                tasks=number,
+            )
+            for number in range(1, count)
+        )
+        return made(stage(Call(".first()")), *others)
 
     return make
 
@@ -49,14 +56,9 @@ def fan() -> Callable[[int], Stages]:
     """Make so many parts that one concat reads, and a stage that the concat feeds."""
 
     def make(parts: int) -> Stages:
-        sketch = Sketch()
-        numbers = [sketch.stage(exactly(1)) for _ in range(parts)]
-        for number in numbers:
-            sketch.call(number, [Call(f"part {number}")])
-        last = sketch.stage(exactly(parts), *(Exchange(number, "pipe") for number in numbers))
-        sketch.call(last, [Call("concat")])
-        sketch.job(Job("to_list()", exactly(1), last, exactly(1)))
-        return sketch.finished("Spark", Call("to_list()"), "all items come", [])
+        each = (stage(Call(f"part {number}")) for number in range(parts))
+        all_parts = tuple(Exchange(number, "pipe") for number in range(parts))
+        return made(*each, stage(Call("concat"), inputs=all_parts, tasks=parts))
 
     return make
 
@@ -64,11 +66,6 @@ def fan() -> Callable[[int], Stages]:
 @pytest.fixture
 def fork() -> Stages:
     """Three stages that read one, and a concat of them."""
-    sketch = Sketch()
-    first = sketch.stage(exactly(1))
-    sketch.call(first, [Call("first")])
-    sketch.close(first)
-    parts = [sketch.call(first, [Call(f"part {number}")]) for number in range(3)]
-    last = sketch.stage(exactly(3), *(Exchange(number, "pipe") for number in parts))
-    sketch.job(Job("to_list()", exactly(1), last, exactly(1)))
-    return sketch.finished("Spark", Call("to_list()"), "all items come", [])
+    parts = (stage(Call(f"part {number}"), inputs=(Exchange(0, "pipe"),)) for number in range(3))
+    all_parts = tuple(Exchange(number, "pipe") for number in (1, 2, 3))
+    return made(stage(Call("first")), *parts, stage(inputs=all_parts, tasks=3))

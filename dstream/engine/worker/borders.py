@@ -12,13 +12,10 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dstream.engine.batches import dumps_items, loads
-from dstream.engine.compiler.ends import Apart
-from dstream.engine.kernels import Operation, operated, operation
-from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.flow import Flow, Frame, rows_of, segment_rows
+from dstream.engine.kernels import Operation, operated
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Accumulate
 from dstream.engine.worker.stage import StageTask
@@ -26,10 +23,7 @@ from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.spi import ByPlace
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-__all__ = ["AccumulateAcross", "AccumulateInside", "Bordering", "containers", "reduced"]
+__all__ = ["AccumulateAcross", "AccumulateInside", "Bordering"]
 
 _ENDS = -1
 """The `sequence` of a row with the ends of a partition, which comes before its container."""
@@ -57,23 +51,6 @@ class Bordering:
         assert self.kind.gather_ahead is not None, "whoever gathers at borders has asked for it"
         items = self.kind.gather_ahead(own, behind, lambda: is_alone)
         return self.sink(operated(self.operations, items, task), task)
-
-
-def reduced(apart: Apart, flow: Flow, sink: Accumulate, cluster: Cluster) -> DataFrame:
-    """Return the rows with the containers of what `apart` makes of a flow, in order."""
-    behind = tuple(map(operation, apart.behind))
-    if flow.has_one_partition():
-        for each in (operation(apart.gather), *behind):
-            flow = flow.pipe(each)
-        return rows_of(flow, sink, cluster)
-    return containers(flow, Bordering(apart.kind, behind, sink), cluster)
-
-
-def containers(flow: Flow, bordering: Bordering, cluster: Cluster) -> DataFrame:
-    """Return rows with a container for each partition and for what begins in it and ends behind it, in order."""
-    inside = rows_of(flow, AccumulateInside(bordering), cluster)
-    met = Frame(cluster.shuffled(inside, 1), 1, iter)
-    return segment_rows(met, AccumulateAcross(bordering), 0, cluster)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,322 @@
+"""`Picture`: the stages of a graph, drawn where the most work would be done.
+
+Each input of a vertex is a stage: what its tasks read, and the calls that they make. Inputs that begin in the same way
+share the stage with what they have in common.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any, cast
+
+from dstream.engine.explaining.counting import Either
+from dstream.engine.explaining.outlook import Outlook
+from dstream.engine.graph.vertices import (
+    Applied,
+    FromTable,
+    Input,
+    Items,
+    Kept,
+    Rows,
+    SourceSplits,
+    Splits,
+    Vertex,
+    with_calls,
+)
+from dstream.plan import Called, Chain, Guard, Recall, Step, inputs_first, is_ordered_after
+from dstream.plan.stages import ONE, Amount, Call, Exchange, Stage
+
+__all__ = ["Picture", "calls_of"]
+
+Task = Vertex | Input
+"""What is drawn: an input is a stage, a vertex ends some."""
+
+_IN_CALLER = "its items travel inside the tasks; 4 MB of them or more in a shuffle of their own, which is not counted"
+_ALONE = "if all items stand in one partition before, it runs there and nothing moves"
+_KEPT_BEFORE = "the items that an earlier plan left where it computed them"
+_TABLE = "rows become items; Spark runs the DataFrame as it sees fit, which is not counted"
+_TREATMENTS = {
+    "ignored": "leaves out the items that the step before fails on",
+    "resolved": "replaces the items that the step before fails on",
+    "sent": "sends away the items that the step before fails on; this process commits them at the end",
+}
+
+
+def calls_of(applied: Applied) -> Iterator[Call]:
+    """Give the calls of the user that stand behind one operation."""
+    node, note = applied.node, applied.note
+    match node:
+        case None:
+            return
+        case Chain(ops=ops):
+            for op in ops:
+                seen = "runs in this process, after the job, on what passed here" if op.action == "peek" else note
+                yield Call(op.step.label, op.step.where, seen)
+                yield from _guarded(op.guards)
+        case Called(guards=guards):
+            yield Call(node.label(), node.where, note)
+            yield from _guarded(guards)
+        case _:
+            yield Call(node.label(), node.where, note)
+
+
+def _guarded(guards: Iterable[Guard]) -> Iterator[Call]:
+    for each in guards:
+        if each.step.label:
+            yield Call(each.step.label, each.step.where, _TREATMENTS[each.treatment])
+
+
+@dataclass
+class _Draft:
+    """A stage that is being drawn.
+
+    Attributes:
+        kept: the inputs that earlier jobs left, by their places among the inputs.
+        is_closed: what follows begins a stage of its own.
+    """
+
+    tasks: Amount
+    is_ordered: bool
+    inputs: tuple[Exchange, ...] = ()
+    kept: frozenset[int] = frozenset()
+    calls: list[Call] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    jobs: list[int] = field(default_factory=list)
+    is_closed: bool = False
+
+
+class Picture:
+    """The stages of some jobs.
+
+    Args:
+        outlook: what is known of the decisions.
+        vertices: the jobs, each by the vertex whose rows it asks for, in the order in which they run.
+    """
+
+    def __init__(self, outlook: Outlook, vertices: Sequence[Vertex]) -> None:
+        self._outlook = outlook
+        self._drafts: list[_Draft] = []
+        self._inputs: dict[int, Items] = {}
+        self._stages: dict[int, int] = {}
+        self._ends: dict[int, tuple[int, ...]] = {}
+        self._begun: dict[int, tuple[int, Sequence[Applied]]] = {}
+        self._held: list[object] = []
+        self._conditions = {key: words for each in outlook.foreseen for key, words in each.conditions.items()}
+        self._tasks = {key: tasks for each in outlook.foreseen for key, tasks in each.tasks.items()}
+        self._alone = frozenset().union(*(each.alone for each in outlook.foreseen))
+        order = self._order(vertices)
+        self._members = _members(order)
+        self._readers = _readers(order, self._reads)
+        for each in order:
+            self._ends[id(each)] = self._written(each) if isinstance(each, Vertex) else (self._stage(each),)
+        for number, vertex in enumerate(vertices):
+            self._run(number, vertex)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages, each after those that it reads from."""
+        return tuple(
+            Stage(tuple(each.calls), each.inputs, each.tasks, each.is_ordered, tuple(each.jobs), tuple(each.notes))
+            for each in self._drafts
+        )
+
+    # --------------------------------------------------------------------------------------------------------- order
+
+    def _order(self, vertices: Sequence[Vertex]) -> list[Task]:
+        """Return all that jobs run, each after what it reads."""
+        order: list[Task] = []
+        seen: set[int] = set()
+        for vertex in vertices:
+            if id(vertex) not in seen:
+                new = inputs_first(cast(Task, vertex), lambda each: [] if id(each) in seen else self._reads(each))
+                order += (each for each in new if id(each) not in seen)
+                seen.update(map(id, new))
+        return order
+
+    def _reads(self, each: Task) -> Sequence[Task]:
+        if isinstance(each, Vertex):
+            return self._drawn_inputs(each)
+        if isinstance(each, Rows):
+            return [taken.vertex for taken in each.taken]
+        return [part for part in each.parts if isinstance(part, Splits)] if isinstance(each, Splits) else ()
+
+    def _drawn_inputs(self, vertex: Vertex) -> Items:
+        """Return the inputs of a vertex, with those in the place of a decision that are drawn."""
+        if id(vertex) not in self._inputs:
+            self._held.append(vertex)
+            self._inputs[id(vertex)] = tuple(self._expanded(vertex.inputs))
+        return self._inputs[id(vertex)]
+
+    def _expanded(self, items: Items) -> Iterator[Input]:
+        waiting = list(reversed(items))
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, Kept) and isinstance(each.held, Either):
+                waiting += reversed(with_calls(each.held.drawn, tuple(each.applied)))
+            else:
+                yield each
+
+    # -------------------------------------------------------------------------------------------------------- stages
+
+    def _written(self, vertex: Vertex) -> tuple[int, ...]:
+        """End the stages of a vertex; return them."""
+        ends = []
+        for each in self._drawn_inputs(vertex):
+            (stage,) = self._ends[id(each)]
+            if vertex.does:
+                stage = self._called(stage, [Call(vertex.step.label, vertex.step.where, vertex.does)])
+            self._drafts[stage].notes += (note for note in vertex.notes if note not in self._drafts[stage].notes)
+            self._drafts[stage].is_closed = True
+            ends.append(stage)
+        return tuple(dict.fromkeys(ends))
+
+    def _stage(self, each: Input) -> int:
+        """Return the stage of an input, after its last call."""
+        key = _beginning(each)
+        if key not in self._begun:
+            shared = _in_common(self._members[key])
+            self._begun[key] = self._applied(self._base(each), shared, each), shared
+            self._drafts[self._begun[key][0]].is_closed |= len(self._members[key]) > 1
+        stage, shared = self._begun[key]
+        stage = self._applied(stage, tuple(each.applied)[len(shared) :], each)
+        self._drafts[stage].is_closed |= self._readers[id(each)] > 1
+        return stage
+
+    def _base(self, each: Input) -> int:
+        """Begin the stage that reads an input, before any call."""
+        match each:
+            case Splits(parts=(SourceSplits(node),)):
+                notes = [_IN_CALLER] if node.source.in_caller else []
+                draft = _Draft(
+                    self._count(each), node.source.ordered, calls=[Call(node.label(), node.where)], notes=notes
+                )
+            case Splits(parts=(Splits() as inner,)):
+                (stage,) = self._ends[id(inner)]
+                if each.is_one_task and self._drafts[stage].tasks != ONE:
+                    stage = self._in_one_task(stage)
+                return stage
+            case Splits(parts=parts):
+                stages = [self._ends[id(part)][0] for part in parts if isinstance(part, Splits)]
+                draft = _Draft(self._count(each), self._all_ordered(stages), self._piped(stages))
+            case Rows():
+                draft = self._moved(each)
+            case Kept(Recall() as recall):
+                call = Call(recall.label(), recall.where, _KEPT_BEFORE)
+                draft = _Draft(self._count(each), recall.is_ordered, calls=[call])
+            case FromTable(node):
+                draft = _Draft(self._count(each), False, calls=[Call(node.label(), node.where, _TABLE)])
+            case _:
+                raise AssertionError("what a decision gives is drawn in its place")
+        return self._added(draft)
+
+    def _moved(self, rows: Rows) -> _Draft:
+        """Draw where rows come from."""
+        sources: dict[int, Vertex] = {}
+        for taken in rows.taken:
+            sources.update(dict.fromkeys(self._ends[id(taken.vertex)], taken.vertex))
+        condition = self._conditions.get(id(rows.taken), "")
+        step = rows.taken[0].vertex.step if rows.taken else None
+        inputs = tuple(self._exchange(stage, rows, condition, step) for stage in sources)
+        kept = frozenset(stage for stage, vertex in sources.items() if vertex.is_kept)
+        ordered = self._all_ordered(sources) if rows.is_ordered is None else rows.is_ordered
+        notes = [*rows.notes, *([_ALONE] if id(rows.taken) in self._alone else [])]
+        return _Draft(self._tasks.get(id(rows.taken), self._count(rows)), ordered, inputs, kept, notes=notes)
+
+    def _exchange(self, stage: int, rows: Rows, condition: str, step: Step | None) -> Exchange:
+        why = f"{step.label}: {rows.why}" if step and step.label else rows.why
+        return Exchange(stage, "kept" if rows.targets is None else "shuffle", why, not condition, condition)
+
+    def _applied(self, stage: int, applied: Sequence[Applied], each: Input) -> int:
+        for one in applied:
+            if one.node is not None:
+                stage = self._called(stage, calls_of(one))
+                draft = self._drafts[stage]
+                draft.is_ordered = is_ordered_after(one.node, draft.is_ordered)
+        return stage
+
+    def _called(self, stage: int, calls: Iterable[Call]) -> int:
+        """Let calls run at the end of a stage, or in one that goes on from it if others read it too."""
+        before = self._drafts[stage]
+        if before.is_closed:
+            stage = self._added(_Draft(before.tasks, before.is_ordered, self._piped([stage])))
+        self._drafts[stage].calls += calls
+        return stage
+
+    def _in_one_task(self, stage: int) -> int:
+        before = self._drafts[stage]
+        if before.is_closed:
+            return self._added(_Draft(ONE, before.is_ordered, self._piped([stage])))
+        before.tasks = ONE
+        return stage
+
+    def _piped(self, stages: Iterable[int]) -> tuple[Exchange, ...]:
+        for stage in stages:
+            self._drafts[stage].is_closed = True
+        return tuple(Exchange(stage, "pipe") for stage in stages)
+
+    def _added(self, draft: _Draft) -> int:
+        self._drafts.append(draft)
+        return len(self._drafts) - 1
+
+    def _count(self, each: Input) -> Amount:
+        return self._outlook.counting.partitions((replace(each, applied=()),))
+
+    def _all_ordered(self, stages: Iterable[int]) -> bool:
+        return all(self._drafts[stage].is_ordered for stage in stages)
+
+    # ---------------------------------------------------------------------------------------------------------- jobs
+
+    def _run(self, number: int, vertex: Vertex) -> None:
+        """Mark the stages that run in a job: up to what earlier jobs kept."""
+        waiting = list(self._ends[id(vertex)])
+        while waiting:
+            draft = self._drafts[waiting.pop()]
+            if number not in draft.jobs[-1:]:
+                draft.jobs.append(number)
+                waiting += (each.source for each in draft.inputs if each.source not in draft.kept)
+
+
+def _beginning(each: Input) -> int:
+    """Return what inputs have in common that differ in their calls only."""
+    match each:
+        case Splits(parts=(Splits() as inner,), is_one_task=is_one_task):
+            return id(inner) + is_one_task
+        case Splits(parts=parts):
+            return id(parts)
+        case Rows(taken=taken):
+            return id(taken)
+        case Kept(held) | FromTable(held):
+            return id(held)
+        case _:
+            return id(each)
+
+
+def _members(order: Sequence[Task]) -> dict[int, list[Sequence[Applied]]]:
+    """Return what inputs that begin in the same way do, each once."""
+    found: dict[int, dict[tuple[int, ...], Sequence[Applied]]] = defaultdict(dict)
+    for each in order:
+        if not isinstance(each, Vertex):
+            applied = tuple(each.applied)
+            found[_beginning(each)].setdefault(tuple(map(id, applied)), applied)
+    return {key: list(of.values()) for key, of in found.items()}
+
+
+def _readers(order: Sequence[Task], reads: Any) -> dict[int, int]:
+    """Return how many others read each input."""
+    counts: dict[int, int] = defaultdict(int)
+    for each in order:
+        for read in reads(each):
+            counts[id(read)] += 1
+    return counts
+
+
+def _in_common(members: Sequence[Sequence[Applied]]) -> Sequence[Applied]:
+    """Return the calls that all of them begin with."""
+    first, *others = members
+    shared = len(first)
+    for other in others:
+        pairs = takewhile(lambda pair: pair[0] is pair[1], zip(first[:shared], other, strict=False))
+        shared = sum(1 for _ in pairs)
+    return first[:shared]
