@@ -255,7 +255,8 @@ class Waves(Wide):
 
     def _found(self) -> Move:
         taken = tuple(map(Taken, self.ran))
-        again: Items = (Rows(taken, None, KeepRange(self.ranges), why=_AGAIN),) if taken else ()
+        why = f"{_AGAIN}; {_BEHIND}" if self.prefix.reads_rest else _AGAIN
+        again: Items = (Rows(taken, None, KeepRange(self.ranges), why=why),) if taken else ()
         if self.prefix.reads_rest and self.inputs:
             first, *others = self.inputs
             if isinstance(first, Splits) and self.place:
@@ -265,6 +266,7 @@ class Waves(Wide):
 
 
 _AGAIN = "what they wrote stays where it is, and what is wanted of it is read again"
+_BEHIND = "partitions behind the wave that found it run with what follows"
 
 
 @compile_node.register

@@ -1,0 +1,163 @@
+"""What is said of a graph before it runs: every way that a decision may go, and the stages where the most is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from collectors import counting, grouping_by
+from dstream.engine.compiler import Facts, compiled
+from dstream.engine.explaining.counting import MANY, Counting
+from dstream.engine.explaining.outlook import Outlook
+from dstream.engine.graph.vertices import SourceSplits, Splits
+from dstream.plan import Partitions, Read, rewrite
+from dstream.plan.stages import Amount, Stages
+from dstream.session.explaining import stages_on
+from dstream.stream import Stream
+from sources import Items, text_files
+
+
+def stream(partitions: int = 4) -> Stream[int]:
+    """Return a stream in so many partitions."""
+    return Stream(Read(Items(range(12), partitions)), None)
+
+
+def files() -> Stream[str]:
+    """Return a stream whose splits nobody knows before it runs."""
+    return Stream(Read(text_files("/nowhere/*.txt")), None)
+
+
+def said(of: Stream[Any], into: Any = None, cores: int | None = 2) -> Stages:
+    """Explain a stream."""
+    return stages_on(cores, of._node, into)
+
+
+def outlook(of: Stream[Any]) -> Outlook:
+    """Follow the decisions of a stream on two cores."""
+    return Outlook([compiled(rewrite(Partitions(of._node)), Facts(2, 2, 100))[0]])
+
+
+def edges(of: Stages) -> list[list[tuple[int, str]]]:
+    """Return where the items of each stage come from."""
+    return [[(each.source, each.how) for each in stage.inputs] for stage in of.stages]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "expected"),
+    [
+        (0, None, Amount(5, 5)),
+        (1, 4, Amount(3, 3)),
+        (3, None, Amount(2, 2)),
+        (4, 9, Amount(1, 1)),
+        (7, 9, Amount(0, 0)),
+    ],
+)
+def test_some_pieces_of_a_source_are_counted(start, stop, expected):
+    """A range of the pieces, as far as there are so many."""
+    source = SourceSplits(Read(Items(range(5), 5)), 2)
+
+    assert Counting().partitions((Splits((source,), start=start, stop=stop),)) == expected
+
+
+def test_pieces_that_nobody_has_listed_are_a_range():
+    """None or more of a part; as many as are asked for at most."""
+    source = SourceSplits(Read(text_files("/nowhere/*.txt")), 2)
+    counting = Counting()
+
+    assert counting.partitions((Splits((source,)),)).most is None
+    assert counting.partitions((Splits((source,), start=1, stop=5),)) == Amount(0, 4)
+    assert counting.may_be_one((Splits((source,)),)) is None
+
+
+def test_a_limit_ends_with_the_first_wave_or_with_the_last():
+    """One partition, then the other three."""
+    (limit,) = outlook(stream().limit(3).map(str)).foreseen
+
+    assert limit.cost.jobs == Amount(1, 2)
+    assert [str(job.amount) for job in limit.jobs] == ["1 to 2"]
+
+
+def test_waves_over_a_source_without_a_known_end_are_without_a_known_end():
+    """They stop being followed, and nothing is said of how many there are at most."""
+    (limit,) = outlook(files().limit(3).map(str)).foreseen
+
+    assert (limit.cost.jobs.least, limit.cost.jobs.most) == (0, None)
+
+
+def test_what_one_partition_does_alone_is_a_way_to_go():
+    """It costs nothing; two or more partitions need two shuffles."""
+    (distinct,) = outlook(files().distinct()).foreseen
+
+    assert distinct.cost.jobs == Amount(0, 0)
+    assert said(files().distinct()).shuffles == Amount(0, 2)
+    assert {exchange.is_sure for stage in said(files().distinct()).stages for exchange in stage.inputs} == {False}
+
+
+def test_each_side_of_a_join_may_be_small():
+    """Four ways: right, left, or neither, one or two questions before."""
+    (meet,) = outlook(stream().join(stream(), on=abs)).foreseen
+
+    assert [job.condition for job in meet.jobs] == [
+        "",
+        "if it is at most 100 bytes",
+        "if the right side is larger",
+        "if it is at most 100 bytes",
+    ]
+    assert meet.cost.jobs == Amount(2, 3)
+
+
+def test_what_is_shared_is_one_stage():
+    """Two that go on from one shuffle read it in the same tasks."""
+    shared = stream().unordered().distinct()
+
+    assert edges(said(shared.map(abs) + shared.map(str))) == [[], [(0, "shuffle")], [(1, "pipe")], [(1, "pipe")]]
+
+
+def test_what_a_source_gives_twice_is_read_in_two_stages_of_one():
+    """The source stands once, and what each does with it beside each other."""
+    shared = stream().map(abs)
+
+    assert edges(said(shared.map(str) + shared.filter(bool))) == [
+        [],
+        [(0, "pipe")],
+        [(0, "pipe")],
+        [(1, "pipe"), (2, "pipe")],
+    ]
+
+
+def test_a_job_runs_what_no_earlier_job_kept():
+    """What a sort wrote is read again; the stages before it run once."""
+    assert [stage.jobs for stage in said(stream().map(abs).sorted().map(str)).stages] == [(0,), (1,), (1,)]
+
+
+def test_few_cores_and_many_bound_what_nobody_knows():
+    """At least one task, and no bound above; the shuffle of one partition is left out."""
+    grouped = said(stream(9), grouping_by(abs, counting()), None)
+
+    assert (grouped.stages[0].tasks, grouped.stages[-1].tasks) == (Amount(9, 9), Amount(3, 9))
+    assert said(Stream(Read(Items(range(99))), None).distinct(), None, None).shuffles == Amount(0, 2)
+
+
+def test_the_buckets_of_a_map_bound_its_writers():
+    """A map that nobody has opened has at least one."""
+    from reducers import to_imap
+
+    assert str(said(stream(), to_imap("m", abs, str).output).stages[-1].tasks) == "1 to 4"
+
+
+def test_no_function_runs_and_no_number_is_shown_that_stands_for_none():
+    """What stands for an unknown number inside is no number outside."""
+
+    @dataclass(frozen=True)
+    class Refusing:
+        def __call__(self, *args: Any) -> Any:
+            raise AssertionError("nothing runs")
+
+    refuse = Refusing()
+    parts = files().map(refuse).sorted(key=refuse).distinct(key=refuse).join(files(), on=refuse).sorted()
+    numbers = [stage.tasks for stage in said(parts, None, None).stages]
+
+    assert all(each.least < MANY for each in numbers)
+    assert all(each.most is None or each.most < MANY for each in numbers)
