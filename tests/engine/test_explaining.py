@@ -132,6 +132,17 @@ def test_a_job_runs_what_no_earlier_job_kept():
     assert [stage.jobs for stage in said(stream().map(abs).sorted().map(str)).stages] == [(0,), (1,), (1,)]
 
 
+def test_what_is_asked_for_again_does_not_run_again():
+    """The rows of the small side come to this process from where the first job left them."""
+    joined = said(stream().join(stream(), on=abs, how="left"))
+
+    assert [job.title.partition(": ")[2] for job in joined.jobs[:2]] == [
+        "the right side is computed, and measured",
+        "the right side comes to this process",
+    ]
+    assert [stage.jobs for stage in joined.stages] == [(0,), (2,), (2,)]
+
+
 def test_few_cores_and_many_bound_what_nobody_knows():
     """At least one task, and no bound above; the shuffle of one partition is left out."""
     grouped = said(stream(9), grouping_by(abs, counting()), None)

@@ -216,7 +216,7 @@ class Waves(Wide):
         step = step_of(self.node)
         vertex = Vertex((some,), self.sink, step, is_kept=True, first=self.partitions)
         outcomes = (Outcome(self.prefix.found_in(self.partitions)), Outcome())
-        purpose = f"partitions run in waves of 1, 4, 16, ... until its {self._wanted()} is found"
+        purpose = f"looking for its {self._wanted()}"
         return Ask(self, vertex, "places", f"channel <= {ITEMS}", step, purpose, unless_empty=True, outcomes=outcomes)
 
     def _wanted(self) -> str:
@@ -265,8 +265,10 @@ class Waves(Wide):
         return Done(piped(again, self.node, None, f"its {self._wanted()} is known from the waves"))
 
 
-_AGAIN = "what they wrote stays where it is, and what is wanted of it is read again"
-_BEHIND = "partitions behind the wave that found it run with what follows"
+_AGAIN = (
+    "partitions run in waves of 1, 4, 16, ...; what they write stays where it is, to be read again as far as wanted"
+)
+_BEHIND = "those behind the last wave run with what follows"
 
 
 @compile_node.register
@@ -295,7 +297,7 @@ class Sort(Wide):
             "rows",
             f"channel = {SAMPLE}",
             step,
-            "sorted runs, and a sample of the keys",
+            "sample of keys",
             outcomes=outcomes,
         )
 

@@ -112,8 +112,12 @@ class Picture:
         self._readers = _readers(order, self._reads)
         for each in order:
             self._ends[id(each)] = self._written(each) if isinstance(each, Vertex) else (self._stage(each),)
+        kept: set[int] = set()
         for number, vertex in enumerate(vertices):
-            self._run(number, vertex)
+            if id(vertex) not in kept:  # What an earlier job kept is only read.
+                self._run(number, vertex)
+            if vertex.is_kept:
+                kept.add(id(vertex))
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages, each after those that it reads from."""
