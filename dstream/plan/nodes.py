@@ -63,7 +63,7 @@ class Node:
         upstream: Node | None = getattr(self, "upstream", None)
         return () if upstream is None else (upstream,)
 
-    def with_inputs(self, inputs: Sequence[Node], step: Step) -> Self:
+    def with_inputs(self, inputs: Sequence[Node], step: Step | None) -> Self:
         """Return the same operation on other nodes, one for each of `inputs()`; it names itself with `step`."""
         changes: dict[str, Any] = dict(zip(("upstream",) if inputs else (), inputs, strict=True))
         return dataclasses.replace(self, step=step, **changes)
@@ -280,6 +280,9 @@ class Concat(Node):
 
     def inputs(self) -> tuple[Node, ...]:
         return self.parts
+
+    def with_inputs(self, inputs: Sequence[Node], step: Step | None) -> Self:
+        return dataclasses.replace(self, parts=tuple(inputs), step=step)
 
     def label(self) -> str:
         return f"concat of {len(self.parts)}"

@@ -29,7 +29,7 @@ class Pairing(Node):
     def inputs(self) -> tuple[Node, ...]:
         return self.left, self.right
 
-    def with_inputs(self, inputs: Sequence[Node], step: Step) -> Self:
+    def with_inputs(self, inputs: Sequence[Node], step: Step | None) -> Self:
         left, right = inputs
         changes: dict[str, Any] = {"left": left, "right": right}
         return dataclasses.replace(self, step=step, **changes)

@@ -135,7 +135,7 @@ class _Rewriting:
             start, ops = self._runs.pop(id(node))
             self._became[id(node)] = Chain(start, tuple(ops), where=node.where, step=ops[-1].step)
         elif isinstance(node, Concat) and id(node) in self._parts:
-            self._became[id(node)] = dataclasses.replace(node, parts=tuple(self._parts.pop(id(node))))
+            self._became[id(node)] = node.with_inputs(self._parts.pop(id(node)), node.step)
         return self._became[id(node)]
 
     def _flat_parts(self, node: Concat) -> list[Node]:

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from dstream.plan import Concat, Filter, FlatMap, Limit, Map, Parallel, Sorted, Where, call_site, unchanged
+from dstream.plan import Concat, Filter, FlatMap, Join, Limit, Map, Parallel, Sorted, Union, Where, call_site, unchanged
 
 
 def test_a_node_cannot_be_changed(source):
@@ -32,6 +32,15 @@ def test_a_node_gives_its_inputs_in_order(source):
     first, second = Limit(source, 1), Limit(source, 2)
 
     assert (source.inputs(), first.inputs(), Concat((first, second)).inputs()) == ((), (source,), (first, second))
+
+
+@pytest.mark.parametrize("make", [lambda *parts: Concat(parts), lambda *parts: Union(parts), Join])
+def test_a_node_takes_other_inputs(source, make):
+    """It is another node of the same kind, which reads from those."""
+    inputs = Limit(source, 1), Limit(source, 2)
+    other = make(source, source).with_inputs(inputs, None)
+
+    assert (type(other), other.inputs()) == (type(make(source, source)), inputs)
 
 
 @pytest.mark.parametrize(
