@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dstream.plan import Columns, End, ForEachPartition, Node, Partitions
+from dstream.plan import Columns, End, ForEachPartition, Found, Node, Partitions
 from dstream.plan.captures import check_captures
 from dstream.plan.placing import place
 from dstream.spi import Engine, Running
@@ -25,13 +25,15 @@ class AutoEngine:
     Args:
         here: the engine of this process.
         start: starts the other one.
+        found: says what either of them keeps of a `cache()`.
     """
 
     name = "auto"
 
-    def __init__(self, here: Engine, start: Callable[[], Engine]) -> None:
+    def __init__(self, here: Engine, start: Callable[[], Engine], found: Found) -> None:
         self._here = here
         self._start = start
+        self._found = found
         self._there: Engine | None = None
         self._lock = threading.Lock()
 
@@ -59,7 +61,7 @@ class AutoEngine:
             there.close()
 
     def _chosen(self, node: Node) -> Engine:
-        if not place(node).is_here:
+        if not place(node, self._found).is_here:
             return self._on_spark()
         # What is refused on Spark is refused here too, so that no plan fails only when its data grow.
         check_captures(node, travel=False)

@@ -9,7 +9,7 @@ ends; `captures` checks what functions take along.
 
 from dstream.plan.boundary import explained
 from dstream.plan.ends import Collect, Columns, End, ForEach, ForEachPartition, Loop, Partitions, ToList, Write
-from dstream.plan.kept import Cache, Kept, Recall, Table
+from dstream.plan.kept import Cache, Cached, CacheIdentity, Found, Recall, Table, nothing_kept, recalled
 from dstream.plan.nodes import (
     Concat,
     Configure,
@@ -54,6 +54,8 @@ from dstream.plan.where import Where, call_site
 
 __all__ = [
     "Cache",
+    "CacheIdentity",
+    "Cached",
     "Called",
     "Chain",
     "CoGroup",
@@ -68,10 +70,10 @@ __all__ = [
     "FlatMap",
     "ForEach",
     "ForEachPartition",
+    "Found",
     "Gather",
     "Guard",
     "Join",
-    "Kept",
     "Limit",
     "Loop",
     "Map",
@@ -111,8 +113,10 @@ __all__ = [
     "is_ordered_after",
     "known_size",
     "last_step",
+    "nothing_kept",
     "ordered_nodes",
     "parallelism",
+    "recalled",
     "rewrite",
     "shown_function",
     "step_of",

@@ -1,6 +1,7 @@
 """Where `connect(engine="auto")` runs a plan: here, in the caller's process, if its items are few and here already.
 
-All others run on Spark. The answer depends on the plan alone, so `explain()` gives the same as the terminal operation.
+All others run on Spark. The answer depends on the plan and on what is kept of its `cache()` steps, so `explain()` gives
+the same as the terminal operation.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dstream.plan.kept import Cache, Table
+from dstream.plan.kept import Cache, Cached, Found, Table, nothing_kept
 from dstream.plan.nodes import Limit, Map, Node, Peek, Read
 from dstream.plan.properties import configuration, parallelism
 from dstream.plan.walk import inputs_first
@@ -49,20 +50,28 @@ class _Items(NamedTuple):
     is_sure: bool = False
 
 
-def place(root: Node) -> Placement:
+def place(root: Node, found: Found = nothing_kept) -> Placement:
     """Say where a plan runs.
 
     A source counts with its items, twice if two steps read it. A `limit` counts instead of the source
     before it, if only `map` and `peek` stand between. What steps add or leave out does not count: that is
     known only once they ran.
+
+    Args:
+        root: the last node of the plan.
+        found: says what is kept of a `cache()`, which counts instead of what stands before.
     """
     asked = _asked_of_spark(root)
     if asked:
         return _there(asked)
-    reads = functools.cache(_read_by)  # so that all of this sees one state of what is kept
+    kept = functools.cache(found)  # so that all of this sees one state of what is kept
+
+    def reads(node: Node) -> Sequence[Node]:
+        return () if isinstance(node, Cache) and kept(node) is not None else node.inputs()
+
     items: dict[int, _Items] = {}
     for node in inputs_first(root, reads):
-        items[id(node)] = _items(node, [items[id(upstream)] for upstream in reads(node)])
+        items[id(node)] = _items(node, [items[id(upstream)] for upstream in reads(node)], kept)
     return _placed(items[id(root)])
 
 
@@ -74,21 +83,14 @@ def _asked_of_spark(root: Node) -> str:
     return "its settings are those of Spark" if configuration(root) else ""
 
 
-def _read_by(node: Node) -> Sequence[Node]:
-    """Return what a node reads from: nothing, if it was kept."""
-    return () if isinstance(node, Cache) and node.kept.found() is not None else node.inputs()
-
-
-def _items(node: Node, inputs: Sequence[_Items]) -> _Items:
+def _items(node: Node, inputs: Sequence[_Items], kept: Found) -> _Items:
     match node:
         case Read():
             return _of_source(node)
         case Table():
             return _Items(math.inf, f"{node.label()} is there")
-        case Cache(kept=kept) if not inputs:
-            return (
-                _Items(math.inf, f"{node.label()} keeps its items there") if kept.count is None else _Items(kept.count)
-            )
+        case Cache() if (cached := kept(node)) is not None:
+            return _of_cached(node, cached)
         case Map() | Peek():
             return inputs[0]
         case Limit(count=most) if inputs[0].is_sure:
@@ -96,6 +98,11 @@ def _items(node: Node, inputs: Sequence[_Items]) -> _Items:
     # Ever doubled, the exact number would be too long to write.
     number = min(sum(each.number for each in inputs), MOST_ITEMS + 1)
     return _Items(number, next((each.on_spark for each in inputs if each.on_spark), ""))
+
+
+def _of_cached(node: Cache, cached: Cached) -> _Items:
+    there = f"{node.label()} keeps its items there"
+    return _Items(math.inf, there) if cached.count is None else _Items(cached.count)
 
 
 def _of_source(node: Read) -> _Items:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from dstream.plan.kept import Cache, Recall
 from dstream.plan.nodes import (
     Concat,
     Filter,
@@ -156,8 +155,6 @@ class _Rewriting:
             return Called(inputs[0], node.gatherer.parallel, remedies, node.label(), where=node.where, step=step)
         if isinstance(node, Limit):
             return self._limit(node, inputs[0], step)
-        if isinstance(node, Cache) and (items := node.kept.found()) is not None:
-            return Recall(items, is_ordered=node.kept.is_ordered, where=node.where, step=step)
         if isinstance(node, Skip) and isinstance(inputs[0], Skip):
             return Skip(inputs[0].upstream, inputs[0].count + node.count, where=node.where, step=step)
         return node.with_inputs(inputs, step)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dstream.distributed import Expiring
 from dstream.failures import shown
+from dstream.plan import Found, nothing_kept
 from dstream.session.configuration import Configuration, configured
 from dstream.session.context import Context
 from dstream.session.contexts import contexts
@@ -18,6 +19,9 @@ from dstream.spi import Engine, Storage
 from dstream.storage import Settings, open_storage
 from dstream.stream.runtime import bind_default
 from dstream.values.secrets import shown_url
+
+if TYPE_CHECKING:
+    from dstream.engine.caches import Caches
 
 __all__ = ["connect", "default_context", "set_default_context"]
 
@@ -76,6 +80,8 @@ def connect(
         ...     ctx.stream("abc").map(str.upper).to_list()
         ['A', 'B', 'C']
     """
+    from dstream.engine.caches import Caches
+
     chosen = configured(
         {
             "master": master,
@@ -90,8 +96,9 @@ def connect(
         }
     )
     opening = _storage_opener(chosen, allowed)
-    start = _STARTERS[chosen["engine"]](chosen)
-    context = Context(start, chosen["engine"], opening, _stages(chosen), _shown_choices(chosen))
+    caches = Caches()
+    start = _STARTERS[chosen["engine"]](chosen, caches)
+    context = Context(start, chosen["engine"], opening, _stages(chosen, caches.found), _shown_choices(chosen))
     contexts.add(context)
     return context
 
@@ -114,17 +121,17 @@ def set_default_context(context: Context | None) -> None:
     contexts.choose(context)
 
 
-def _local_starter(chosen: Configuration) -> Callable[[], Engine]:
+def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
     def start() -> Engine:
         from dstream.engine.local import LocalEngine
         from dstream.engine.progress import Progress
 
-        return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]))
+        return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]), caches)
 
     return start
 
 
-def _spark_starter(chosen: Configuration) -> Callable[[], Engine]:
+def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
     refuse_on_a_worker("connect()")
     from dstream.engine.spark import launch
 
@@ -132,16 +139,16 @@ def _spark_starter(chosen: Configuration) -> Callable[[], Engine]:
     settings = launch.Settings(
         chosen["master"], chosen["config"], chosen["log_level"], chosen["worker_memory"], chosen["progress"]
     )
-    return lambda: launch.start(settings)
+    return lambda: launch.start(settings, caches)
 
 
-def _auto_starter(chosen: Configuration) -> Callable[[], Engine]:
-    here, there = _local_starter(chosen), _spark_starter(chosen)
+def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
+    here, there = _local_starter(chosen, caches), _spark_starter(chosen, caches)
 
     def start() -> Engine:
         from dstream.engine.auto import AutoEngine
 
-        return AutoEngine(here(), there)
+        return AutoEngine(here(), there, caches.found)
 
     return start
 
@@ -158,12 +165,12 @@ def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[
     return lambda: open_storage(chosen["storage"], settings)
 
 
-def _stages(chosen: Configuration) -> Explain:
+def _stages(chosen: Configuration, found: Found) -> Explain:
     """Return what says which stages a plan runs in on the chosen engine, which need not run for that."""
     if chosen["engine"] == "local":
-        return local_stages
+        return functools.partial(local_stages, found)
     explain = auto_stages if chosen["engine"] == "auto" else spark_stages
-    return functools.partial(explain, chosen["master"], chosen["config"])
+    return functools.partial(explain, found, chosen["master"], chosen["config"])
 
 
 def _default_stages(node: Any, into: Any) -> Any:
@@ -171,7 +178,9 @@ def _default_stages(node: Any, into: Any) -> Any:
     context = contexts.default()
     if context is not None:
         return context.stages(node, into)
-    return (local_stages if inside_a_worker() else _stages(configured({})))(node, into)
+    if inside_a_worker():
+        return local_stages(nothing_kept, node, into)
+    return _stages(configured({}), nothing_kept)(node, into)
 
 
 bind_default(default_context, _default_stages)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dstream.plan import Found, nothing_kept
+
 if TYPE_CHECKING:
     from dstream.plan.stages import Stages
 
@@ -15,27 +17,27 @@ Explain = Callable[[Any, Any], "Stages"]
 """Takes the last node of a plan, and what it goes into or None."""
 
 
-def local_stages(node: Any, into: Any) -> Stages:
+def local_stages(found: Found, node: Any, into: Any) -> Stages:
     """Return the stages of a plan on the local engine."""
     from dstream.engine.local.stages import stages
 
-    return stages(node, into)
+    return stages(node, into, found)
 
 
-def spark_stages(master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
+def spark_stages(found: Found, master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
     """Return the stages of a plan on Spark: on the one that runs, or on one that would start with these settings."""
     from dstream.engine.spark.launch import known_cores
 
-    return stages_on(known_cores(master, config), node, into)
+    return stages_on(known_cores(master, config), node, into, found)
 
 
-def stages_on(cores: int | None, node: Any, into: Any) -> Stages:
+def stages_on(cores: int | None, node: Any, into: Any, found: Found = nothing_kept) -> Stages:
     """Return the stages of a plan on Spark with so many cores; None if nobody knows yet how many."""
     from dstream.engine.explaining.spark import stages
     from dstream.engine.spark.facts import largest_small_side
     from dstream.plan import configuration
 
-    return stages(_end(node, into), cores, largest_small_side(configuration(node)))
+    return stages(_end(node, into), cores, largest_small_side(configuration(node)), found)
 
 
 def _end(node: Any, into: Any) -> Any:
@@ -53,10 +55,13 @@ def _end(node: Any, into: Any) -> Any:
     return ToList(node) if is_bounded(node) else Loop(node)
 
 
-def auto_stages(master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
+def auto_stages(found: Found, master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
     """Return the stages of a plan where it would run, with a note that says why there."""
     from dstream.plan.placing import place
 
-    placement = place(node)
-    stages = local_stages(node, into) if placement.is_here else spark_stages(master, config, node, into)
+    placement = place(node, found)
+    if placement.is_here:
+        stages = local_stages(found, node, into)
+    else:
+        stages = spark_stages(found, master, config, node, into)
     return replace(stages, notes=(placement.reason, *stages.notes))

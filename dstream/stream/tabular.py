@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from dstream.plan import Cache, Columns, Kept, call_site, explained
+from dstream.plan import Cache, Columns, call_site, explained
 from dstream.stream.base import BaseStream
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class Tabular(BaseStream[T]):
         """Compute the items once, when the first terminal operation needs them, and keep them for later ones.
 
         They stay where they were computed, in memory and beyond the memory bound on disk, until no stream
-        that reads them is left. The functions before this step run once for each item, even if a later
-        operation needs the first item only.
+        that reads them is left. The functions before this step run once for each
+        item, even if a later operation needs the first item only.
 
         Example:
             >>> squares = Stream.of(1, 2, 3).peek(print).map(lambda n: n * n).cache()
@@ -36,7 +36,7 @@ class Tabular(BaseStream[T]):
             3
             (3, [1, 4, 9])
         """
-        return self._then(Cache(self._node, Kept(), where=call_site()))
+        return self._then(Cache(self._node, where=call_site()))
 
     def to_arrow(self) -> pa.Table:
         """Return the items as a `pyarrow.Table`, in encounter order; it must fit into the caller's memory.

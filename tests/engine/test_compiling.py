@@ -187,6 +187,15 @@ print(*sorted(kinds))
 """
 
 
+def test_a_graph_with_a_cache_can_be_pickled():
+    """What is kept belongs to whoever runs it; the copy is another `cache()`."""
+    graph = graph_of(numbers().map(abs).cache().sorted())
+    keep, _ = graph.decisions
+    copy, _ = cloudpickle.loads(cloudpickle.dumps(graph)).decisions
+
+    assert copy.node.identity is not keep.node.identity
+
+
 def test_every_operation_is_compiled_without_pyspark():
     """In a process that cannot import it."""
     done = subprocess.run(

@@ -8,8 +8,7 @@ import pytest
 
 import dstream as ds
 from dstream import IntStream, Stream
-from dstream.plan import Kept, Read, Table
-from dstream.plan.kept import Cache
+from dstream.plan import Cache, Cached, Concat, Read, Table
 from dstream.plan.placing import MOST_ITEMS, place
 from dstream.stream.stream import read
 from sources import text_files
@@ -133,19 +132,24 @@ def test_place_leaves_tables_to_spark():
 
 
 def test_place_asks_what_is_kept_instead_of_where_it_came_from():
-    """Kept here, its own items count; kept elsewhere, the plan goes there; lost, the source counts again."""
-    kept, is_running = Kept(), [True]
-    cache = Cache(Read(Items(MANY)), kept)
-    assert not place(cache).is_here
+    """Kept here, its own items count; kept elsewhere, the plan goes there; nowhere, those of the source count."""
+    cache = Cache(Read(Items(MANY)))
 
-    kept.keep([1, 2], True, lambda: True, 2)
-    assert place(cache).reason == "runs in this process: 2 items from the caller"
-    kept.keep([1, 2], True, lambda: True, MOST_ITEMS + 1)
-    assert not place(cache).is_here
-    kept.keep(object(), True, lambda: is_running[0])
-    assert place(cache).reason == "runs on Spark: .cache() keeps its items there"
-    is_running[0] = False
-    assert place(cache).reason == "runs on Spark: more than 4,096 items from the caller"
+    def reason(cached):
+        return place(cache, {cache: cached}.get).reason
+
+    assert reason(Cached([1, 2], True, 2)) == "runs in this process: 2 items from the caller"
+    assert reason(Cached([1, 2], True, MOST_ITEMS + 1)) == "runs on Spark: more than 4,096 items from the caller"
+    assert reason(Cached(object(), True)) == "runs on Spark: .cache() keeps its items there"
+    assert reason(None) == place(cache).reason == "runs on Spark: more than 4,096 items from the caller"
+
+
+def test_place_asks_once_what_is_kept():
+    """Another thread may keep the items, or lose them, meanwhile."""
+    answers = [Cached([1], True, 1)]
+    cache = Cache(Read(Items(MANY)))
+
+    assert place(Concat((cache, cache)), lambda node: answers.pop()).is_here
 
 
 def test_place_reads_no_iterator():

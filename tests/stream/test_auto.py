@@ -14,7 +14,7 @@ from dstream.engine.auto import AutoEngine
 from dstream.engine.keeping import KeptItems, KeptSource
 from dstream.engine.local import LocalEngine
 from dstream.engine.memory import Bound
-from dstream.plan import ToList, placing
+from dstream.plan import ToList, nothing_kept, placing
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
 
@@ -135,7 +135,10 @@ def test_auto_reads_on_spark_what_was_kept_there(context):
 
     assert (kept + context.stream(LARGE)).count() == 10
     assert (kept.to_list(), seen) == ([*SMALL], [*SMALL])
-    found = LocalEngine(2**28).submit(ToList(kept._node)).result()  # as a thread may find it that came too late
+    ran_here = []
+    assert (kept.map(lambda n: ran_here.append(n) or n).to_list(), ran_here) == ([*SMALL], [])
+    here = LocalEngine(2**28, caches=context.running_engine()._here._caches)
+    found = here.submit(ToList(kept._node)).result()  # as a thread may find it that came too late
     assert found == [*SMALL]
 
 
@@ -196,7 +199,7 @@ class Noted:
 def test_auto_closes_what_it_started():
     """Spark only if it was started, and once."""
     here, there = Noted(), Noted()
-    engine = AutoEngine(here, lambda: there)
+    engine = AutoEngine(here, lambda: there, nothing_kept)
     engine.close()
     assert (here.closed, there.closed) == (1, 0)
 

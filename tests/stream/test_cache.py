@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 import time
 
+import cloudpickle
 import pytest
 
+import dstream as ds
 from dstream import Stream
 from dstream.engine.keeping import KeptItems
 from dstream.engine.memory import Bound
 from dstream.errors import IllegalStateError
-from dstream.plan import Kept, is_ordered, rewrite
+from dstream.plan import Recall, is_ordered, recalled, rewrite
+from dstream.testing import Parts
+
+
+def caches_of(context):
+    """Return what the engine of a context keeps."""
+    engine = context.running_engine()
+    return engine._caches if context.engine == "local" else engine._cluster.caches
 
 
 def test_cache_computes_once(engine):
@@ -113,20 +123,69 @@ def test_spark_forgets_the_items_with_the_streams(spark_context):
 def test_what_is_kept_is_as_ordered_as_the_stream(engine, make):
     """Also for the plans that read it later."""
     cached = make(engine.stream([1])).cache()
-    before = is_ordered(rewrite(cached._node))
+    cached.count()
+    read = recalled(rewrite(cached._node), caches_of(engine.context).found)
+
+    assert isinstance(read, Recall)
+    assert is_ordered(read) == is_ordered(make(engine.stream([1]))._node)
+
+
+def test_what_is_kept_changes_no_plan(engine):
+    """A plan is a value: it is rewritten to the same before and after its items are kept."""
+    cached = engine.stream([2, 1]).map(abs).cache()
+    plan = (cached + cached.sorted().limit(1))._node
+    before = cloudpickle.dumps(rewrite(plan))
     cached.count()
 
-    assert is_ordered(rewrite(cached._node)) == before == is_ordered(make(engine.stream([1]))._node)
+    assert cloudpickle.dumps(rewrite(plan)) == before
 
 
-def test_what_went_with_its_engine_is_not_found():
-    """It must be computed again."""
-    kept, is_running = Kept(), [True]
-    kept.keep([1], True, lambda: all(is_running))
-    assert kept.found() == [1]
+@pytest.mark.parametrize("other", [copy.copy, copy.deepcopy, lambda plan: cloudpickle.loads(cloudpickle.dumps(plan))])
+def test_another_plan_starts_with_nothing_kept(engine, other):
+    """A copy, or what is unpickled, computes the items for itself; the first plan goes on to read its own."""
+    numbers = [1, 2]
+    cached = engine.stream([0, 1]).map(lambda n: numbers[n]).cache()
+    assert cached.to_list() == [1, 2]
+    numbers[:] = [3, 4]
+    copied = Stream(other(cached._node), engine.context)
 
-    is_running.append(False)
-    assert kept.found() is None
+    assert (copied.to_list(), cached.to_list(), copied.to_list()) == ([3, 4], [1, 2], [3, 4])
+
+
+def test_what_stands_before_does_not_begin_again(engine):
+    """Such as a sort, which divides its source and sorts a sample before it knows where items go."""
+    listed = []
+
+    class Listed(Parts):
+        def splits(self, parallelism):
+            listed.append(parallelism)
+            return super().splits(parallelism)
+
+    cached = engine.context.read(Listed([2, 0], [1])).sorted().cache()
+
+    assert (cached.to_list(), cached.count(), len(listed)) == ([0, 1, 2], 3, 1)
+
+
+def test_explain_says_what_will_run(engine):
+    """The steps before what is kept are left out, as they are when it runs."""
+    cached = engine.stream([1]).map(abs).cache()
+    assert ".map(abs)" in cached.explain("dot")
+    cached.count()
+
+    assert ".map(abs)" not in cached.explain("dot")
+    assert ".cache()" in cached.explain("dot")
+
+
+def test_what_is_kept_is_that_of_one_context():
+    """A stream of the default context is computed again when that is another one."""
+    seen = []
+    cached = Stream.of(1, 2).peek(seen.append).cache()
+    for _ in range(2):
+        with ds.connect(engine="local") as context:
+            ds.set_default_context(context)
+            assert (cached.count(), cached.to_list()) == (2, [1, 2])
+
+    assert seen == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize(("count", "bound"), [(2000, Bound(2**60)), (520, None), (700, None), (5000, None)])

@@ -18,12 +18,14 @@ from dstream.engine.recovering import guards_of
 from dstream.engine.worker.sinks import WriteItems
 from dstream.plan import (
     End,
+    Found,
     Loop,
     ToList,
     Write,
     configuration,
     is_ordered,
     parallelism,
+    recalled,
     rewrite,
     step_of,
 )
@@ -34,18 +36,19 @@ __all__ = ["stages"]
 _GROWTH = 4
 
 
-def stages(end: End, cores: int | None, largest_small_side: int) -> Stages:
+def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -> Stages:
     """Return the stages of a plan on Spark.
 
     Args:
         end: the end of the plan; a writer may be missing, whose collection need not be there yet.
         cores: how many tasks run at the same time; None if nobody knows yet.
         largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
+        found: says what is kept of a `cache()`.
 
     Raises:
         UnsupportedError: Spark does not run such a plan.
     """
-    core = rewrite(end)
+    core = recalled(rewrite(end), found)
     assert isinstance(core, End), "an end stays one"
     graphs = [compiled(*bounds)[0] for bounds in _bounds(core, _facts(core, cores, largest_small_side))]
     outlook = Outlook(graphs)

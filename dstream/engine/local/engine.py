@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dstream.engine import calling as calling  # each registers its nodes
 from dstream.engine import gathering as gathering
+from dstream.engine.caches import Caches
 from dstream.engine.columns import batches_of, table_of
 from dstream.engine.joining import sides_of
 from dstream.engine.keeping import KeptItems
@@ -26,6 +27,7 @@ from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.plan import (
     Cache,
+    Cached,
     Called,
     CoGroup,
     Collect,
@@ -51,6 +53,7 @@ from dstream.plan import (
     Write,
     bounded_nodes,
     is_ordered,
+    recalled,
     rewrite,
     step_of,
     topological,
@@ -66,13 +69,18 @@ _UNSEEN = Progress(asked=False)
 
 
 class LocalEngine:
-    """Runs plans in the caller's process, one item at a time."""
+    """Runs plans in the caller's process, one item at a time.
+
+    Args:
+        caches: what is kept of `cache()` steps, also by another engine of the same context; unset, by this one alone.
+    """
 
     name = "local"
 
-    def __init__(self, worker_memory: int, progress: Progress = _UNSEEN) -> None:
+    def __init__(self, worker_memory: int, progress: Progress = _UNSEEN, caches: Caches | None = None) -> None:
         self._worker_memory = worker_memory
         self._progress = progress
+        self._caches = Caches() if caches is None else caches
 
     def submit(self, end: End) -> Submitted:
         """Return a run of the plan in this process."""
@@ -80,10 +88,12 @@ class LocalEngine:
         return Submitted(functools.partial(self._run, end, call))
 
     def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
-        end = rewrite(plan)
+        end = recalled(rewrite(plan), self._caches.found)
         assert isinstance(end, End)
         step = step_of(end)
-        task = _LocalTask(self._worker_memory, self._progress, call or Call.of_step(step), end, cancellation)
+        task = _LocalTask(
+            self._worker_memory, self._progress, self._caches, call or Call.of_step(step), end, cancellation
+        )
         if isinstance(end, Loop | Partitions):
             return _lazily(end, task)
         with task.ending(), task.waiting():
@@ -148,18 +158,26 @@ class _LocalTask:
     """A task in the caller's process: `peek` calls the action itself.
 
     Attributes:
+        caches: what is kept of `cache()` steps.
         operation: shows how far the task is; None if nobody wants to see it.
     """
 
     partition = 0
 
     def __init__(
-        self, worker_memory: int, progress: Progress, call: Call, core: Node, cancellation: Cancellation
+        self,
+        worker_memory: int,
+        progress: Progress,
+        caches: Caches,
+        call: Call,
+        core: Node,
+        cancellation: Cancellation,
     ) -> None:
         self._recovered = Recovered(core, progress)
         self._ending = ExitStack()
         self._has_an_end = bool(self._recovered) or any(isinstance(each, Called) for each in topological(core))
         self.bound = Bound(worker_memory)
+        self.caches = caches
         self.operation = progress.begin(self._facts)
         self._call = call
         self._core = core
@@ -274,16 +292,12 @@ def _apply(node: Node, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
 @_apply.register
 def _(node: Cache, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     """Keep all items when the first one is asked for."""
-    with node.kept.lock:
-        kept = node.kept.found()
-        if kept is None:
-            kept = KeptItems(items, task.bound)
-            node.kept.keep(kept, is_ordered(node), _always, len(kept))
-    yield from kept
 
+    def computed() -> Cached:
+        kept = KeptItems(items, task.bound)
+        return Cached(kept, is_ordered(node), len(kept))
 
-def _always() -> bool:
-    return True
+    yield from task.caches.kept(node, computed).items
 
 
 @_apply.register

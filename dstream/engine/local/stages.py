@@ -9,7 +9,7 @@ from typing import Any
 
 from dstream.engine.explaining.picture import calls_of
 from dstream.engine.graph.vertices import Applied
-from dstream.plan import Concat, Node, is_bounded, is_ordered, rewrite, topological
+from dstream.plan import Concat, Found, Node, is_bounded, is_ordered, nothing_kept, recalled, rewrite, topological
 from dstream.plan.stages import NOTHING, ONE, Call, Exchange, Job, Stage, Stages
 from dstream.spi import Collector, Output
 
@@ -25,9 +25,9 @@ class _Draft:
     is_closed: bool = False
 
 
-def stages(root: Node, into: Any) -> Stages:
+def stages(root: Node, into: Any, found: Found = nothing_kept) -> Stages:
     """Return the stages of a plan in this process; arguments as for Spark."""
-    core = rewrite(root)
+    core = recalled(rewrite(root), found)
     nodes = topological(core)
     readers = Counter(id(upstream) for node in nodes for upstream in node.inputs())
     drafts: list[_Draft] = []

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.caches import Caches
 from dstream.engine.kernels import Operation
 from dstream.engine.progress import Call
 from dstream.engine.spark.code import Code
@@ -40,11 +41,15 @@ class Cluster:
     Attributes:
         spark: the session.
         worker_memory: how many bytes a worker may hold before operations spill.
+        caches: what is kept of `cache()` steps, also by another engine of the same context.
     """
 
-    def __init__(self, spark: SparkSession, worker_memory: int, code: Code | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, worker_memory: int, code: Code | None = None, caches: Caches | None = None
+    ) -> None:
         self.spark = spark
         self.worker_memory = worker_memory
+        self.caches = Caches() if caches is None else caches
         self._code = code
         self._work: Work | None = None
         self._call: Call | None = None

@@ -23,7 +23,7 @@ from dstream.engine.submitted import Cancellation, Submitted
 from dstream.engine.worker.rows import COLUMNS, ITEMS
 from dstream.engine.worker.sinks import WriteItems
 from dstream.failures import naming
-from dstream.plan import End, Loop, Partitions, Step, ToList, configuration, is_bounded, rewrite, step_of
+from dstream.plan import End, Loop, Partitions, Step, ToList, configuration, is_bounded, recalled, rewrite, step_of
 from dstream.plan.captures import check_captures
 from dstream.spi import Collector
 
@@ -59,7 +59,7 @@ class SparkEngine:
     def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
         check_captures(plan)
         self._cluster.check_running()
-        end = rewrite(plan)
+        end = recalled(rewrite(plan), self._cluster.caches.found)
         assert isinstance(end, End)
         run = self._begun(end, call or Call.of_step(step_of(end)), cancellation)
         match run.graph.ending:

@@ -45,7 +45,7 @@ from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece, TableInput
 from dstream.failures import naming
 from dstream.pickling import dumps
-from dstream.plan import Recall, Step, Table, inputs_first, is_ordered
+from dstream.plan import Cached, Recall, Step, Table, inputs_first, is_ordered
 from dstream.spi import Split
 from dstream.values.fields import field_names
 
@@ -173,26 +173,22 @@ class GraphRun:
 
     def _kept(self, ask: AskForKept) -> Input:
         """Return what is kept of a `cache()`; or compute it now, so that `peek` steps before it see something."""
-        kept = ask.node.kept
-        with kept.lock:
-            found = kept.found()
-            if found is None:
-                found = self._computed(ask)
-                kept.keep(found, is_ordered(ask.node), self._cluster.is_running)
-        recall = Recall(found, kept.is_ordered, where=ask.node.where, step=ask.node.step)
+        cached = self._cluster.caches.kept(ask.node, functools.partial(self._computed, ask))
+        recall = Recall(cached.items, cached.is_ordered, where=ask.node.where, step=ask.node.step)
         read = read_here(recall)
         if read is None:
             return Kept(recall)
         # The local engine kept them, for a context that has both.
         return Splits((SourceSplits(read, self._facts.parallelism),), is_one_task=self._facts.is_sequential)
 
-    def _computed(self, ask: AskForKept) -> KeptRows:
+    def _computed(self, ask: AskForKept) -> Cached:
         rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
         beside = SideRows()
         for row in self._cluster.doing(ask.vertex.step, "keeping its items").rows(rows.where(f"channel > {ITEMS}")):
             beside.add(row)
         self._ports.deliver(beside.in_order())
-        return KeptRows(rows, partitions, self._cluster)
+        kept = KeptRows(rows, partitions, self._cluster)
+        return Cached(kept, is_ordered(ask.node), is_there=self._cluster.is_running)
 
     # ----------------------------------------------------------------------------------------------------- vertices
 

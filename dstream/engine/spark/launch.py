@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.caches import Caches
 from dstream.engine.progress import Progress
 from dstream.engine.spark.chatter import Pump
 from dstream.engine.spark.cluster import Cluster
@@ -111,8 +112,12 @@ def check_machine() -> None:
         find_java()
 
 
-def start(settings: Settings) -> SparkEngine:
+def start(settings: Settings, caches: Caches) -> SparkEngine:
     """Return an engine on a running session; close the engine to let go of it.
+
+    Args:
+        settings: how Spark starts, if it does not run.
+        caches: what is kept of `cache()` steps in the context that the engine is for.
 
     Raises:
         EngineError: this process was forked from one that uses Spark.
@@ -123,8 +128,8 @@ def start(settings: Settings) -> SparkEngine:
     with _lock:
         theirs = _session_of_the_user()
         if theirs is not None and _running is None:
-            return _engine(_guest_session(theirs, settings), settings, _nothing)
-        return _engine(_shared_session(settings), settings, _Release())
+            return _engine(_guest_session(theirs, settings), settings, caches, _nothing)
+        return _engine(_shared_session(settings), settings, caches, _Release())
 
 
 def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
@@ -165,13 +170,14 @@ def _nothing() -> None:
     """Leave the user's own session running."""
 
 
-def _engine(spark: SparkSession, settings: Settings, stop: Any) -> SparkEngine:
+def _engine(spark: SparkSession, settings: Settings, caches: Caches, stop: Any) -> SparkEngine:
     for name, value in _OUR_SQL.items():
         if name not in settings.config:
             spark.conf.set(name, value)
     context = spark.sparkContext
     code = None if _is_this_machine(context.master) else Code(context)
-    return SparkEngine(Cluster(spark, settings.worker_memory, code), stop, Progress(settings.progress))
+    cluster = Cluster(spark, settings.worker_memory, code, caches)
+    return SparkEngine(cluster, stop, Progress(settings.progress))
 
 
 def _is_this_machine(master: str | None) -> bool:

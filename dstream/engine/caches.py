@@ -1,0 +1,57 @@
+"""`Caches`: what the engines of a context keep of the `cache()` steps of its plans."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from dstream.plan import Cache, Cached, CacheIdentity
+
+__all__ = ["Caches"]
+
+
+class Caches:
+    """What is kept of `cache()` steps, by the engines of one context.
+
+    A step is known by its identity, which is not held here: what is kept goes with the last plan that has the step.
+    """
+
+    def __init__(self) -> None:
+        self._slots: WeakKeyDictionary[CacheIdentity, _Slot] = WeakKeyDictionary()
+
+    def found(self, node: Cache) -> Cached | None:
+        """Return what is kept of a step; None if that is nothing, or went with what held it."""
+        slot = self._slots.get(node.identity)
+        return None if slot is None else slot.found()
+
+    def kept(self, node: Cache, compute: Callable[[], Cached]) -> Cached:
+        """Return what is kept of a step; if that is nothing, compute it now, and let other threads wait.
+
+        A failure of `compute` leaves nothing.
+        """
+        slot = self._slots.setdefault(node.identity, _Slot())  # Two threads get the same one.
+        with slot.lock:
+            cached = slot.found()
+            if cached is None:
+                cached = slot.cached = compute()
+        return cached
+
+
+class _Slot:
+    """The place of one step.
+
+    Attributes:
+        lock: held while the items are computed. It lets its own thread in again: where a function of the user's reads
+            the stream that it stands in, Python's error for endless recursion is better than a wait without end.
+    """
+
+    __slots__ = ("cached", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.cached: Cached | None = None
+
+    def found(self) -> Cached | None:
+        cached = self.cached
+        return cached if cached is not None and cached.is_there() else None
