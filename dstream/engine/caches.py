@@ -12,7 +12,7 @@ __all__ = ["Caches"]
 
 
 class Caches:
-    """What is kept of `cache()` steps, by the engines of one context.
+    """What is kept of `cache()` steps, by the engines of one context, until it is closed.
 
     A step is known by its identity, which is not held here: what is kept goes with the last plan that has the step.
     """
@@ -36,6 +36,10 @@ class Caches:
             if cached is None:
                 cached = slot.cached = compute()
         return cached
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._slots = WeakKeyDictionary()
 
 
 class _Slot:

@@ -25,7 +25,7 @@ class Tabular(BaseStream[T]):
         """Compute the items once, when the first terminal operation needs them, and keep them for later ones.
 
         They stay where they were computed, in memory and beyond the memory bound on disk, until no stream
-        that reads them is left. The functions before this step run once for each
+        that reads them is left, or their context is closed. The functions before this step run once for each
         item, even if a later operation needs the first item only.
 
         Example:

@@ -81,6 +81,15 @@ def test_caches_let_go_with_the_node():
     assert items() is None
 
 
+def test_caches_let_go_when_they_are_cleared():
+    """Although the node is still there."""
+    caches, node = Caches(), cache()
+    items = weakref.ref(caches.kept(node, lambda: Cached(Kept(), True)).items)
+    caches.clear()
+
+    assert (items(), caches.found(node)) == (None, None)
+
+
 def test_what_went_with_its_engine_is_not_found():
     """It must be computed again."""
     caches, node, is_running = Caches(), cache(), [True]

@@ -6,6 +6,7 @@ import copy
 import gc
 import threading
 import time
+import weakref
 
 import cloudpickle
 import pytest
@@ -17,6 +18,7 @@ from dstream.engine.memory import Bound
 from dstream.errors import IllegalStateError
 from dstream.plan import Recall, is_ordered, recalled, rewrite
 from dstream.testing import Parts
+from dstream.testing.engines import MASTER, SETTINGS
 
 
 def caches_of(context):
@@ -186,6 +188,38 @@ def test_what_is_kept_is_that_of_one_context():
             assert (cached.count(), cached.to_list()) == (2, [1, 2])
 
     assert seen == [1, 2, 1, 2]
+
+
+def test_a_closed_context_holds_no_items():
+    """Although the stream is still there."""
+    with ds.connect(engine="local") as context:
+        kept = context.stream([1]).map(Bound).cache()
+        item = weakref.ref(kept.find_first().get())
+        assert item() is not None
+
+    assert (item(), "cache" in repr(kept)) == (None, True)
+
+
+def test_a_closed_context_leaves_nothing_on_the_executors(spark_context):
+    """Although Spark goes on for another context, and the stream is still there."""
+    java = spark_context.spark.sparkContext._jsc
+    gc.collect()
+    others = set(java.getPersistentRDDs())
+    with ds.connect(MASTER, config=SETTINGS, storage="memory:") as context:
+        cached = context.stream(range(9), 3).cache()
+        assert cached.count() == 9
+        assert set(java.getPersistentRDDs()) - others
+
+    assert (set(java.getPersistentRDDs()) - others, "cache" in repr(cached)) == (set(), True)
+
+
+def test_a_loop_ends_after_its_context(spark_context):
+    """What it reads stays until then, while Spark goes on for another context."""
+    with ds.connect(MASTER, config=SETTINGS, storage="memory:") as context:
+        loop = iter(context.stream(range(6), 6).map(lambda n: "x" * 100_000).cache().map(len))
+        assert next(loop) == 100_000
+
+    assert list(loop) == [100_000] * 5
 
 
 @pytest.mark.parametrize(("count", "bound"), [(2000, Bound(2**60)), (520, None), (700, None), (5000, None)])

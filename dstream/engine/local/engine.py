@@ -139,7 +139,8 @@ class LocalEngine:
         raise _no_data_frames()
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Let go of what `cache()` steps keep."""
+        self._caches.clear()
 
 
 def _lazily(end: Loop | Partitions, task: _LocalTask) -> Any:

@@ -86,7 +86,8 @@ class SparkEngine:
         return self._cluster.table(splits, schema)
 
     def close(self) -> None:
-        """Stop the session if this engine started it."""
+        """Let go of what `cache()` steps keep; stop the session if this engine started it."""
+        self._cluster.caches.clear()
         self._stop()
 
 

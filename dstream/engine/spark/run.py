@@ -62,6 +62,7 @@ class Run:
 
     @functools.cached_property
     def _running(self) -> GraphRun:
+        # It has what a `cache()` keeps, which this run may still read when its context is closed.
         return GraphRun(self.graph, self.facts, self.cluster, self._ports)
 
     def flow(self, items: Items) -> Flow:
