@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import NoReturn
 from weakref import WeakKeyDictionary
 
+from dstream.errors import SerializationError
 from dstream.plan import Cache, Cached, CacheIdentity
 
-__all__ = ["Caches"]
+__all__ = ["Caches", "HeldByContext"]
 
 
 class Caches:
@@ -40,6 +42,15 @@ class Caches:
     def clear(self) -> None:
         """Let go of everything."""
         self._slots = WeakKeyDictionary()
+
+
+class HeldByContext:
+    """Items that are kept for a context: they do not travel, as a plan does that has nothing kept."""
+
+    def __reduce__(self) -> NoReturn:
+        raise SerializationError(
+            "what cache() keeps belongs to its context and cannot be pickled; pickle the plan, which is computed again"
+        )
 
 
 class _Slot:

@@ -15,6 +15,7 @@ from itertools import chain, islice
 from typing import IO, Any
 
 from dstream.engine.batches import Batcher, loads
+from dstream.engine.caches import HeldByContext
 from dstream.engine.memory import Bound
 from dstream.memory import pieces
 from dstream.plan import Read, Recall
@@ -25,7 +26,7 @@ _CHUNK = 512
 _LARGEST_SPLIT = 16_384
 
 
-class KeptItems:
+class KeptItems(HeldByContext):
     """Items that can be read again and again, by several readers at a time."""
 
     def __init__(self, items: Iterable[Any], bound: Bound) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import pickle
+
+import pytest
 
 from dstream.engine.batches import dumps_items
 from dstream.engine.spark.kept_rows import KeptRows
 from dstream.engine.worker.rows import ITEMS, Row
+from dstream.errors import SerializationError
 
 
 class Rows:
@@ -50,3 +54,9 @@ def test_kept_rows_are_released_with_their_object():
     gc.collect()
 
     assert executors.released == [rows]
+
+
+def test_kept_rows_are_not_pickled():
+    """They are on the executors of a context; what can be pickled is the plan."""
+    with pytest.raises(SerializationError, match="pickle the plan"):
+        pickle.dumps(KeptRows(Rows(), 2, Executors()))

@@ -15,7 +15,7 @@ import dstream as ds
 from dstream import Stream
 from dstream.engine.keeping import KeptItems
 from dstream.engine.memory import Bound
-from dstream.errors import IllegalStateError
+from dstream.errors import IllegalStateError, SerializationError
 from dstream.plan import Recall, is_ordered, recalled, rewrite
 from dstream.testing import Parts
 from dstream.testing.engines import MASTER, SETTINGS
@@ -236,6 +236,12 @@ def test_kept_items_spill_and_serve_several_readers():
     assert [next(first) for _ in range(3000)] == list(range(3000))
     assert list(second) == list(range(5000))
     assert list(first) == list(range(3000, 5000))
+
+
+def test_kept_items_are_not_pickled():
+    """They belong to this process; a plan is pickled without them."""
+    with pytest.raises(SerializationError, match="belongs to its context"):
+        cloudpickle.dumps(KeptItems([1], Bound(2**60)))
 
 
 class _AlwaysExceeded(Bound):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.batches import loads
+from dstream.engine.caches import HeldByContext
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.flow import Frame
 from dstream.engine.worker.rows import ITEMS
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["KeptRows"]
 
 
-class KeptRows:
+class KeptRows(HeldByContext):
     """The rows of a cached stream, where they were computed; the executors forget them with this object.
 
     Attributes:
