@@ -11,7 +11,7 @@ from importlib import metadata
 
 import dstream
 from dstream.command.findings import Finding
-from dstream.engine.spark.java import find_java
+from dstream.engine.spark.session.java import find_java
 from dstream.errors import SetupError
 from dstream.session.configuration import Configuration
 

@@ -8,9 +8,9 @@ from typing import ClassVar, TypeVar, cast
 
 from dstream.distributed.expiring import Clock, ExpiringStore
 from dstream.distributed.map import IStreamMap
-from dstream.spi.engine import Runtime
+from dstream.spi.engine_contract import Runtime
 from dstream.spi.store import Kind, MapStore
-from dstream.values.journal import JournalEvent
+from dstream.values.journal_events import JournalEvent
 
 __all__ = ["IStreamCache"]
 

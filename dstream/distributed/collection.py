@@ -8,9 +8,9 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar
 
 from dstream.errors import CollectionDestroyedError, DStreamError, SerializationError
-from dstream.spi.engine import Runtime
+from dstream.spi.engine_contract import Runtime
 from dstream.spi.store import Kind, Options, Store
-from dstream.stream.arguments import count
+from dstream.stream.stream_arguments import count
 from dstream.tables import Rows, brief, caption, html_table, print_brief
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Collection(ABC, Generic[S]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.distributed.names import no_such_name  # here: only who mistakes a name needs it
+            from dstream.distributed.collection_names import no_such_name  # here: only who mistakes a name needs it
 
             raise AttributeError(no_such_name(type(self), name, self._kind))
 

@@ -16,7 +16,7 @@ from more_itertools import chunked
 from dstream.errors import IllegalStateError
 from dstream.keys import canonical
 from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, MapWriter, Options, WriteJob
-from dstream.values.journal import JournalEvent
+from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa

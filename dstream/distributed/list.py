@@ -9,9 +9,9 @@ from itertools import chain, islice, zip_longest
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from dstream.distributed.collection import PIECES, Collection
+from dstream.distributed.collection_sources import ItemSource
 from dstream.distributed.equality import same
 from dstream.distributed.slices import assigned, deleted, found, insertion, position, selected, whole
-from dstream.distributed.sources import ItemSource
 from dstream.spi.reducer import Output
 from dstream.spi.store import ItemSplit, Kind, ListStore, ListView, Splice, WriteJob, Writer
 from dstream.stream.stream import Stream, read

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 from more_itertools import chunked
 
 from dstream.distributed.collection import PIECES, Collection, type_seen
+from dstream.distributed.collection_sources import EntrySource, as_entry
 from dstream.distributed.equality import same
 from dstream.distributed.processing import LiveEntry, Processing, noting
-from dstream.distributed.sources import EntrySource, as_entry
 from dstream.distributed.views import EntrySet, KeySet, Values
 from dstream.errors import IllegalStateError, NullElementError, UnstableKeyError
 from dstream.failures import shown
@@ -18,11 +18,11 @@ from dstream.keys import canonical
 from dstream.plan.steps import shown_function
 from dstream.spi.reducer import Output
 from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore, MapWriter, WriteJob
-from dstream.stream.arguments import count, optional_function, optional_predicate, running
 from dstream.stream.stream import Stream, read
+from dstream.stream.stream_arguments import count, optional_function, optional_predicate, running
 from dstream.tables import brief
 from dstream.values import Entry
-from dstream.values.journal import JournalEvent
+from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
     from _typeshed import SupportsKeysAndGetItem

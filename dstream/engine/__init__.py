@@ -1,5 +1,5 @@
 """Lowering a plan: `local` is the readable definition, `spark` the product; both share the kernels.
 
-`fusion` runs element-wise steps as one loop, `kernels` holds the per-partition operations,
-`spilling` those that move to disk past a bound.
+`compiler` makes a `graph` of a plan, `explaining` says what it will run as, `kernels` holds what operations do to one
+partition, `worker` what tasks on workers do, `progress` how far they are.
 """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dstream.plan import Columns, End, ForEachPartition, Found, Node, Partitions
-from dstream.plan.captures import check_captures
+from dstream.plan.capture_checks import check_captures
 from dstream.plan.placing import place
 from dstream.spi import Engine, Running
 

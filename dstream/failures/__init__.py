@@ -2,7 +2,7 @@
 
 The exception keeps its type, so `except ZeroDivisionError` works as it does around local code.
 Where it is raised it is given data only (`known`): the step, the item, the line. Where the terminal
-operation ends, `dstream.plan.telling` makes words of them. `frames` knows whose code a traceback
+operation ends, `dstream.plan.failure_messages` makes words of them. `frames` knows whose code a traceback
 shows, `showing` writes items and places short.
 """
 
@@ -22,8 +22,8 @@ from dstream.failures.known import (
     refuse_an_end,
     told,
 )
-from dstream.failures.places import is_installed, is_our_name, is_ours
 from dstream.failures.showing import near, shown, source_line
+from dstream.failures.whose_code import is_installed, is_our_name, is_ours
 
 __all__ = [
     "MISSING",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any
 
-from dstream.failures.places import is_installed, is_ours
 from dstream.failures.showing import source_line
+from dstream.failures.whose_code import is_installed, is_ours
 from dstream.values.blaming import MISSING_ITEM, behind, given_to, item_failed_on
 
 __all__ = ["Origin", "is_full", "is_of_spark", "item_of", "origin_of", "shorten"]

@@ -159,7 +159,7 @@ def told(error: Exception, known: Failure) -> Exception:
     forget(error)
     held: Failure = error.__dict__.setdefault(_ATTRIBUTE, known)  # At once: only one thread finds no other.
     if held.account is not None and held is not known and held is not known.inner:
-        from dstream.failures.copies import copied  # here: only who raises one object again needs it
+        from dstream.failures.exception_copies import copied  # here: only who raises one object again needs it
 
         error = copied(error, without=held.account.notes)
     attach(error, known)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, overload
 
-from dstream.gatherers.arguments import function, optional_function
+from dstream.gatherers.gatherer_arguments import function, optional_function
 from dstream.spi import AtEnd, Downstream, Gatherer, RunningValue
 
 __all__ = ["fold", "scan"]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from more_itertools import sliding_window
 
-from dstream.gatherers.arguments import window_size
+from dstream.gatherers.gatherer_arguments import window_size
 from dstream.spi import ByPlace, Downstream, Gatherer, Place
 
 __all__ = ["pairs", "window_fixed", "window_sliding"]

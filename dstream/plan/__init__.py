@@ -1,15 +1,17 @@
 """The logical plan: what a stream will do, as immutable nodes.
 
-`nodes` holds the nodes that the fluent methods make, `pairing` those of two streams, `core` those
-that an engine must know, `rewrite` turns the first into the second, `walk` visits a plan without
+`nodes` holds the nodes that the fluent methods make, `join_nodes` those of two streams, `ends` those
+that a plan ends in; `rewrite` turns them into the dozen that engines know, `walk` visits a plan without
 recursion, `properties` answers what holds for it, `stages` says what it will run as, `show` writes
-and draws it. `boundary`, `telling` and `replaying` make words of a failure where a terminal operation
-ends; `captures` checks what functions take along.
+and draws it. `failure_boundary`, `failure_messages` and `replaying` make words of a failure where a terminal operation
+ends; `capture_checks` checks what functions take along.
 """
 
-from dstream.plan.boundary import explained
+from dstream.plan.caches_and_tables import Cache, Cached, CacheIdentity, Found, Recall, Table, nothing_kept, recalled
 from dstream.plan.ends import Collect, Columns, End, ForEach, ForEachPartition, Loop, Partitions, ToList, Write
-from dstream.plan.kept import Cache, Cached, CacheIdentity, Found, Recall, Table, nothing_kept, recalled
+from dstream.plan.failure_boundary import explained
+from dstream.plan.guards_of_steps import Called, Guard, Recover, calls_for_each_item
+from dstream.plan.join_nodes import CoGroup, Join, Pairing
 from dstream.plan.nodes import (
     Concat,
     Configure,
@@ -33,7 +35,6 @@ from dstream.plan.nodes import (
     Unordered,
     unchanged,
 )
-from dstream.plan.pairing import CoGroup, Join, Pairing
 from dstream.plan.properties import (
     bounded_nodes,
     check,
@@ -45,7 +46,6 @@ from dstream.plan.properties import (
     ordered_nodes,
     parallelism,
 )
-from dstream.plan.recovering import Called, Guard, Recover, calls_for_each_item
 from dstream.plan.rewrite import Chain, Op, Top, rewrite
 from dstream.plan.show.chain import describe
 from dstream.plan.steps import Step, shown_function

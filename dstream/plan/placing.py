@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dstream.plan.kept import Cache, Cached, Found, Table, nothing_kept
+from dstream.plan.caches_and_tables import Cache, Cached, Found, Table, nothing_kept
 from dstream.plan.nodes import Limit, Map, Node, Peek, Read
 from dstream.plan.properties import configuration, parallelism
 from dstream.plan.walk import inputs_first

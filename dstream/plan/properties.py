@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dstream.errors import IllegalStateError
-from dstream.plan.kept import Cache, Recall, Table
+from dstream.plan.caches_and_tables import Cache, Recall, Table
+from dstream.plan.join_nodes import CoGroup, Join, Pairing
 from dstream.plan.nodes import (
     Concat,
     Configure,
@@ -23,7 +24,6 @@ from dstream.plan.nodes import (
     Unordered,
     unchanged,
 )
-from dstream.plan.pairing import CoGroup, Join, Pairing
 from dstream.plan.rewrite import Top
 from dstream.plan.walk import each, fold, topological
 from dstream.spi.source import SizedSource

@@ -8,6 +8,8 @@ from typing import Any
 
 from dstream.keys import canonical
 from dstream.plan.ends import Collect, ForEach, ForEachPartition, Write
+from dstream.plan.guards_of_steps import Recover
+from dstream.plan.join_nodes import Pairing
 from dstream.plan.nodes import (
     Distinct,
     DropWhile,
@@ -23,8 +25,6 @@ from dstream.plan.nodes import (
     Sorted,
     TakeWhile,
 )
-from dstream.plan.pairing import Pairing
-from dstream.plan.recovering import Recover
 from dstream.spi.in_parallel import Calling
 from dstream.values.numbers import exact_float, exact_int
 

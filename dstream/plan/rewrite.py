@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from dstream.plan.guards_of_steps import Called, Guard, Recover, guarded, guards, read_by, recovers_of
 from dstream.plan.nodes import (
     Concat,
     Filter,
@@ -28,7 +29,6 @@ from dstream.plan.nodes import (
     Sorted,
     node,
 )
-from dstream.plan.recovering import Called, Guard, Recover, guarded, guards, read_by, recovers_of
 from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi.in_parallel import Calling

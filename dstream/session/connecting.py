@@ -12,8 +12,8 @@ from dstream.failures import shown
 from dstream.plan import Found, nothing_kept
 from dstream.session.configuration import Configuration, configured
 from dstream.session.context import Context
-from dstream.session.contexts import contexts
 from dstream.session.explaining import Explain, auto_stages, local_stages, spark_stages
+from dstream.session.open_contexts import contexts
 from dstream.session.workers import inside_a_worker, refuse_on_a_worker
 from dstream.spi import Engine, Storage
 from dstream.storage import Settings, open_storage
@@ -21,7 +21,7 @@ from dstream.stream.runtime import bind_default
 from dstream.values.secrets import shown_url
 
 if TYPE_CHECKING:
-    from dstream.engine.caches import Caches
+    from dstream.engine.kernels.caches import Caches
 
 __all__ = ["connect", "default_context", "set_default_context"]
 
@@ -80,7 +80,7 @@ def connect(
         ...     ctx.stream("abc").map(str.upper).to_list()
         ['A', 'B', 'C']
     """
-    from dstream.engine.caches import Caches
+    from dstream.engine.kernels.caches import Caches
 
     chosen = configured(
         {
@@ -133,7 +133,7 @@ def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
 
 def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
     refuse_on_a_worker("connect()")
-    from dstream.engine.spark import launch
+    from dstream.engine.spark.session import launch
 
     launch.check_machine()
     settings = launch.Settings(

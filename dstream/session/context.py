@@ -10,7 +10,7 @@ from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_op
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node, Table, call_site
-from dstream.session.arguments import (
+from dstream.session.connect_arguments import (
     check_options,
     checked_source,
     columns_of,
@@ -20,7 +20,7 @@ from dstream.session.arguments import (
     seconds,
     table_rows,
 )
-from dstream.session.contexts import contexts
+from dstream.session.open_contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
 from dstream.session.writing import engine_of_this_process, write
 from dstream.spi import Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
@@ -421,7 +421,7 @@ class Context:
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.session.names import no_such_name  # Here, since few need it.
+            from dstream.session.context_names import no_such_name  # Here, since few need it.
 
             raise AttributeError(no_such_name(type(self), name))
 

@@ -19,22 +19,22 @@ Explain = Callable[[Any, Any], "Stages"]
 
 def local_stages(found: Found, node: Any, into: Any) -> Stages:
     """Return the stages of a plan on the local engine."""
-    from dstream.engine.local.stages import stages
+    from dstream.engine.local.local_stages import stages
 
     return stages(node, into, found)
 
 
 def spark_stages(found: Found, master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
     """Return the stages of a plan on Spark: on the one that runs, or on one that would start with these settings."""
-    from dstream.engine.spark.launch import known_cores
+    from dstream.engine.spark.session.launch import known_cores
 
     return stages_on(known_cores(master, config), node, into, found)
 
 
 def stages_on(cores: int | None, node: Any, into: Any, found: Found = nothing_kept) -> Stages:
     """Return the stages of a plan on Spark with so many cores; None if nobody knows yet how many."""
-    from dstream.engine.explaining.spark import stages
-    from dstream.engine.spark.facts import largest_small_side
+    from dstream.engine.explaining.spark_stages import stages
+    from dstream.engine.spark.spark_facts import largest_small_side
     from dstream.plan import configuration
 
     return stages(_end(node, into), cores, largest_small_side(configuration(node)), found)

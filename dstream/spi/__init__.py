@@ -1,11 +1,11 @@
 """The contracts between the parts of dstream, and towards third parties.
 
 `collector` says how items become a result, `source` where they come from, `reducer` where a result
-goes, `store` where distributed collections live, `gatherer` what happens between items, `engine` who runs a plan.
+goes, `store` where distributed collections live, `gatherer` what happens between items, `engine_contract` who runs a plan.
 """
 
 from dstream.spi.collector import Characteristics, Collector, Keyed, identity
-from dstream.spi.engine import Engine, Running, RunStatus, Runtime
+from dstream.spi.engine_contract import Engine, Running, RunStatus, Runtime
 from dstream.spi.gatherer import Downstream, Gatherer
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
 from dstream.spi.integration import Integration

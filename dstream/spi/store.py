@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from dstream.spi.source import Split
-from dstream.values.journal import JournalEvent
+from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from dstream.spi.store import UNCHANGED, Splice, Unchanged
 from dstream.storage.codec.codec import Codec
-from dstream.values.journal import JournalEvent
+from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa

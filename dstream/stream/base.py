@@ -42,7 +42,9 @@ from dstream.plan import (
     shown_function,
 )
 from dstream.spi import Collector, Engine, Reducer, Runtime
-from dstream.stream.arguments import (
+from dstream.stream.lifetime import Lifetime
+from dstream.stream.runtime import default_runtime, default_stages, shared
+from dstream.stream.stream_arguments import (
     count,
     explained_end,
     function,
@@ -53,8 +55,6 @@ from dstream.stream.arguments import (
     running,
     settings,
 )
-from dstream.stream.lifetime import Lifetime
-from dstream.stream.runtime import default_runtime, default_stages, shared
 from dstream.stream.terminals import folding, folding_from, folding_onto, present
 from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
 from dstream.values import Optional
@@ -558,7 +558,7 @@ class BaseStream(Generic[T]):
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 
         def __getattr__(self, name: str) -> NoReturn:
-            from dstream.stream.names import no_such_name  # here: only who mistakes a name needs it
+            from dstream.stream.stream_names import no_such_name  # here: only who mistakes a name needs it
 
             raise AttributeError(no_such_name(type(self), name))
 

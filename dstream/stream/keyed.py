@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from dstream.plan import CoGroup, Join, Map, PartitionBy, call_site, shown_function
-from dstream.stream.arguments import function, kind_of, optional_function, partition_count
 from dstream.stream.base import BaseStream
 from dstream.stream.shorthands import StreamOf
+from dstream.stream.stream_arguments import function, kind_of, optional_function, partition_count
 from dstream.values import Entry
 
 if TYPE_CHECKING:

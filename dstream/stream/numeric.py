@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from dstream.plan import Map, Read, Sorted, call_site, unchanged
 from dstream.plan.steps import shown_function
 from dstream.spi import Collector, Source
-from dstream.stream.arguments import function, kind_of, refuse_frame
 from dstream.stream.builder import StreamBuilder
-from dstream.stream.gathering import Gathering
+from dstream.stream.error_handling import Recovering
 from dstream.stream.keyed import Keyed
-from dstream.stream.recovering import Recovering
+from dstream.stream.neighbouring import Gathering
 from dstream.stream.shorthands import Shared
 from dstream.stream.stream import iteration, shown_call
+from dstream.stream.stream_arguments import function, kind_of, refuse_frame
 from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import (
     double_statistics,

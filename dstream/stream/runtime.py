@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.spi.engine import Runtime
+from dstream.spi.engine_contract import Runtime
 
 __all__ = ["bind_default", "default_runtime", "default_stages", "shared"]
 

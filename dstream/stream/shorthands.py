@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, TypeVarTuple
 
 from dstream.failures import shown
 from dstream.plan import FlatMap, Limit, Map, Sorted, Union, call_site, shown_function
-from dstream.stream.arguments import count, function, kind_of, optional_function
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import shared
+from dstream.stream.stream_arguments import count, function, kind_of, optional_function
 
 if TYPE_CHECKING:
     from dstream.stream.stream import Stream

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
-from dstream.stream.arguments import (
+from dstream.stream.builder import StreamBuilder
+from dstream.stream.error_handling import Recovering
+from dstream.stream.keyed import Keyed
+from dstream.stream.neighbouring import Gathering
+from dstream.stream.shorthands import Shorthands
+from dstream.stream.stream_arguments import (
     choice,
     function,
     kind_of,
@@ -17,11 +22,6 @@ from dstream.stream.arguments import (
     refuse_frame,
     running,
 )
-from dstream.stream.builder import StreamBuilder
-from dstream.stream.gathering import Gathering
-from dstream.stream.keyed import Keyed
-from dstream.stream.recovering import Recovering
-from dstream.stream.shorthands import Shorthands
 from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import extreme
 from dstream.values import Optional

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from dstream.errors import SetupError
 from dstream.session import Context, connect, set_default_context
-from dstream.session.contexts import contexts
+from dstream.session.open_contexts import contexts
 from dstream.spi import Engine
 from dstream.stream import Stream
 

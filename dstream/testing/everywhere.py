@@ -15,11 +15,11 @@ from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.errors import SerializationError
 from dstream.failures import shown
 from dstream.plan import Node, is_ordered
-from dstream.plan.captures import check_captures
+from dstream.plan.capture_checks import check_captures
 from dstream.spi import Engine
 from dstream.stream import Stream
 from dstream.stream.base import BaseStream
-from dstream.testing.captures import Observed, State
+from dstream.testing.captured_changes import Observed, State
 from dstream.testing.comparing import difference, difference_in_any_order, exact
 from dstream.testing.cutting import Partitioning, partitionings
 from dstream.testing.engines import context_for_test

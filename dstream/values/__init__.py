@@ -6,7 +6,7 @@ added. `secrets` says what may be shown of a URL.
 
 from dstream.values.dead_letter import DeadLetter
 from dstream.values.entry import Entry
-from dstream.values.journal import JournalEvent
+from dstream.values.journal_events import JournalEvent
 from dstream.values.optional import Optional
 from dstream.values.statistics import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
 from dstream.values.sums import ExactSum

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from collectors import grouping_by, mapping, median, percentiles, quantiles
-from dstream.engine.batches import loads
+from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.sinks import Accumulate
 from dstream.engine.worker.stage import StageTask
 from dstream.plan import Step

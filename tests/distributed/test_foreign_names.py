@@ -7,8 +7,8 @@ import re
 import pytest
 
 from dstream import IStreamList, IStreamMap, Stream
-from dstream.distributed import names
-from dstream.stream.names import plain
+from dstream.distributed import collection_names as names
+from dstream.stream.stream_names import plain
 
 JAVA_MAP = """
 computeIfAbsent computeIfPresent compute containsKey containsValue entrySet equals forEach getOrDefault isEmpty

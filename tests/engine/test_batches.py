@@ -11,7 +11,7 @@ from itertools import count, islice
 
 import pytest
 
-from dstream.engine.batches import TARGET_BYTES, Batcher, dumps_items, loads, loads_items
+from dstream.engine.kernels.item_batches import TARGET_BYTES, Batcher, dumps_items, loads, loads_items
 from dstream.pickling import dumps
 from dstream.values import Entry
 

@@ -9,7 +9,7 @@ import pytest
 from more_itertools import sliding_window
 
 from collectors import to_list
-from dstream.engine.batches import loads
+from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import Accumulate

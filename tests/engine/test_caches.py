@@ -10,7 +10,7 @@ import weakref
 
 import pytest
 
-from dstream.engine.caches import Caches
+from dstream.engine.kernels.caches import Caches
 from dstream.engine.local import LocalEngine
 from dstream.plan import Cache, Cached, Map, Read, Table, ToList, rewrite
 from sources import Items

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.troubles import translated
+from dstream.engine.spark.spark_errors import translated
 from dstream.engine.worker.stage import read_tables
 from dstream.errors import EngineError
 

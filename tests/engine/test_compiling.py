@@ -7,11 +7,11 @@ import sys
 
 import cloudpickle
 
-from dstream.engine.batches import dumps_items
 from dstream.engine.compiler import Facts, compiled
-from dstream.engine.compiler.places import Waves
+from dstream.engine.compiler.compile_by_place import Waves
 from dstream.engine.graph.decisions import Ask, Done, Report
 from dstream.engine.graph.vertices import FromTable, Rows, Splits, operations_of
+from dstream.engine.kernels.item_batches import dumps_items
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.plan import Partitions, rewrite
 from dstream.stream import Stream

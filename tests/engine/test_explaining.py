@@ -9,7 +9,7 @@ import pytest
 
 from collectors import counting, grouping_by
 from dstream.engine.compiler import Facts, compiled
-from dstream.engine.explaining.counting import MANY, Counting
+from dstream.engine.explaining.bounds import MANY, Counting
 from dstream.engine.explaining.outlook import Outlook
 from dstream.engine.graph.vertices import SourceSplits, Splits
 from dstream.plan import Partitions, Read, rewrite

@@ -6,7 +6,7 @@ from itertools import count, islice
 
 import pytest
 
-from dstream.engine.fusion import many, run_chain
+from dstream.engine.kernels.fused_steps import many, run_chain
 from dstream.failures import failure
 from dstream.plan.nodes import unchanged
 

@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from dstream.engine.batches import dumps_items
-from dstream.engine.spark.kept_rows import KeptRows
+from dstream.engine.kernels.item_batches import dumps_items
+from dstream.engine.spark.cached_rows import KeptRows
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.errors import SerializationError
 

@@ -8,16 +8,17 @@ from types import SimpleNamespace
 import pytest
 
 import dstream as ds
-from dstream.engine.batches import dumps_items
 from dstream.engine.compiler import compiled
-from dstream.engine.compiler.ends import reads_only
-from dstream.engine.graph.ends import Each, Pulled
-from dstream.engine.spark import facts, looping
+from dstream.engine.compiler.compile_ends import reads_only
+from dstream.engine.graph.results import Each, Pulled
+from dstream.engine.kernels.item_batches import dumps_items
+from dstream.engine.spark import loops as looping
+from dstream.engine.spark import spark_facts as facts
 from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.flow import Splits
 from dstream.engine.spark.graphs import GraphRun
-from dstream.engine.spark.looping import waves
+from dstream.engine.spark.loops import waves
 from dstream.engine.spark.ports import Ports
+from dstream.engine.spark.segments import Splits
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.plan import Filter, Limit, Map, Node, Parallel, Partitions, Read, Sorted, rewrite
 from reducers import to_ilist

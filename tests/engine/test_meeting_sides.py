@@ -7,9 +7,9 @@ import weakref
 
 import pytest
 
-from dstream.engine import meeting
-from dstream.engine.matching import Matching
-from dstream.engine.memory import Bound
+from dstream.engine.kernels import join_tasks as meeting
+from dstream.engine.kernels.hash_join import Matching
+from dstream.engine.kernels.memory_bound import Bound
 
 TARGETS = 2
 

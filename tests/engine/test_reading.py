@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dstream.engine.reading import items_of
+from dstream.engine.kernels.reading import items_of
 from dstream.failures import failure
 from sources import Items
 

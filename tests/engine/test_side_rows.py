@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from dstream.engine.worker.rows import Row
-from dstream.engine.worker.side_rows import SideRows
+from dstream.engine.worker.side_channels import SideRows
 
 
 @pytest.mark.parametrize("few", [0, 5, 10**6])

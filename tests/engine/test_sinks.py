@@ -8,7 +8,7 @@ import operator
 import pytest
 
 from collectors import counting, grouping_by
-from dstream.engine.batches import dumps_items, loads
+from dstream.engine.kernels.item_batches import dumps_items, loads
 from dstream.engine.worker.routing import RouteGroups
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, WAITING, Row
 from dstream.engine.worker.sinks import (

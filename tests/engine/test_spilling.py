@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dstream.engine import spilling
-from dstream.engine.memory import Bound
-from dstream.engine.spilling import distinct_items, in_batches, merged, sorted_items
+from dstream.engine.kernels import spilling
+from dstream.engine.kernels.memory_bound import Bound
+from dstream.engine.kernels.spilling import distinct_items, in_batches, merged, sorted_items
 
 
 class Tight(Bound):

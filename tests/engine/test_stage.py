@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dstream.engine.batches import dumps_items
+from dstream.engine.kernels.item_batches import dumps_items
+from dstream.engine.worker.exception_transport import WorkerFailure
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece, SplitInput, Stage, run
-from dstream.engine.worker.transport import WorkerFailure
 from dstream.pickling import dumps
 
 

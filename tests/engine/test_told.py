@@ -8,14 +8,20 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.batches import dumps_items, loads
-from dstream.engine.compiler.gatherers import _values_before
-from dstream.engine.gathering import finish, state_of_part
-from dstream.engine.worker.ahead import ReadAhead, _gather_ahead, _pass_on
-from dstream.engine.worker.counting import CountItems
+from dstream.engine.compiler.compile_gatherers import _values_before
+from dstream.engine.kernels.gather import finish, state_of_part
+from dstream.engine.kernels.item_batches import dumps_items, loads
+from dstream.engine.worker.item_counts import CountItems
+from dstream.engine.worker.partition_summaries import (
+    ReadByPlace,
+    ReadRunning,
+    WriteIntegrated,
+    WriteWithHead,
+    WriteWithTotal,
+)
+from dstream.engine.worker.read_ahead import ReadAhead, _gather_ahead, _pass_on
 from dstream.engine.worker.rows import ITEMS, TOLD, Row
 from dstream.engine.worker.stage import Piece, StageTask
-from dstream.engine.worker.told import ReadByPlace, ReadRunning, WriteIntegrated, WriteWithHead, WriteWithTotal
 from dstream.gatherers import Gatherer, fold, scan, window_fixed, window_sliding
 from dstream.gatherers.windows import pairs
 from dstream.spi import RunningValue

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from dstream import Collector
-from dstream.engine.worker.transport import WorkerFailure, from_worker, raise_to_driver
+from dstream.engine.worker.exception_transport import WorkerFailure, from_worker, raise_to_driver
 from dstream.errors import EngineError, SourceError
 from dstream.failures import Account, blame, failure, known_of, origin_of, shown, told
 

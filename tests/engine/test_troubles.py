@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from dstream.engine.spark.interrupts import interruptible
-from dstream.engine.spark.troubles import translated
+from dstream.engine.spark.spark_errors import translated
 from dstream.errors import EngineError
 from dstream.failures import blame, known_of
 

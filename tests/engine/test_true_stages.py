@@ -17,7 +17,7 @@ from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_slidi
 from dstream.plan.stages import Stages
 from dstream.session.explaining import stages_on
 from dstream.stream import Stream
-from dstream.stream.arguments import explained_end
+from dstream.stream.stream_arguments import explained_end
 from sources.ranges import Range
 
 _groups = itertools.count()

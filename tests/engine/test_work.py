@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream.engine.progress import Call, Progress
-from dstream.engine.spark.work import ItemCounts, Work
+from dstream.engine.spark.spark_jobs import ItemCounts, Work
 
 
 def test_a_job_that_begins_while_it_is_cancelled_does_not_run(spark_context):

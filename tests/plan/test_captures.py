@@ -13,7 +13,7 @@ from collectors import collecting_and_then, counting, grouping_by, mapping, redu
 from dstream import Stream
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.plan import Collect
-from dstream.plan.captures import check_captures
+from dstream.plan.capture_checks import check_captures
 
 LOCK = threading.Lock()
 

@@ -9,7 +9,7 @@ import pytest
 from dstream import errors
 from dstream.failures import MISSING, Failure, attach, blame, failure
 from dstream.plan import Collect, Distinct, Filter, Map, Sorted, Where, explained
-from dstream.plan.telling import tell
+from dstream.plan.failure_messages import tell
 from dstream.plan.walk import last_step, steps_of, topological
 
 USER = "/home/ada/orders.py"

@@ -9,8 +9,8 @@ import shutil
 import pytest
 
 import dstream as ds
-from dstream.engine.spark import java
-from dstream.engine.spark.java import has_java_options
+from dstream.engine.spark.session import java
+from dstream.engine.spark.session.java import has_java_options
 from dstream.errors import SetupError
 
 NEW = "#!/bin/sh\necho 'openjdk version \"21.0.2\" 2024-01-16' >&2\n"
@@ -129,7 +129,7 @@ def test_connect_refuses_before_anything_starts(system, monkeypatch, engine):
     """The error arises in the call, alone: nothing else is shown before or behind it; not only when Spark is needed."""
     if shutil.which("java", path=os.defpath) is None:
         pytest.skip("the real PATH decides whether a session runs already")
-    monkeypatch.setattr("dstream.engine.spark.launch._session_of_the_user", lambda: None)
+    monkeypatch.setattr("dstream.engine.spark.session.launch._session_of_the_user", lambda: None)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     with pytest.raises(SetupError) as caught:
         ds.connect(engine=engine)

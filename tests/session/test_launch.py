@@ -10,8 +10,8 @@ import tempfile
 
 import pytest
 
-from dstream.engine.spark import launch
-from dstream.engine.spark.launch import Settings
+from dstream.engine.spark.session import launch
+from dstream.engine.spark.session.launch import Settings
 
 ENABLED = "spark.python.unix.domain.socket.enabled"
 FOLDER = "spark.python.unix.domain.socket.dir"

@@ -20,7 +20,7 @@ import dstream as ds
 from dstream.errors import DStreamError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import collection
+from dstream.storage.lake import lake_collection as collection
 from dstream.storage.lake.buckets import BucketCache
 
 __all__ = ["Lake", "run"]

@@ -13,7 +13,7 @@ import dstream as ds
 import reducers
 from collectors import counting, grouping_by
 from dstream import Stream
-from dstream.engine.spark import launch
+from dstream.engine.spark.session import launch
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.plan import ForEachPartition
 from dstream.plan.show.drawing import Drawing
@@ -78,7 +78,7 @@ with ds.connect("local[3]", storage="nowhere") as ctx:
     print(repr(ctx))
 print(sorted(name for name in sys.modules if name.partition(".")[0] in ("pyspark", "py4j", "rich", "IPython")))
 Stream.of(1, 2).sorted().explain()
-from dstream.session.contexts import contexts
+from dstream.session.open_contexts import contexts
 import os
 print(contexts.default(), os.path.exists("nowhere"))
 """

@@ -122,8 +122,8 @@ def test_calls_inside_of_another_gatherer_are_several_at_a_time(local_context):
 
 def test_equal_items_past_the_memory_bound_are_called_once(monkeypatch):
     """What waits for its call waits on disk."""
-    from dstream.engine.calling import called_once
-    from dstream.engine.kernels import operation
+    from dstream.engine.kernels.concurrent_calls import called_once
+    from dstream.engine.kernels.core_operations import operation
     from dstream.plan import Called, rewrite
 
     calls = []

@@ -3,13 +3,13 @@
 The compiler is pure: it reads no source, runs no function of the user's, and knows no Spark.
 """
 
-from dstream.engine.compiler import calls as calls  # each registers its operations
-from dstream.engine.compiler import ends as ends
-from dstream.engine.compiler import gatherers as gatherers
-from dstream.engine.compiler import keys as keys
-from dstream.engine.compiler import pairs as pairs
-from dstream.engine.compiler import places as places
-from dstream.engine.compiler import sources as sources
+from dstream.engine.compiler import compile_by_key as compile_by_key
+from dstream.engine.compiler import compile_by_place as compile_by_place
+from dstream.engine.compiler import compile_calls as compile_calls  # each registers its operations
+from dstream.engine.compiler import compile_ends as compile_ends
+from dstream.engine.compiler import compile_gatherers as compile_gatherers
+from dstream.engine.compiler import compile_inputs as compile_inputs
+from dstream.engine.compiler import compile_joins as compile_joins
 from dstream.engine.compiler.compiling import Facts, compiled
 
 __all__ = ["Facts", "compiled"]

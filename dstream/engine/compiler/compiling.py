@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dstream.engine.graph.decisions import Decision, Done, Graph, Move, Several
-from dstream.engine.graph.ends import Ending
+from dstream.engine.graph.results import Ending
 from dstream.engine.graph.vertices import Items, Pending, Splits, in_one_task, is_one_task, piped
-from dstream.engine.kernels import Operation, operation
-from dstream.engine.recovering import Action
+from dstream.engine.kernels.core_operations import Operation, operation
+from dstream.engine.kernels.guards import Action
 from dstream.errors import UnsupportedError
 from dstream.plan import End, Limit, Node, TakeWhile, bounded_nodes, fold, ordered_nodes
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from dstream.engine.explaining.counting import ANY, MANY, Cost, Counting, Either, amount, may_read, range_of
+from dstream.engine.explaining.bounds import ANY, MANY, Cost, Counting, Either, amount, may_read, range_of
 from dstream.engine.graph.decisions import Ask, AskForKept, Decision, Done, Graph, Move, Report, Several, Totalled
-from dstream.engine.graph.ends import Last
+from dstream.engine.graph.results import Last
 from dstream.engine.graph.vertices import Items, Kept, Pending, Rows, Taken, Vertex, one_after_another, with_calls
 from dstream.plan.stages import ONE, SEVERAL_PARTITIONS, Amount
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, cast
 
-from dstream.engine.explaining.counting import Either
+from dstream.engine.explaining.bounds import Either
 from dstream.engine.explaining.outlook import Outlook
 from dstream.engine.graph.vertices import (
     Applied,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from dstream.engine.graph.ends import Ending, Last
+from dstream.engine.graph.results import Ending, Last
 from dstream.engine.graph.vertices import Items, Vertex
 from dstream.plan import Cache, Step
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any, NamedTuple, overload
 
-from dstream.engine.kernels import Operation
+from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.worker.readers import read_items
 from dstream.engine.worker.rows import Row
 from dstream.engine.worker.stage import Piece, Sink

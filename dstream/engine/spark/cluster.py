@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-from dstream.engine.caches import Caches
-from dstream.engine.kernels import Operation
+from dstream.engine.kernels.caches import Caches
+from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.progress import Call
-from dstream.engine.spark.code import Code
-from dstream.engine.spark.forks import check_process, is_forked, left_to_parent
-from dstream.engine.spark.shipping import packed, packed_split
-from dstream.engine.spark.troubles import stopped, translated
-from dstream.engine.spark.work import Work
+from dstream.engine.spark.session.forked_processes import check_process, is_forked, left_to_parent
+from dstream.engine.spark.session.shipped_code import Code
+from dstream.engine.spark.shipped_splits import packed, packed_split
+from dstream.engine.spark.spark_errors import stopped, translated
+from dstream.engine.spark.spark_jobs import Work
 from dstream.engine.worker.rows import SCHEMA, Row, from_record_batches
 from dstream.engine.worker.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
 from dstream.values.contexts import contextmanager

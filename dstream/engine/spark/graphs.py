@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from dstream.engine.batches import Batch, Batcher
 from dstream.engine.compiler import Facts
 from dstream.engine.graph.decisions import Ask, AskForKept, Decision, Done, Graph, Report, Several, Totalled
-from dstream.engine.graph.ends import Finish, Last
+from dstream.engine.graph.results import Finish, Last
 from dstream.engine.graph.vertices import (
     FromTable,
     Input,
@@ -31,16 +30,17 @@ from dstream.engine.graph.vertices import (
     operations_of,
     with_calls,
 )
-from dstream.engine.keeping import read_here
-from dstream.engine.kernels import Operation
+from dstream.engine.kernels.cached_items import read_here
+from dstream.engine.kernels.core_operations import Operation
+from dstream.engine.kernels.item_batches import Batch, Batcher
+from dstream.engine.spark.cached_rows import KeptRows
 from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.flow import Flow, Frame, Pieces, Segment, rows_of
-from dstream.engine.spark.flow import Splits as SplitSegment
-from dstream.engine.spark.kept_rows import KeptRows
 from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.shipping import packed_split
+from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, rows_of
+from dstream.engine.spark.segments import Splits as SplitSegment
+from dstream.engine.spark.shipped_splits import packed_split
 from dstream.engine.worker.rows import ITEMS
-from dstream.engine.worker.side_rows import SideRows
+from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece, TableInput
 from dstream.failures import naming

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dstream.engine.batches import loads
-from dstream.engine.recovering import Action
+from dstream.engine.kernels.guards import Action
+from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.rows import Row
 from dstream.failures import blame
 from dstream.plan import Step

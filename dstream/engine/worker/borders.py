@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from dstream.engine.batches import dumps_items, loads
-from dstream.engine.kernels import Operation, operated
+from dstream.engine.kernels.core_operations import Operation, operated
+from dstream.engine.kernels.item_batches import dumps_items, loads
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Accumulate
 from dstream.engine.worker.stage import StageTask

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from dstream.engine.batches import loads_items
-from dstream.engine.kernels import Task
-from dstream.engine.spilling import distinct_items, distinct_of_batches, merged, sorted_items
+from dstream.engine.kernels.core_operations import Task
+from dstream.engine.kernels.item_batches import loads_items
+from dstream.engine.kernels.spilling import distinct_items, distinct_of_batches, merged, sorted_items
 from dstream.engine.worker.rows import Row
 from dstream.failures import naming
 from dstream.plan.steps import Step

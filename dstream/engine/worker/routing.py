@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any
 
-from dstream.engine.batches import Batcher, dumps_columns
-from dstream.engine.joining import Side, item_key, results
-from dstream.engine.kernels import partial_groups
-from dstream.engine.spilling import first_ones
+from dstream.engine.kernels.core_operations import partial_groups
+from dstream.engine.kernels.item_batches import Batcher, dumps_columns
+from dstream.engine.kernels.join_sides import Side, item_key, results
+from dstream.engine.kernels.spilling import first_ones
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
 from dstream.engine.worker.stage import StageTask

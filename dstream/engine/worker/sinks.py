@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
-from dstream.engine.batches import Batcher, dumps_items, loads
-from dstream.engine.columns import batches_of, packed_batch
-from dstream.engine.kernels import by_bucket, partial_groups
+from dstream.engine.kernels.arrow_columns import batches_of, packed_batch
+from dstream.engine.kernels.core_operations import by_bucket, partial_groups
+from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
 from dstream.engine.worker.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
 from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dstream.plan.show.folding import folded, shortened
+from dstream.plan.show.shortening import folded, shortened
 from dstream.plan.show.wording import exchange_words, place, short_place, stage_words, summary
 from dstream.plan.stages import Call, Stages
 

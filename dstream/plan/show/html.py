@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dstream.plan.show.folding import Shown, folded, shortened
+from dstream.plan.show.shortening import Shown, folded, shortened
 from dstream.plan.show.svg import as_svg, escaped
 from dstream.plan.show.wording import place, stage_words
 from dstream.plan.stages import Stages

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dstream.plan.show.folding import Shown, shortened
+from dstream.plan.show.shortening import Shown, shortened
 from dstream.plan.show.wording import exchange_words, place, short_place, stage_words
 from dstream.plan.stages import Call, Exchange, Stages
 

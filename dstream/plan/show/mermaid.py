@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dstream.plan.show.folding import folded, shortened
+from dstream.plan.show.shortening import folded, shortened
 from dstream.plan.show.wording import exchange_words, short_place, stage_words, summary
 from dstream.plan.stages import Stages
 

@@ -7,8 +7,8 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from dstream.plan.show.folding import folded
 from dstream.plan.show.layout import BOX_WIDTH, LINE_HEIGHT, PADDING, Box, Label, Layout, Line, laid_out
+from dstream.plan.show.shortening import folded
 from dstream.plan.show.wording import cost, heading, job_lines, summary
 from dstream.plan.stages import Stages
 

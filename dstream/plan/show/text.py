@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from dstream.plan.show.folding import Shown, folded, shortened
+from dstream.plan.show.shortening import Shown, folded, shortened
 from dstream.plan.show.wording import exchange_words, job_lines, place, stage_words, summary
 from dstream.plan.stages import Call, Stages
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from dstream.plan.show.folding import Shown
+from dstream.plan.show.shortening import Shown
 from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Exchange, Job, Stages
 from dstream.plan.where import Where
 

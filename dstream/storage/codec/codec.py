@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from dstream.errors import DStreamError, IllegalStateError, NullElementError, UnstableKeyError, UnsupportedError
 from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
-from dstream.storage.codec import columns, hints, records
+from dstream.storage.codec import codec_columns as columns
+from dstream.storage.codec import hints, records
 from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, reference
-from dstream.storage.codec.keys import decode_key, encode_key
+from dstream.storage.codec.codec_keys import decode_key, encode_key
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.codec.types import NOTHING, Type
 from dstream.storage.codec.values import Values

@@ -12,7 +12,7 @@ from dstream.keys import FieldNan
 from dstream.storage.checking import text
 from dstream.storage.codec import records
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
-from dstream.storage.codec.keys import without_numpy
+from dstream.storage.codec.codec_keys import without_numpy
 from dstream.storage.codec.kinds import ListOf, OptionalOf, Other, Record
 from dstream.storage.codec.scalars import SCALARS
 from dstream.storage.codec.types import Type

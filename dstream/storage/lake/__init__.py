@@ -1,6 +1,6 @@
 """The default storage: one Delta table per collection, in a directory or an object store, without a server.
 
-Start with `log`, the commits; then `maps` and `lists`. `registry` finds collections by name. Every table is
+Start with `log`, the commits; then `lake_maps` and `lake_lists`. `registry` finds collections by name. Every table is
 readable by whatever reads Delta; only dstream may write to it.
 """
 
@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 from dstream.errors import SetupError
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.files import Folder, LocalFolder
+from dstream.storage.lake.lake_storage import LakeStorage
 from dstream.storage.lake.object_store import ObjectFolder
-from dstream.storage.lake.storage import LakeStorage
 from dstream.storage.settings import PickleMode, Settings
 from dstream.values.secrets import shown_url
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_tables import Layout
 from dstream.storage.lake.newest import identities, newest_rows
-from dstream.storage.lake.tables import Layout
 
 __all__ = ["BucketCache"]
 

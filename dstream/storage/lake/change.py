@@ -11,7 +11,7 @@ import pyarrow as pa
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.tables import Layout, in_parts, remove_quietly, write_parts
+from dstream.storage.lake.lake_tables import Layout, in_parts, remove_quietly, write_parts
 
 __all__ = ["Change", "Changed"]
 

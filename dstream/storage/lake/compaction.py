@@ -9,8 +9,8 @@ import pyarrow.compute as compute
 
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_tables import Layout, Read, batches, write_parts
 from dstream.storage.lake.newest import newest_rows
-from dstream.storage.lake.tables import Layout, Read, batches, write_parts
 
 __all__ = ["MAX_FILES", "Fold", "fold_all", "fold_small", "has_removed_rows"]
 

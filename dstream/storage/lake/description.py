@@ -14,8 +14,8 @@ from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD, identity
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.columns import delta_field
-from dstream.storage.lake.tables import Layout
+from dstream.storage.lake.lake_columns import delta_field
+from dstream.storage.lake.lake_tables import Layout
 from dstream.storage.shape import Shape, check_name
 
 __all__ = ["Description"]

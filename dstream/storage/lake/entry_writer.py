@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.errors import NullElementError, UnstableKeyError
-from dstream.storage.codec.keys import bucket_of, encode_key
+from dstream.storage.codec.codec_keys import bucket_of, encode_key
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_staging import Receipt
+from dstream.storage.lake.lake_tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
 from dstream.storage.lake.merging import MergePlan, merge_bucket
 from dstream.storage.lake.named_folder import FileGoneError
-from dstream.storage.lake.staging import Receipt
-from dstream.storage.lake.tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
 from dstream.storage.portions import Portions
 
 __all__ = ["EntryWriter"]

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.staging import Receipt
-from dstream.storage.lake.tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
+from dstream.storage.lake.lake_staging import Receipt
+from dstream.storage.lake.lake_tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
 from dstream.storage.portions import Portions
 
 __all__ = ["ItemWriter"]

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.storage.lake.actions import DataFile
-from dstream.storage.lake.copies import own_copy
+from dstream.storage.lake.copied_handles import own_copy
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.tables import Layout, opened
+from dstream.storage.lake.lake_tables import Layout, opened
 
 __all__ = ["FileCache", "Positions", "rows_between"]
 

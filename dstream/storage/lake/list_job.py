@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
-from dstream.storage.lake.collection import Collection
 from dstream.storage.lake.item_writer import ItemWriter
-from dstream.storage.lake.staging import Receipt, StagedJob
-from dstream.storage.lake.tables import DataWriter, batches, remove_quietly
+from dstream.storage.lake.lake_collection import Collection
+from dstream.storage.lake.lake_staging import Receipt, StagedJob
+from dstream.storage.lake.lake_tables import DataWriter, batches, remove_quietly
 
 __all__ = ["LakeListJob"]
 

@@ -13,8 +13,8 @@ from dstream.errors import SourceError
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.items import Positions, rows_between
+from dstream.storage.lake.lake_tables import Layout
 from dstream.storage.lake.named_folder import FileGoneError
-from dstream.storage.lake.tables import Layout
 
 __all__ = ["LakeItemSplit", "divided"]
 

@@ -20,7 +20,7 @@ from dstream.storage.lake.actions import Actions, DataFile, check_protocol, cond
 from dstream.storage.lake.checkpoints import read_checkpoint
 from dstream.storage.lake.entries import LOG, entry_path, entry_version, packed, read_entry, version_in
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.forks import renewed_after_fork
+from dstream.storage.lake.forked_handles import renewed_after_fork
 from dstream.storage.lake.paths import checked_path
 from dstream.storage.lake.turns import turn
 from dstream.storage.settings import MOST_BUCKETS

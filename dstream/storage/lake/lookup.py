@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from dstream.storage.lake.actions import DataFile
-from dstream.storage.lake.columns import physical
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_columns import physical
+from dstream.storage.lake.lake_tables import Layout, opened
 from dstream.storage.lake.newest import identities
-from dstream.storage.lake.tables import Layout, opened
 
 __all__ = ["look_up"]
 

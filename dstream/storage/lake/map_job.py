@@ -8,11 +8,11 @@ from typing import Any
 
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
-from dstream.storage.lake.collection import Collection
 from dstream.storage.lake.entry_writer import EntryWriter
+from dstream.storage.lake.lake_collection import Collection
+from dstream.storage.lake.lake_staging import Receipt, StagedJob
+from dstream.storage.lake.lake_tables import remove_quietly
 from dstream.storage.lake.merging import MergePlan, merge_bucket, rewritten
-from dstream.storage.lake.staging import Receipt, StagedJob
-from dstream.storage.lake.tables import remove_quietly
 
 __all__ = ["LakeMapJob"]
 

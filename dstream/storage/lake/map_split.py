@@ -12,9 +12,9 @@ import pyarrow as pa
 from dstream.errors import SourceError
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_tables import Layout
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.newest import newest_rows
-from dstream.storage.lake.tables import Layout
 
 __all__ = ["LakeEntrySplit", "grouped"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from dstream.pickling import dumps
 from dstream.storage.lake.actions import DataFile
-from dstream.storage.lake.copies import own_copy
+from dstream.storage.lake.copied_handles import own_copy
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_tables import DataWriter, Layout, batches
 from dstream.storage.lake.newest import KEY_COLUMNS, identities, newest_rows
-from dstream.storage.lake.tables import DataWriter, Layout, batches
 
 __all__ = ["MergePlan", "merge_bucket", "rewritten"]
 

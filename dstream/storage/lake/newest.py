@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from dstream.storage.codec.keys import identity
+from dstream.storage.codec.codec_keys import identity
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.tables import Layout, Read, batches
+from dstream.storage.lake.lake_tables import Layout, Read, batches
 
 __all__ = ["KEY_COLUMNS", "identities", "newest_rows"]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.tables import batches
+from dstream.storage.lake.lake_tables import batches
 
 __all__ = ["RecentRows"]
 

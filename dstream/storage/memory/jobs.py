@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dstream.storage.codec.codec import Codec
-from dstream.storage.codec.keys import bucket_of
+from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import Entries, Items, encoded_items, entries_as, items_as, merged
 from dstream.storage.memory.state import Changes, ListState, MapState, State
 

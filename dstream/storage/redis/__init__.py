@@ -1,7 +1,7 @@
 """The storage over the network: maps, lists and caches on a Redis or Valkey server, or a cluster of them.
 
-- `server` connects, `scripts` holds what runs inside the server, `collection` says which keys a collection has.
-- `storage` finds collections by name; `maps` and `lists` are the stores, `map_jobs` and `list_jobs` write the
+- `server` connects, `scripts` holds what runs inside the server, `redis_collection` says which keys a collection has.
+- `redis_storage` finds collections by name; `redis_maps` and `redis_lists` are the stores, `map_jobs` and `list_jobs` write the
   results of jobs, `splits` are what tasks read.
 
 All keys of a collection share one hash tag, so they live on one node of a cluster and a script may change them
@@ -16,7 +16,7 @@ from dstream.errors import SetupError
 from dstream.storage.settings import Settings
 
 if TYPE_CHECKING:
-    from dstream.storage.redis.storage import RedisStorage
+    from dstream.storage.redis.redis_storage import RedisStorage
 
 __all__ = ["open_redis"]
 
@@ -37,6 +37,6 @@ def open_redis(url: str, settings: Settings) -> RedisStorage:
         import redis  # noqa: F401
     except ImportError as error:
         raise SetupError("storage in Redis needs the package redis: pip install 'dstream[redis]'") from error
-    from dstream.storage.redis.storage import RedisStorage
+    from dstream.storage.redis.redis_storage import RedisStorage
 
     return RedisStorage.connect(url, settings)

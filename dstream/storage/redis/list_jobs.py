@@ -10,10 +10,10 @@ from typing import Any
 from dstream.storage.codec.codec import Codec
 from dstream.storage.encoded import EncodedItems, encoded_items
 from dstream.storage.portions import Portions
-from dstream.storage.redis.collection import Collection, types_of
 from dstream.storage.redis.list_scripts import PUBLISH
+from dstream.storage.redis.redis_collection import Collection, types_of
+from dstream.storage.redis.redis_staging import AT_A_TIME, Job, Sender, Stage
 from dstream.storage.redis.server import Connection
-from dstream.storage.redis.staging import AT_A_TIME, Job, Sender, Stage
 
 __all__ = ["ItemWriter", "ListJob"]
 

@@ -9,11 +9,11 @@ from typing import Any
 from dstream import pickling
 from dstream.storage.codec.codec import Codec
 from dstream.storage.encoded import merged
-from dstream.storage.redis.collection import Collection, types_of
 from dstream.storage.redis.map_scripts import PUBLISH
 from dstream.storage.redis.map_writer import EntryWriter, StagedBucket, StagedKeys
+from dstream.storage.redis.redis_collection import Collection, types_of
+from dstream.storage.redis.redis_staging import Job
 from dstream.storage.redis.server import Connection
-from dstream.storage.redis.staging import Job
 
 __all__ = ["MapJob"]
 

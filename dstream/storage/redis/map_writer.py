@@ -9,12 +9,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from dstream.storage.codec.codec import Codec
-from dstream.storage.codec.keys import bucket_of
+from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import EncodedEntries, merged
 from dstream.storage.portions import Portions
-from dstream.storage.redis.collection import Collection
+from dstream.storage.redis.redis_collection import Collection
+from dstream.storage.redis.redis_staging import AT_A_TIME, Sender, Stage
 from dstream.storage.redis.server import Connection
-from dstream.storage.redis.staging import AT_A_TIME, Sender, Stage
 
 __all__ = ["EntryWriter", "StagedBucket", "StagedKeys"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dstream.storage.encoded import EncodedEntries, EncodedItems
-from dstream.storage.redis.collection import Collection
 from dstream.storage.redis.list_scripts import READ_PINNED
+from dstream.storage.redis.redis_collection import Collection
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ import dstream as ds
 from collectors import counting, grouping_by
 from dstream.engine.progress import Progress
 from dstream.engine.progress.board import Board
-from dstream.engine.spark.work import ItemCounts, _Sums
-from dstream.engine.worker.counting import CountItems
+from dstream.engine.spark.spark_jobs import ItemCounts, _Sums
+from dstream.engine.worker.item_counts import CountItems
 
 
 class Seen:

@@ -14,7 +14,7 @@ _RESTARTED = """
 import os, random, signal, sys
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import collection
+from dstream.storage.lake import lake_collection as collection
 collection.CHECKPOINT_EVERY = 5
 
 def write(path, first, pipe):

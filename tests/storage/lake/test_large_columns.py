@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dstream.spi.store import Splice
-from dstream.storage.codec import columns, scalars
-from dstream.storage.lake import compaction, tables
+from dstream.storage.codec import codec_columns as columns
+from dstream.storage.codec import scalars
+from dstream.storage.lake import compaction
+from dstream.storage.lake import lake_tables as tables
 from tests.storage.lake.writing import written
 
 ROWS = [(("k", n), bytes([n])) for n in range(7)]

@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 
 from dstream.errors import CollectionDestroyedError, UnsupportedError
 from dstream.spi.store import Options
-from dstream.storage.lake import checkpoints, collection
+from dstream.storage.lake import checkpoints
+from dstream.storage.lake import lake_collection as collection
 from dstream.storage.lake.log import Log
 from tests.storage.lake.writing import written
 

@@ -7,7 +7,9 @@ import random
 import pytest
 
 from dstream.spi.store import Splice
-from dstream.storage.lake import compaction, lists, maps
+from dstream.storage.lake import compaction
+from dstream.storage.lake import lake_lists as lists
+from dstream.storage.lake import lake_maps as maps
 from tests.storage.lake.writing import written
 
 

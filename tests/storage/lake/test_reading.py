@@ -8,7 +8,8 @@ import pytest
 
 from dstream.spi.store import UNCHANGED, Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import lookup, maps
+from dstream.storage.lake import lake_maps as maps
+from dstream.storage.lake import lookup
 from dstream.storage.lake.buckets import BucketCache
 from tests.storage.lake.writing import written
 

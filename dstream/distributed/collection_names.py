@@ -1,0 +1,174 @@
+"""Names that maps, caches and lists do not have: what users of Java, Hazelcast, Python and of streams mean by them.
+
+Keys are names without underscores in lower case. What has no counterpart is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dstream.stream.names_elsewhere import ELSEWHERE
+from dstream.stream.stream import Stream
+from dstream.stream.stream_names import meant_by, plain
+
+__all__ = ["no_such_name"]
+
+_COLLECTION = {
+    "asiterator": "iter(collection)",
+    "containsall": "all(each in collection for each in others)",
+    "equals": "collection == other",
+    "foreach": "stream().for_each(action)",
+    "getname": "name",
+    "iterator": "iter(collection)",
+    "length": "len(collection)",
+    "parallelstream": "stream()",
+    "spliterator": "iter(collection)",
+    "todict": "copy()",
+    "topandas": "to_arrow().to_pandas()",
+    "tostring": "str(collection)",
+}
+_COMPUTED = "execute_on_key(key, lambda entry: entry.set_value(...))"
+_MAP = {
+    "addentrylistener": "journal()",
+    "addlistener": "journal()",
+    "addlocalentrylistener": "journal()",
+    "aggregate": "stream().collect(collector)",
+    "compute": _COMPUTED,
+    "computeifabsent": "setdefault(key, value), or " + _COMPUTED,
+    "computeifpresent": _COMPUTED,
+    "contains": "key in collection",
+    "containskey": "key in collection",
+    "containsvalue": "value in collection.values()",
+    "copyof": "copy()",
+    "delete": "remove(key), del collection[key]",
+    "elements": "values()",
+    "entries": "entry_set(), items()",
+    "entryiterator": "iter(collection.items())",
+    "evict": "remove(key)",
+    "evictall": "clear()",
+    "executeonkeys": "execute_on_key(key, fn) for each key, execute_on_entries(fn, predicate)",
+    "foreachentry": "stream().for_each(action)",
+    "foreachkey": "stream().for_each(lambda entry: action(entry.key))",
+    "foreachvalue": "stream().for_each(lambda entry: action(entry.value))",
+    "fromkeys": "put_all((key, value) for key in keys)",
+    "getallasync": "get_all(keys)",
+    "getandput": "put(key, value)",
+    "getandremove": "remove(key)",
+    "getandreplace": "replace(key, value)",
+    "getasync": "get(key)",
+    "getentryview": "execute_on_key(key, fn)",
+    "getordefault": "get(key, default)",
+    "has": "key in collection",
+    "haskey": "key in collection",
+    "invoke": "execute_on_key(key, fn)",
+    "invokeall": "execute_on_entries(fn, predicate)",
+    "iteritems": "items()",
+    "iterkeys": "keys()",
+    "itervalues": "values()",
+    "keyset": "key_set()",
+    "localkeyset": "key_set()",
+    "lock": _COMPUTED,
+    "mappingcount": "len(collection)",
+    "merge": "execute_on_key(key, lambda entry: entry.set_value(...)); of a stream, collect(to_imap(..., merge))",
+    "project": "stream(projection=fn)",
+    "putallasync": "put_all(entries)",
+    "putasync": "put(key, value)",
+    "putifabsentasync": "put_if_absent(key, value)",
+    "puttransient": "put(key, value)",
+    "reduce": "stream().reduce(op)",
+    "reduceentries": "stream().reduce(op)",
+    "reducekeys": "stream().map(lambda entry: entry.key).reduce(op)",
+    "reducevalues": "stream().map(lambda entry: entry.value).reduce(op)",
+    "removeall": "execute_on_entries(lambda entry: entry.set_value(None), predicate)",
+    "removeasync": "remove(key)",
+    "removeif": "execute_on_entries(lambda entry: entry.set_value(None), predicate)",
+    "replaceall": "execute_on_entries(lambda entry: entry.set_value(...))",
+    "search": "stream(predicate).find_any()",
+    "searchentries": "stream(predicate).find_any()",
+    "searchkeys": "stream(predicate).find_any()",
+    "searchvalues": "stream(predicate).find_any()",
+    "set": "put(key, value), collection[key] = value",
+    "setall": "put_all(entries)",
+    "setallasync": "put_all(entries)",
+    "setasync": "put(key, value)",
+    "setttl": "ctx.get_cache(name, ttl=...)",
+    "submittokey": "execute_on_key(key, fn)",
+    "trylock": _COMPUTED,
+    "tryput": "put(key, value)",
+    "tryremove": "remove(key)",
+    "tomap": "copy()",
+    "unlock": _COMPUTED,
+    "viewvalues": "values()",
+}
+_KEPT = "collection[:] = [item for item in collection if ...]"
+_LIST = {
+    "additemlistener": "stream()",
+    "addfirst": "insert(0, item)",
+    "addlast": "append(item)",
+    "aslist": "copy()",
+    "contains": "item in collection",
+    "copyof": "copy()",
+    "getfirst": "collection[0]",
+    "getlast": "collection[-1]",
+    "first": "collection[0]",
+    "last": "collection[-1]",
+    "indexof": "index(item)",
+    "lastindexof": "copy(), a list",
+    "listiterator": "iter(collection)",
+    "peek": "collection[0], stream().peek(action)",
+    "poll": "pop(0)",
+    "push": "append(item)",
+    "removeat": "pop(index)",
+    "removeall": _KEPT,
+    "removeif": _KEPT,
+    "replaceall": "collection[:] = [fn(item) for item in collection]",
+    "retainall": _KEPT,
+    "removefirst": "pop(0)",
+    "removelast": "pop()",
+    "reversed": "reversed(collection)",
+    "sublist": "collection[start:stop]",
+    "toarray": "copy()",
+    "tolist": "copy()",
+}
+
+
+def no_such_name(cls: type[Any], name: str, kind: str) -> str:
+    """Say that a collection has no attribute of this name, and what is probably meant.
+
+    Args:
+        cls: the class of the collection.
+        name: what it was asked for.
+        kind: `"map"`, `"cache"` or `"list"`.
+    """
+    message = f"an {cls.__name__} has no {name!r}"
+    meant = "" if name.startswith("_") else _meant(cls, name, kind)
+    return f"{message}; use {meant}" if meant else message
+
+
+def _meant(cls: type[Any], name: str, kind: str) -> str:
+    own = _LIST if kind == "list" else _MAP
+    elsewhere = {**_of_streams(), **_COLLECTION, **own}
+    if kind == "cache":
+        elsewhere |= {"purgeall": "purge()", "evictexpired": "purge()"}
+    return meant_by(cls, name, elsewhere)
+
+
+def _of_streams() -> dict[str, str]:
+    """Return what a collection has behind `stream()`: the operations of a stream, and what others call them."""
+    names = [name for name in dir(Stream) if not name.startswith("_") and name not in _NOT_OF_COLLECTIONS]
+    own = {plain(name): f"stream().{name}(...)" for name in names}
+    return {name: f"stream().{said}" for name, said in ELSEWHERE.items() if said.partition("(")[0] in names} | own
+
+
+_NOT_OF_COLLECTIONS = {
+    "builder",
+    "close",
+    "concat",
+    "empty",
+    "from_iterable",
+    "generate",
+    "iterate",
+    "of",
+    "of_nullable",
+}
+"""What makes streams, and what ends them."""

@@ -1,0 +1,99 @@
+"""Operations by key on one stream: equal keys meet in one task."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
+from dstream.engine.graph.decisions import Done, Move, Several
+from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
+from dstream.engine.kernels.core_operations import guarded, operation
+from dstream.engine.worker.readers import (
+    first_of_keys,
+    in_place_order,
+    one_of_each_key,
+    read_columns,
+    read_places,
+)
+from dstream.engine.worker.routing import RouteFirstOnes, RouteItems
+from dstream.engine.worker.sinks import RouteByKey, RouteByPlace
+from dstream.plan import Distinct, Node, PartitionBy, step_of
+
+__all__ = ["back_in_place"]
+
+
+@compile_node.register
+def _(node: Distinct, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    is_ordered = compiling.is_ordered(node.upstream)
+    return across(node, inputs[0], compiling, functools.partial(OneOfEachKey, node, compiling.facts, is_ordered))
+
+
+@dataclass(frozen=True, eq=False)
+class OneOfEachKey(Wide):
+    """One item of each key: of an ordered stream the first one, which goes back to its place."""
+
+    node: Distinct
+    facts: Facts
+    is_ordered: bool
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        node, step, targets = self.node, step_of(self.node), self.facts.targets(partitions)
+        if not self.is_ordered:
+            routed = Taken(Vertex(inputs, RouteFirstOnes(node.key, targets, step), step))
+            met = Rows((routed,), targets, read_columns, is_ordered=False, why=_FIRSTS_MEET)
+            return Done(piped((met,), node, functools.partial(one_of_each_key, step), _FIRSTS))
+        key = guarded(node)
+        routed = Taken(Vertex(inputs, RouteByKey(key, targets, step), step))
+        met = Rows((routed,), targets, read_places, is_ordered=False, why=_FIRSTS_MEET)
+        firsts = piped((met,), node, functools.partial(first_of_keys, key, step), _FIRSTS)
+        back = Taken(Vertex(firsts, RouteByPlace(partitions, targets), step))
+        return Done(back_in_place(node, back, targets))
+
+
+_FIRSTS_MEET = "the first items of each key, one from each task, meet in one place"
+_FIRSTS = "the first item of each key"
+
+
+def back_in_place(node: Node, rows: Taken, targets: int) -> Items:
+    """Return the items of (place, item) pairs in the order of their places."""
+    placed = Rows((rows,), targets, is_ordered=True, why="back to their place, to keep the order")
+    return piped((placed,), node, in_place_order, "in the order that they had")
+
+
+@compile_node.register
+def _(node: PartitionBy, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    if compiling.facts.is_sequential or (node.count == 1 and is_one_task(inputs[0])):
+        return piped(inputs[0], node, operation(node))
+    if node.count == 1:
+        return across(node, inputs[0], compiling, functools.partial(ToPartitions, node))
+    return (compiling.decide(Routed(inputs[0], node)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Routed(OfOne):
+    """Sends each item to the partition of its key, from however many partitions."""
+
+    node: PartitionBy
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        return Done(_to_partitions(self.node, inputs[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class ToPartitions(Wide):
+    """Sends each item to the partition of its key."""
+
+    node: PartitionBy
+    counts = False
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        return Done(_to_partitions(self.node, inputs))
+
+
+def _to_partitions(node: PartitionBy, items: Items) -> Items:
+    step = step_of(node)
+    routed = Vertex(items, RouteItems(node.key, node.count, step), step)
+    met = Rows((Taken(routed),), node.count, is_ordered=False, why="equal keys come to one place")
+    return piped((met,), node, None)

@@ -1,0 +1,253 @@
+"""What the ends of plans become, and what an end may know of the operations before it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, cast
+
+from dstream.engine.compiler.compile_gatherers import reads_ahead
+from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, compile_end
+from dstream.engine.graph.decisions import Done, Move, Several
+from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Framed, Last, Listed, Nothing, Pulled
+from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
+from dstream.engine.kernels.core_operations import operation, written, written_entries
+from dstream.engine.kernels.guards import guards_of
+from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
+from dstream.engine.worker.readers import combine_groups, read_buckets, read_columns
+from dstream.engine.worker.routing import RouteGroups
+from dstream.engine.worker.sinks import Accumulate, Act, RouteToBuckets, WriteColumns, WriteItems
+from dstream.plan import (
+    Chain,
+    Collect,
+    Columns,
+    Concat,
+    Configure,
+    ForEachPartition,
+    Gather,
+    Limit,
+    Loop,
+    Node,
+    Parallel,
+    Partitions,
+    Read,
+    Skip,
+    ToList,
+    Union,
+    Unordered,
+    Write,
+    is_bounded,
+    step_of,
+    topological,
+)
+from dstream.spi import ByPlace, Collector, MapWriter, Writer
+
+__all__ = ["FEW", "Apart", "reads_only", "reduced_apart"]
+
+FEW = 10_000
+"""So many items may come to the caller at once without a second thought."""
+
+
+@compile_end.register
+def _(end: ToList, compiling: Compiling) -> Ending:
+    skipped, limit = _page(end.upstream)
+    if limit is not None:
+        return Pulled(compiling.items_of(limit.upstream), limit, skipped, True)
+    return Last(Vertex(compiling.items_of(end.upstream), WriteItems(), step_of(end)), Listed())
+
+
+@compile_end.register
+def _(end: Loop, compiling: Compiling) -> Ending:
+    ends = compiling.is_bounded(end.upstream)
+    skipped, limit = _page(end.upstream) if ends else (0, None)
+    last = end.upstream if limit is None else limit.upstream
+    return Pulled(compiling.items_of(last), limit, skipped, ends)
+
+
+def _page(core: Node) -> tuple[int, Limit | None]:
+    """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
+    if isinstance(core, Skip) and core.count <= FEW and isinstance(core.upstream, Limit):
+        return core.count, core.upstream
+    return 0, core if isinstance(core, Limit) else None
+
+
+@compile_end.register
+def _(end: Partitions, compiling: Compiling) -> Ending:
+    items = compiling.items_of(end.upstream)
+    return Each(items) if compiling.is_bounded(end.upstream) else Pulled(items, None, 0, False)
+
+
+@compile_end.register
+def _(end: ForEachPartition, compiling: Compiling) -> Ending:
+    return Last(Vertex(compiling.items_of(end.upstream), Act(end.action, step_of(end)), step_of(end)), Nothing())
+
+
+@compile_end.register
+def _(end: Columns, compiling: Compiling) -> Ending:
+    columns = Vertex(compiling.items_of(end.upstream), WriteColumns(step_of(end)), step_of(end))
+    return Last(columns, Framed(end.is_frame))
+
+
+@compile_end.register
+def _(end: Collect, compiling: Compiling) -> Ending:
+    apart = None if _has_letters(compiling.root) else reduced_apart(end.upstream, end.collector)
+    if apart is not None:
+        return compiling.decide(ReducedApart(compiling.items_of(apart.gather.upstream), apart, end))
+    items = compiling.items_of(end.upstream)
+    if end.collector.keyed is None or is_one_task(items):
+        return _one_container_each(items, end)
+    return compiling.decide(Groups(items, end, compiling.facts, compiling.is_ordered(end.upstream)))
+
+
+def _has_letters(root: Node) -> bool:
+    return any(guard.treatment == "sent" for guard in guards_of(root))
+
+
+def _one_container_each(items: Items, end: Collect) -> Last:
+    """Reduce the items of each partition where they are."""
+    step = step_of(end)
+    return Last(Vertex(items, Accumulate(end.collector, step), step, notes=(_COMBINES,)), Combined(end.collector))
+
+
+_COMBINES = "each task combines its items into one container"
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(OfOne):
+    """Each group is combined in the task where the shuffle puts it; the caller gets one finished value for each."""
+
+    end: Collect
+    facts: Facts
+    is_ordered: bool
+
+    counts = True
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        (items,), (several,), collector, step = inputs, partitions, self.end.collector, step_of(self.end)
+        if several == 1 or collector.keyed is None:
+            return Done(last=_one_container_each(items, self.end))
+        targets = self.facts.targets(several or 0)
+        routed = Vertex(items, RouteGroups(collector, targets, step), step)
+        why = "each task first combines what it has of each key; the parts of a key meet in one place"
+        met = Rows((Taken(routed),), targets, read_columns, is_ordered=False, why=why, notes=(_NO_HOT_KEY,))
+        combine = functools.partial(combine_groups, collector.keyed.downstream, step)
+        groups = piped((met,), self.end, combine, "combines and finishes each key")
+        return Done(last=Last(Vertex(groups, WriteItems(), step), Assembled(collector, self.is_ordered)))
+
+
+_NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its items"
+
+
+@compile_end.register
+def _(end: Write, compiling: Compiling) -> Ending:
+    items, step = compiling.items_of(end.upstream), step_of(end)
+    if end.collector is not None:
+        return compiling.decide(Buckets(items, end, compiling.facts))
+    receipts = piped(items, None, functools.partial(written, cast(Writer, end.writer), step))
+    return Last(Vertex(receipts, WriteItems(), step, notes=("each task writes its items, in place",)), Listed())
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets(OfOne):
+    """Each group is combined in the task that writes its bucket of the map."""
+
+    end: Write
+    facts: Facts
+
+    counts = True
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        collector, writer, step = self.end.collector, cast(MapWriter, self.end.writer), step_of(self.end)
+        assert collector is not None, "entries come from a collector"
+        assert collector.keyed is not None, "it is a keyed one"
+        targets = min(self.facts.targets(partitions[0] or 0), writer.buckets)
+        routed = Vertex(inputs[0], RouteToBuckets(collector, writer, step), step)
+        why = "each task first combines what it has of each key; each key goes to its bucket"
+        counted = "no more than the buckets of the map"
+        met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=why, counted=counted)
+        entries = functools.partial(written_entries, writer, collector.keyed.downstream, step)
+        buckets = piped((met,), self.end, entries, "combines each key and writes its bucket")
+        return Done(last=Last(Vertex(buckets, WriteItems(), step), Listed()))
+
+
+def reads_only(root: Node) -> bool:
+    """Say whether one stage gives the items of a plan, so that dividing its sources further changes nothing else."""
+    return all(isinstance(node, _READING) for node in topological(root))
+
+
+_READING = (Read, Chain, Concat, Union, Unordered, Parallel, Configure)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A gatherer inside of whose partitions the work can begin before the neighbours are known.
+
+    Attributes:
+        gather: its node.
+        kind: what it does in parallel.
+        behind: the nodes behind it, each of which needs one item only.
+    """
+
+    gather: Gather
+    kind: ByPlace[Any, Any]
+    behind: tuple[Chain, ...]
+
+
+def reduced_apart(last: Node, collector: Collector[Any, Any, Any]) -> Apart | None:
+    """Return the gatherer whose results are only reduced, if they can be so apart from those across borders.
+
+    What `peek` steps see and what is noted of failures would not be in order then.
+    """
+    behind: list[Chain] = []
+    node = last
+    while isinstance(node, Chain | Unordered | Parallel | Configure):
+        if isinstance(node, Chain):
+            behind.append(node)
+        node = node.upstream
+    if collector.keyed is not None or not isinstance(node, Gather) or not is_bounded(node.upstream):
+        return None
+    kind = node.gatherer.parallel
+    if not isinstance(kind, ByPlace) or kind.gather_ahead is None or reads_ahead(node):
+        return None
+    if any(op.action == "peek" or op.guards for chain in behind for op in chain.ops):
+        return None
+    return Apart(node, kind, tuple(reversed(behind)))
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedApart(OfOne):
+    """A gatherer and its reduction, inside of each partition and then across the borders between them."""
+
+    apart: Apart
+    end: Collect
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        apart, (items,) = self.apart, inputs
+        if partitions == (1,):
+            return Done(
+                last=_one_container_each(self._behind(piped(items, apart.gather, operation(apart.gather))), self.end)
+            )
+        step = step_of(self.end)
+        bordering = Bordering(apart.kind, tuple(map(operation, apart.behind)), Accumulate(self.end.collector, step))
+        own = self._shown(piped(items, apart.gather, None, "what lies inside of each partition"))
+        inside = Vertex(own, AccumulateInside(bordering), step, notes=(_COMBINES,))
+        ends = f"up to {apart.kind.following:,} items from each end of the partitions"
+        why = f"the containers, and {ends}, meet in one task"
+        met = (Rows((Taken(inside),), 1, iter, why=why),)
+        borders = self._shown(piped(met, apart.gather, None, "what lies across the borders of partitions"))
+        across = Vertex(borders, AccumulateAcross(bordering), step, notes=(_BETWEEN,))
+        return Done(last=Last(across, Combined(self.end.collector)))
+
+    def _behind(self, items: Items) -> Items:
+        for node in self.apart.behind:
+            items = piped(items, node, operation(node))
+        return items
+
+    def _shown(self, items: Items) -> Items:
+        """Add the calls behind the gatherer, which the sink of the tasks makes."""
+        for node in self.apart.behind:
+            items = piped(items, node, None)
+        return items
+
+
+_BETWEEN = "what lies across a border has a container of its own, in its place between the others"

@@ -1,0 +1,109 @@
+"""Where items come from, and operations that need one item only: inputs, and what is appended to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from dstream.engine.compiler.compiling import Compiling, OfOne, compile_node
+from dstream.engine.graph.decisions import AskForKept, Done, Move, Several
+from dstream.engine.graph.vertices import (
+    FromTable,
+    Input,
+    Items,
+    Kept,
+    SourceSplits,
+    Splits,
+    Vertex,
+    in_one_task,
+    one_after_another,
+    piped,
+)
+from dstream.engine.kernels.cached_items import read_here
+from dstream.engine.kernels.core_operations import operation
+from dstream.engine.kernels.guards import shipped
+from dstream.engine.worker.sinks import WriteItems
+from dstream.plan import Cache, Chain, Concat, Configure, Node, Parallel, Read, Recall, Table, Union, Unordered, step_of
+from dstream.spi import Held
+
+__all__: list[str] = []
+
+
+@compile_node.register
+def _(node: Read, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    read = (Splits((SourceSplits(node, _divisor(node, compiling)),)),)
+    return in_one_task(read) if compiling.facts.is_sequential else read
+
+
+def _divisor(node: Read, compiling: Compiling) -> int:
+    """Return into how many splits a source is to be divided."""
+    facts = compiling.facts
+    few = facts.items_of_a_piece
+    held = node.source.count_items() if few is not None and isinstance(node.source, Held) else None
+    if few is None or held is None or held == math.inf:
+        return facts.parallelism
+    return max(facts.parallelism, int(held) // few)
+
+
+@compile_node.register(Union)
+@compile_node.register(Concat)
+def _(node: Concat, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    together = one_after_another(tuple(chain.from_iterable(inputs)))
+    is_read = all(isinstance(each, Splits) for each in together)
+    joined = piped(together, node, None, "one part after another; nothing moves")
+    return in_one_task(joined) if compiling.facts.is_sequential and is_read else joined
+
+
+@compile_node.register(Unordered)
+@compile_node.register(Parallel)
+@compile_node.register(Configure)
+def _(node: Node, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return piped(inputs[0], node, None)
+
+
+@compile_node.register
+def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    ops = []
+    for op in node.ops:
+        if op.action == "peek":
+            compiling.actions[op.step.position] = (op.step, op.fn)
+            op = dataclasses.replace(op, fn=_in_the_caller)
+        ops.append(shipped(op))
+    return piped(inputs[0], node, operation(dataclasses.replace(node, ops=tuple(ops))))
+
+
+def _in_the_caller(item: Any) -> None:
+    """Stand for the action of a `peek`, which stays in the caller's process."""
+
+
+@compile_node.register
+def _(node: Table, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return (FromTable(node),)
+
+
+@compile_node.register
+def _(node: Recall, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    read = read_here(node)
+    return (Kept(node),) if read is None else compile_node(read, (), compiling)
+
+
+@compile_node.register
+def _(node: Cache, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return (compiling.decide(Keep(inputs[0], node)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Keep(OfOne):
+    """The items of a `cache()`: those that the engine keeps, or those that it keeps from now on."""
+
+    node: Cache
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        return AskForKept(self, self.node, Vertex(inputs[0], WriteItems(), step_of(self.node), is_kept=True))
+
+    def next(self, report: Input) -> Move:
+        return Done(piped((report,), self.node, None))

@@ -1,0 +1,226 @@
+"""The graph that the Spark engine would run, as stages. Spark is neither started nor needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from dstream.engine.compiler import Facts, compiled
+from dstream.engine.compiler.compile_ends import FEW
+from dstream.engine.explaining.bounds import MANY, Cost, Counting, may_read
+from dstream.engine.explaining.outlook import FutureJob, Outlook
+from dstream.engine.explaining.picture import Picture
+from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Last, Pulled
+from dstream.engine.graph.vertices import Items, Pending, Splits, Vertex, piped
+from dstream.engine.kernels.guards import guards_of
+from dstream.engine.worker.sinks import WriteItems
+from dstream.plan import (
+    End,
+    Found,
+    Loop,
+    ToList,
+    Write,
+    configuration,
+    is_ordered,
+    parallelism,
+    recalled,
+    rewrite,
+    step_of,
+)
+from dstream.plan.stages import ONE, Amount, Call, Job, Stages, exactly
+
+__all__ = ["stages"]
+
+_GROWTH = 4
+
+
+def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -> Stages:
+    """Return the stages of a plan on Spark.
+
+    Args:
+        end: the end of the plan; a writer may be missing, whose collection need not be there yet.
+        cores: how many tasks run at the same time; None if nobody knows yet.
+        largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
+        found: says what is kept of a `cache()`.
+
+    Raises:
+        UnsupportedError: Spark does not run such a plan.
+    """
+    core = recalled(rewrite(end), found)
+    assert isinstance(core, End), "an end stays one"
+    graphs = [compiled(*bounds)[0] for bounds in _bounds(core, _facts(core, cores, largest_small_side))]
+    outlook = Outlook(graphs)
+    ending = _Ending(core, graphs[-1].ending, outlook)
+    last = ending.job()
+    jobs = [*chain.from_iterable(each.jobs for each in outlook.foreseen), last]
+    cost = sum((each.cost for each in outlook.foreseen), ending.cost())
+    settings = configuration(core)
+    return Stages(
+        "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}",
+        Call(_label(core)),
+        ending.outcome(),
+        Picture(outlook, [job.vertex for job in jobs]).stages(),
+        tuple(Job(job.title, replace(job.amount, words=job.condition)) for job in jobs),
+        cost.jobs,
+        cost.shuffles,
+        cost.python_stages,
+        (f"with the settings {settings}",) if settings else (),
+    )
+
+
+@dataclass(frozen=True)
+class _SomeMap:
+    """Stands for the writer of a map that nobody has opened."""
+
+    buckets: int
+
+    def bucket_of(self, key: Any) -> int:
+        raise AssertionError("nothing is written when a plan is explained")
+
+    def write_bucket(self, bucket: int, entries: Any) -> Any:
+        raise AssertionError("nothing is written when a plan is explained")
+
+
+def _bounds(end: End, facts: Sequence[Facts]) -> list[tuple[End, Facts]]:
+    """Return what the graph is made of: with the least and with the most of all that is not known yet."""
+    if not isinstance(end, Write):
+        return [(end, each) for each in facts]
+    few, many = (replace(end, writer=_SomeMap(buckets)) for buckets in (1, MANY))
+    return [(many, each) for each in facts] if end.collector is None else [(few, facts[0]), (many, facts[-1])]
+
+
+def _facts(end: End, cores: int | None, largest_small_side: int) -> Sequence[Facts]:
+    """Return what the graph depends on: if the cores are not known, with few and with many."""
+    asked = parallelism(end)
+    if cores is not None:
+        return [Facts(asked or cores, cores, largest_small_side)]
+    return [Facts(asked or 2, 1, largest_small_side), Facts(asked or MANY, MANY, largest_small_side)]
+
+
+def _label(end: End) -> str:
+    match end:
+        case ToList():
+            return "to_list()"
+        case Loop():
+            return "iter(stream)"
+    return end.label().removeprefix(".")
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """The end of a graph, with the last job."""
+
+    end: End
+    ending: Ending
+    outlook: Outlook
+
+    def job(self) -> FutureJob:
+        """Return the last job."""
+        match self._last():
+            case Last(vertex):
+                return FutureJob(_label(self.end), vertex, self.cost().jobs)
+            case Pulled(ends=False) as pulled:
+                title = "chunks of 1,024, 4,096, ... items, each computed again from the start"
+                return FutureJob(title, self._read(pulled.inputs), self.cost().jobs)
+            case Pulled() as pulled:
+                count = 0 if pulled.limit is None else pulled.limit.count
+                title = f"{_label(self.end)}: partitions run in waves of 1, 4, 16, ... until {count:,} items are there"
+                note = "in each partition; then as many as are wanted"
+                return FutureJob(title, self._read(piped(pulled.inputs, pulled.limit, None, note)), self.cost().jobs)
+        raise AssertionError("a plan is explained with an end of its own")
+
+    def cost(self) -> Cost:
+        """Return what the last job runs."""
+        counting = self.outlook.counting
+        match self.ending:
+            case Last(vertex):
+                settled = self.outlook.settled(vertex.inputs)
+                one = counting.cost_of_job(replace(vertex, inputs=settled))
+            case Pending():
+                one = Cost.one_of([counting.cost_of_job(last.vertex) for last in self.outlook.lasts])
+            case Pulled(ends=False) as pulled:
+                before = counting.cost_before(self.outlook.settled(pulled.inputs))
+                return Cost(Amount(1, None), python_stages=Amount(1, None)) + before
+            case Pulled(inputs) as pulled:
+                return self._cost_of_waves(
+                    self.outlook.settled(inputs), 0 if pulled.limit is None else pulled.limit.count
+                )
+            case Each():
+                raise AssertionError("a plan is explained with an end of its own")
+        return replace(one, jobs=self._with_letters(ONE, self._last_inputs()))
+
+    def _cost_of_waves(self, items: Items, count: int) -> Cost:
+        """Return what it takes to find the first items."""
+        counting = self.outlook.counting
+        found = _waves(counting, items) if count else exactly(0)
+        before = counting.cost_before(items)
+        is_whole = counting.segments(items) == ONE and found.least > 0
+        jobs = self._with_letters(found, items)
+        if count > FEW:
+            jobs = Amount(found.least, None)  # What is large comes partition by partition, some ahead of time.
+        return Cost(jobs, python_stages=found) + (before if is_whole else before.or_none())
+
+    def _with_letters(self, jobs: Amount, items: Items) -> Amount:
+        """Return how many jobs there are if dead letters come behind the items: one measures them, others read them."""
+        if not any(guard.treatment == "sent" for guard in guards_of(self.end)):
+            return jobs
+        parts = self.outlook.counting.partitions(items).most
+        most = None if parts is None or jobs.most is None else jobs.most * (2 + max(parts, 1))
+        return Amount(jobs.least * 2, most, "dead letters come behind the items")
+
+    def _last(self) -> Ending:
+        match self.ending:
+            case Pending():
+                return self.outlook.lasts[-1]
+            case Last(vertex):
+                return replace(self.ending, vertex=replace(vertex, inputs=self.outlook.settled(vertex.inputs)))
+            case Pulled(inputs):
+                return replace(self.ending, inputs=self.outlook.settled(inputs))
+        return self.ending
+
+    def _last_inputs(self) -> Items:
+        last = self._last()
+        return last.vertex.inputs if isinstance(last, Last) else ()
+
+    def _read(self, items: Items) -> Vertex:
+        return Vertex(items, WriteItems(), step_of(self.end))
+
+    def outcome(self) -> str:
+        """Say how the result comes to the caller."""
+        in_order = ", in order" if is_ordered(self.end) else ""
+        match self._last():
+            case Last(finish=Combined()):
+                return "this process combines the containers of the tasks in order and finishes the result"
+            case Last(finish=Assembled(is_ordered=ordered)):
+                order = ", in the order in which the keys were first seen" if ordered else ""
+                return f"one finished value for each key comes to this process{order}"
+            case Pulled(ends=False):
+                return "a loop gets the items chunk by chunk, without end; to_list() is refused"
+            case Pulled(limit=limit) if limit is not None:
+                return f"the first {limit.count:,} items come to this process{in_order}"
+        if isinstance(self.end, Write):
+            return "this process gets receipts and commits them all at once"
+        return f"all items come to this process{in_order}"
+
+
+def _waves(counting: Counting, items: Items) -> Amount:
+    """Return how many waves it takes to find the end of a prefix: at least one, at most all of them.
+
+    Results of earlier jobs and shuffles are a wave each. Splits come in waves of 1, 4, 16, ...
+    """
+    partitions, segments = counting.partitions(items), counting.segments(items)
+    most = None
+    if partitions.most is not None and segments.most is not None:
+        others = 0 if all(isinstance(each, Splits) for each in items) else segments.most
+        most = others + (_waves_of_splits(partitions.most) if any(map(may_read, items)) else 0)
+        most = min(most, partitions.most)  # Each wave has a partition.
+    return Amount(min(1, partitions.least), most)
+
+
+def _waves_of_splits(count: int) -> int:
+    number, seen, size = 0, 0, 1
+    while seen < count:
+        number, seen, size = number + 1, seen + size, size * _GROWTH
+    return number

@@ -1,0 +1,248 @@
+"""What each core node does to items that stand in one place, in order.
+
+`operation(node)` gives it as a function without the node's inputs, so that it can travel to a
+worker. The local engine runs nothing else; Spark runs the same functions inside its stages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile, groupby, islice, takewhile
+from operator import itemgetter
+from typing import Any, Protocol
+
+from dstream.engine.kernels.fused_steps import run_chain
+from dstream.engine.kernels.guards import recovering
+from dstream.engine.kernels.long_plans import Depth
+from dstream.engine.kernels.memory_bound import Bound
+from dstream.engine.kernels.spilling import distinct_items, merged, sorted_items
+from dstream.errors import UnsupportedError
+from dstream.failures import naming
+from dstream.memory import pieces
+from dstream.plan import Guard
+from dstream.plan.nodes import Distinct, DropWhile, Limit, Node, Skip, Sorted, TakeWhile
+from dstream.plan.rewrite import Chain, Op, Top
+from dstream.plan.steps import Step
+from dstream.plan.walk import step_of
+from dstream.spi.collector import Collector, identity
+from dstream.spi.store import MapWriter, Writer
+from dstream.values.order import before, sort
+
+__all__ = [
+    "Operation",
+    "Task",
+    "by_bucket",
+    "operated",
+    "operation",
+    "partial_groups",
+    "some",
+    "top_items",
+    "written",
+    "written_entries",
+]
+
+_FEWER_THAN_COLLECTED = 512
+"""So many items may be made and let go of again before Python's garbage collector looks at them (700, CPython 3.11)."""
+
+
+class Task(Protocol):
+    """Where an operation runs.
+
+    Attributes:
+        partition: its number among all that run the same.
+        bound: how much memory it may hold.
+    """
+
+    partition: int
+    bound: Bound
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        """Return what takes a note of each item that a step failed on."""
+        ...
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Call `close` when the task ends, however it ends."""
+        ...
+
+    def peeking(self, op: Op) -> Callable[[Any], object]:
+        """Return what a `peek` step calls for each item."""
+        ...
+
+
+Operation = Callable[[Iterator[Any], Task], Iterator[Any]]
+
+
+def operated(operations: Iterable[Operation], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Return what operations make of items, one after another, however many they are."""
+    depth = Depth()
+    for each in operations:
+        items = depth.add(each(items, task))
+    return items
+
+
+@functools.singledispatch
+def operation(node: Node) -> Operation:
+    """Return what `node` does to the items of its input, as a function that can be pickled."""
+    raise UnsupportedError(f"{node.label()} cannot run on one partition of items")
+
+
+@operation.register
+def _(node: Chain) -> Operation:
+    return functools.partial(_chain, node.ops)
+
+
+def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    if any(op.action == "peek" or op.guards for op in ops):
+        ops = [_in_task(op, task) for op in ops]
+    return run_chain(ops, items)
+
+
+def _in_task(op: Op, task: Task) -> Op:
+    if op.action == "peek":
+        return dataclasses.replace(op, fn=task.peeking(op))
+    return recovering(op, task) if op.guards else op
+
+
+@operation.register
+def _(node: Limit) -> Operation:
+    return functools.partial(_limit, node.count)
+
+
+def _limit(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return some(items, 0, count)
+
+
+def some(items: Iterator[Any], start: int, stop: int | None) -> Iterator[Any]:
+    """Give the items of these places, whose numbers may be larger than `islice` takes, and than anybody counts to."""
+    return islice(items, min(start, sys.maxsize), None if stop is None else min(stop, sys.maxsize))
+
+
+@operation.register
+def _(node: Skip) -> Operation:
+    return functools.partial(_skip, node.count)
+
+
+def _skip(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return some(items, count, None)
+
+
+@operation.register
+def _(node: TakeWhile) -> Operation:
+    return functools.partial(_take_while, step_of(node).guard(node.predicate))
+
+
+def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return takewhile(predicate, items)
+
+
+@operation.register
+def _(node: DropWhile) -> Operation:
+    return functools.partial(_drop_while, step_of(node).guard(node.predicate))
+
+
+def _drop_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return dropwhile(predicate, items)
+
+
+@operation.register
+def _(node: Distinct) -> Operation:
+    return functools.partial(_distinct, step_of(node), guarded(node))
+
+
+def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    with naming(step):
+        yield from distinct_items(items, key, task.bound)
+
+
+@operation.register
+def _(node: Sorted) -> Operation:
+    return functools.partial(_sorted, step_of(node), node.key, node.reverse)
+
+
+def _sorted(
+    step: Step, key: Callable[[Any], Any] | None, reverse: bool, items: Iterator[Any], task: Task
+) -> Iterator[Any]:
+    with naming(step):
+        yield from sorted_items(items, key, reverse, task.bound)
+
+
+@operation.register
+def _(node: Top) -> Operation:
+    return functools.partial(_top, step_of(node), node.count, node.key, node.reverse)
+
+
+def _top(
+    step: Step, count: int, key: Callable[[Any], Any] | None, reverse: bool, items: Iterator[Any], task: Task
+) -> Iterator[Any]:
+    with naming(step):
+        yield from top_items(items, count, key, reverse)
+
+
+def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool) -> Iterator[Any]:
+    """Give the first `count` of `items` in order, stable, holding little more than `count` of them."""
+    held: list[Any] = []
+    for chunk in pieces(items, max(_FEWER_THAN_COLLECTED, count)) if count else ():
+        # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
+        if found := chunk if len(held) < count else before(chunk, held[-1], key, reverse):
+            held += found
+            sort(held, key, reverse)
+            del held[count:]
+    return iter(held)
+
+
+def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bound: Bound) -> Iterator[dict[Any, Any]]:
+    """Give the groups of `items` as {key: container}; past the bound in several rounds.
+
+    A round is emptied when the next one is asked for, so that the memory of one is in use at a time.
+    """
+    groups = collector.supplier()
+    for piece in pieces(items, _FEWER_THAN_COLLECTED):
+        groups = collector.accumulated(groups, piece)
+        del piece
+        if bound.exceeded():
+            yield groups
+            groups.clear()
+            groups = collector.supplier()
+            bound.spilled()
+    yield groups
+
+
+def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Let `writer` take the items; give its receipts."""
+    with naming(step):
+        yield from writer.write(items)
+
+
+def by_bucket(writer: MapWriter, groups: Mapping[Any, Any]) -> list[tuple[int, tuple[list[Any], list[Any]]]]:
+    """Return (bucket, (keys, containers)) of {key: container}, in the order of the buckets.
+
+    Two lists travel and are put together faster than as many pairs.
+    """
+    buckets: dict[int, tuple[list[Any], list[Any]]] = {}
+    for bucket, key, container in zip(map(writer.bucket_of, groups), groups, groups.values(), strict=True):
+        if bucket not in buckets:
+            buckets[bucket] = ([], [])
+        keys, containers = buckets[bucket]
+        keys.append(key)
+        containers.append(container)
+    return sorted(buckets.items(), key=itemgetter(0))
+
+
+def written_entries(
+    writer: MapWriter, downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
+) -> Iterator[Any]:
+    """Combine (bucket, (keys, containers)), sorted by bucket; let `writer` take the entries; give its receipts."""
+    with naming(step):
+        for bucket, parts in groupby(batches, key=itemgetter(0)):
+            entries = merged((batch for _, batch in parts), downstream.combined, task.bound)
+            if downstream.finisher is not identity:
+                entries = downstream.finished(entries)
+            yield from writer.write_bucket(bucket, entries)
+
+
+def guarded(node: Distinct) -> Callable[[Any], Any] | None:
+    """Return the key function of `node` so that its exceptions name the step and the item."""
+    return None if node.key is None else step_of(node).guard(node.key)

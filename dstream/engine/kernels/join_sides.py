@@ -1,0 +1,94 @@
+"""Operations by key: how items give their keys, and what one place does with them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.engine.kernels.core_operations import Operation, Task, operation
+from dstream.failures import naming, shown
+from dstream.keys import canonical, canonical_all
+from dstream.plan import Pairing, PartitionBy, Step
+from dstream.values import Entry
+
+__all__ = ["Side", "item_key", "results", "sides_of"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a join.
+
+    Attributes:
+        key: gives the key of an item; None: the items are entries.
+        step: the join.
+    """
+
+    key: Callable[[Any], Any] | None
+    step: Step
+
+    def pairs(self, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Give (canonical key, item or value of an entry) of each item, reading nothing ahead."""
+        key_of = self.key
+        with naming(self.step):
+            for item in items:
+                if key_of is None:
+                    key, value = _parts(item)
+                    yield canonical(key), value
+                else:
+                    yield canonical(key_of(item)), item
+
+    def columns(self, items: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the canonical keys of some items, and the items or values, as two lists."""
+        if self.key is not None:
+            return canonical_all(results(self.key, items)), items
+        if not _ENTRIES.issuperset(map(type, items)) or set(map(len, items)) != {2}:
+            for item in items:
+                _parts(item)
+        keys, values = map(list, zip(*items, strict=True))
+        return canonical_all(keys), values
+
+
+_ENTRIES = frozenset({Entry, tuple})
+
+
+def results(fn: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    """Return what `fn` gives for each item; its failure can be told with the item."""
+    found = []
+    for item in items:  # A failure finds the item by this name.
+        found.append(fn(item))  # noqa: PERF401 - inside a comprehension Python 3.12 would forget the name
+    return found
+
+
+def _parts(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, tuple) and len(item) == 2:
+        return item
+    raise TypeError(f"without `on` the items of both streams are entries, (key, value), not {shown(item)}")
+
+
+def sides_of(node: Pairing) -> tuple[Side, Side]:
+    """Return the left and the right side of a join."""
+    assert node.step is not None, "rewrite gives every node its step"
+    return Side(node.left_key, node.step), Side(node.right_key, node.step)
+
+
+@operation.register
+def _(node: PartitionBy) -> Operation:
+    assert node.step is not None, "rewrite gives every node its step"
+    return functools.partial(_checked, node.key, node.step)
+
+
+def _checked(key: Callable[[Any], Any] | None, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the items, which stand in one partition; refuse a key that could not be routed."""
+    with naming(step):
+        for item in items:
+            item_key(key, item)
+            yield item
+
+
+def item_key(key: Callable[[Any], Any] | None, item: Any) -> Any:
+    """Return the canonical key of an item: what `key` gives, that of an entry, or itself."""
+    if key is not None:
+        return canonical(key(item))
+    return canonical(item.key if isinstance(item, Entry) else item)

@@ -1,0 +1,330 @@
+"""`LocalEngine`: a plan run with iterators."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
+
+from dstream.engine.kernels import concurrent_calls as concurrent_calls  # each registers its nodes
+from dstream.engine.kernels import gather as gather
+from dstream.engine.kernels.arrow_columns import batches_of, table_of
+from dstream.engine.kernels.cached_items import KeptItems
+from dstream.engine.kernels.caches import Caches
+from dstream.engine.kernels.core_operations import by_bucket, operation, partial_groups, written, written_entries
+from dstream.engine.kernels.guards import Recovered
+from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
+from dstream.engine.kernels.join_sides import sides_of
+from dstream.engine.kernels.long_plans import Depth, relayed, stack_is_deep
+from dstream.engine.kernels.memory_bound import Bound
+from dstream.engine.kernels.reading import items_of
+from dstream.engine.progress import Call, Facts, Progress
+from dstream.engine.submitted import Cancellation, Submitted
+from dstream.errors import UnsupportedError
+from dstream.failures import naming
+from dstream.plan import (
+    Cache,
+    Cached,
+    Called,
+    CoGroup,
+    Collect,
+    Columns,
+    Concat,
+    Configure,
+    End,
+    ForEachPartition,
+    Guard,
+    Join,
+    Loop,
+    Node,
+    Op,
+    Pairing,
+    Parallel,
+    Partitions,
+    Read,
+    Recall,
+    Step,
+    Table,
+    ToList,
+    Unordered,
+    Write,
+    bounded_nodes,
+    is_ordered,
+    recalled,
+    rewrite,
+    step_of,
+    topological,
+)
+from dstream.spi import MapWriter, Writer
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["LocalEngine"]
+
+_UNSEEN = Progress(asked=False)
+
+
+class LocalEngine:
+    """Runs plans in the caller's process, one item at a time.
+
+    Args:
+        caches: what is kept of `cache()` steps, also by another engine of the same context; unset, by this one alone.
+    """
+
+    name = "local"
+
+    def __init__(self, worker_memory: int, progress: Progress = _UNSEEN, caches: Caches | None = None) -> None:
+        self._worker_memory = worker_memory
+        self._progress = progress
+        self._caches = Caches() if caches is None else caches
+
+    def submit(self, end: End) -> Submitted:
+        """Return a run of the plan in this process."""
+        call = None if end.label() else Call.of_user()
+        return Submitted(functools.partial(self._run, end, call))
+
+    def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
+        end = recalled(rewrite(plan), self._caches.found)
+        assert isinstance(end, End)
+        step = step_of(end)
+        task = _LocalTask(
+            self._worker_memory, self._progress, self._caches, call or Call.of_step(step), end, cancellation
+        )
+        if isinstance(end, Loop | Partitions):
+            return _lazily(end, task)
+        with task.ending(), task.waiting():
+            return self._result(end, step, task)
+
+    def _result(self, end: End, step: Step, task: _LocalTask) -> Any:
+        items = _open(end.upstream, task)
+        match end:
+            case ToList():
+                return list(items)
+            case Write():
+                return self._receipts(end, step, items, task)
+            case Columns(is_frame=True):
+                raise _no_data_frames()
+        with naming(step):
+            match end:
+                case Collect(collector=collector):
+                    return collector.finisher(collector.accumulated(collector.supplier(), items))
+                case ForEachPartition(action=action):
+                    action(items)
+                    return None
+                case Columns():
+                    return table_of(batches_of(items))
+        raise UnsupportedError(f"the local engine does not run a plan that ends in {end!r}")
+
+    def _receipts(self, end: Write, step: Step, items: Iterator[Any], task: _LocalTask) -> list[Any]:
+        if end.collector is None:
+            return list(written(cast(Writer, end.writer), step, items, task))
+        assert end.collector.keyed is not None, "entries come from a keyed collector"
+        writer = cast(MapWriter, end.writer)
+        with naming(step):
+            groups = partial_groups(items, end.collector, task.bound)
+            parts = [part for some in groups for part in by_bucket(writer, some)]
+        batches = iter(sorted(parts, key=itemgetter(0)))
+        return list(written_entries(writer, end.collector.keyed.downstream, step, batches, task))
+
+    def data_frame(self, splits: Sequence[Any], schema: Any) -> Any:
+        """Refuse: there are no tables here.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise _no_data_frames()
+
+    def close(self) -> None:
+        """Let go of what `cache()` steps keep."""
+        self._caches.clear()
+
+
+def _lazily(end: Loop | Partitions, task: _LocalTask) -> Any:
+    """Return the items one after another, or the one partition that there is."""
+    items = _open(end.upstream, task)
+    items = task.watching(items if task.operation is None else task.operation.lazily(items))
+    return items if isinstance(end, Loop) else [items]
+
+
+def _no_data_frames() -> UnsupportedError:
+    """Return what is raised where only Spark has tables."""
+    return UnsupportedError("the local engine has no DataFrames: use to_arrow(), or connect() with the Spark engine")
+
+
+class _LocalTask:
+    """A task in the caller's process: `peek` calls the action itself.
+
+    Attributes:
+        caches: what is kept of `cache()` steps.
+        operation: shows how far the task is; None if nobody wants to see it.
+    """
+
+    partition = 0
+
+    def __init__(
+        self,
+        worker_memory: int,
+        progress: Progress,
+        caches: Caches,
+        call: Call,
+        core: Node,
+        cancellation: Cancellation,
+    ) -> None:
+        self._recovered = Recovered(core, progress)
+        self._ending = ExitStack()
+        self._has_an_end = bool(self._recovered) or any(isinstance(each, Called) for each in topological(core))
+        self.bound = Bound(worker_memory)
+        self.caches = caches
+        self.operation = progress.begin(self._facts)
+        self._call = call
+        self._core = core
+        self._cancellation = cancellation
+        self._read = 0
+
+    @functools.cached_property
+    def bounded(self) -> dict[int, bool]:
+        """Whether the items of each operation end, by its `id`."""
+        return bounded_nodes(self._core)
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        return self._recovered.taking(guard)
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        self._ending.callback(close)
+
+    def ending(self) -> ExitStack:
+        """Close at the end what has to be closed, and deliver what steps with guards failed on."""
+        # No generator of `contextlib`: it sets attributes of an exception, which may refuse them.
+        ending = ExitStack()
+        ending.enter_context(self._recovered)
+        ending.enter_context(self._ending)
+        return ending
+
+    def watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Give the items and do the same at their end; most plans need no end."""
+        return self._watching(items) if self._has_an_end else items
+
+    def _watching(self, items: Iterator[Any]) -> Iterator[Any]:
+        with self.ending():
+            yield from items
+
+    def peeking(self, op: Op) -> Callable[[Any], object]:
+        return op.fn
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Show how far the task is, meanwhile."""
+        return self.operation or nullcontext()
+
+    def counted(self, items: Iterable[Any]) -> Iterable[Any]:
+        """Give items as they are read: counted if anybody wants to see the number, until the run is cancelled."""
+        if self.operation is None and not self._cancellation.is_watched:
+            return items
+        return self._counted(items)
+
+    def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
+        # `item` is the name by which a failure finds the item of a loop, and this loop does not look at it.
+        for each in items:
+            self._cancellation.check()
+            self._read += 1
+            yield each
+
+    def _facts(self) -> Facts:
+        return Facts(self._call.title(), self._read)
+
+
+def _open(root: Node, task: _LocalTask) -> Iterator[Any]:
+    """Open a plan of core nodes: down to where the items come from, then up again, without recursion."""
+    path: list[Node] = []
+    node = root
+    while isinstance(node, Pairing) or (len(node.inputs()) == 1 and not isinstance(node, Concat)):
+        path.append(node)
+        node = node.inputs()[0]
+    items, depth = _start(node, task), Depth()
+    for node in reversed(path):
+        items = depth.add(_apply(node, items, task))
+    return items
+
+
+def _open_later(root: Node, task: _LocalTask) -> Iterator[Any]:
+    """Open a plan that another one reads beside its own when the first item is asked for, on a stack with room."""
+    yield from relayed(_open_later(root, task)) if stack_is_deep() else _open(root, task)
+
+
+@functools.singledispatch
+def _start(node: Node, task: _LocalTask) -> Iterator[Any]:
+    raise AssertionError(f"{node!r} reads from nothing")
+
+
+@_start.register
+def _(node: Read, task: _LocalTask) -> Iterator[Any]:
+    return chain.from_iterable(map(task.counted, _splits(node)))
+
+
+def _splits(node: Read) -> Iterator[Iterator[Any]]:
+    with naming(node.step):
+        for split in node.source.splits(1):
+            yield items_of(split, node.step)
+
+
+@_start.register
+def _(node: Recall, task: _LocalTask) -> Iterator[Any]:
+    return iter(node.items)
+
+
+@_start.register
+def _(node: Table, task: _LocalTask) -> Iterator[Any]:
+    raise _no_data_frames()
+
+
+@_start.register
+def _(node: Concat, task: _LocalTask) -> Iterator[Any]:
+    return chain.from_iterable(_open_later(part, task) for part in node.parts)
+
+
+@functools.singledispatch
+def _apply(node: Node, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    return operation(node)(items, task)
+
+
+@_apply.register
+def _(node: Cache, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Keep all items when the first one is asked for."""
+
+    def computed() -> Cached:
+        kept = KeptItems(items, task.bound)
+        return Cached(kept, is_ordered(node), len(kept))
+
+    yield from task.caches.kept(node, computed).items
+
+
+@_apply.register
+def _(node: Join, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Hold the right side, unless it never ends, while the left one passes by."""
+    left, right = sides_of(node)
+    lefts, rights = left.pairs(items), right.pairs(_open_later(node.right, task))
+    bound = task.bound if task.bounded[id(node)] else _NONE
+    if task.bounded[id(node.right)]:
+        return matched(rights, lefts, Matching.of(node.how, holds_left=False), bound)
+    return matched(lefts, rights, Matching.of(node.how, holds_left=True), bound)
+
+
+_NONE = Bound(2**62)
+"""An endless side can only pass by what is held in memory."""
+
+
+@_apply.register
+def _(node: CoGroup, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    left, right = sides_of(node)
+    return cogrouped(left.pairs(items), right.pairs(_open_later(node.right, task)), task.bound)
+
+
+@_apply.register(Unordered)
+@_apply.register(Parallel)
+@_apply.register(Configure)
+def _(node: Node, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Leave the items alone: one process has one partition, which is in order."""
+    return items

@@ -1,0 +1,41 @@
+"""What Spark keeps of a `cache()`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.kernels.caches import HeldByContext
+from dstream.engine.kernels.item_batches import loads
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.segments import Frame
+from dstream.engine.worker.rows import ITEMS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["KeptRows"]
+
+
+class KeptRows(HeldByContext):
+    """The rows of a cached stream, where they were computed; the executors forget them with this object.
+
+    Attributes:
+        partitions: in how many partitions they stand.
+    """
+
+    def __init__(self, rows: DataFrame, partitions: int, cluster: Cluster) -> None:
+        self.partitions = partitions
+        self._items = rows.where(f"channel = {ITEMS}")
+        self._cluster = cluster
+        weakref.finalize(self, cluster.release, rows).atexit = False
+
+    def frame(self) -> Frame:
+        """Return what reads the items."""
+        return Frame(self._items, self.partitions)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give the items to this process: the local engine may find them if two threads run a plan of each engine."""
+        for row in self._cluster.rows_one_partition_at_a_time(self._items):
+            yield from loads(row.payload)

@@ -1,0 +1,53 @@
+"""Forks: a forked process has copies of the sockets on which Spark answers its parent, and must not touch them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakSet
+
+from dstream.engine.spark.spark_errors import forked
+
+__all__ = ["check_process", "is_forked", "left_to_parent"]
+
+_is_forked = False
+_of_parent: WeakSet[Iterator[Any]] = WeakSet()
+
+
+def is_forked() -> bool:
+    """Say whether Spark, as this process knows it, works for the process that this one was forked from."""
+    return _is_forked
+
+
+def check_process() -> None:
+    """Refuse to talk to the Spark of a parent.
+
+    Raises:
+        EngineError: this process was forked from one that uses Spark.
+    """
+    if _is_forked:
+        raise forked()
+
+
+def left_to_parent(iterator: Iterator[Any]) -> Iterator[Any]:
+    """Return `iterator`, which reads from a socket, and lives for ever in processes that are forked meanwhile.
+
+    Its end would tell Spark, on the socket of the parent, to send no more (4.3).
+    """
+    _of_parent.add(iterator)
+    return iterator
+
+
+def _after_fork() -> None:
+    global _is_forked
+    pyspark = sys.modules.get("pyspark")
+    context = getattr(pyspark, "SparkContext", None)  # It may be half imported.
+    _is_forked = context is not None and context._gateway is not None
+    for iterator in _of_parent:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(iterator))
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,160 @@
+"""`SparkEngine`: the ends of plans, as Spark jobs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.compiler.compile_ends import reads_only
+from dstream.engine.graph.results import Assembled, Combined, Each, Finish, Framed, Listed, Nothing, Pulled
+from dstream.engine.graph.vertices import Items
+from dstream.engine.kernels.arrow_columns import schema_of, table_of, unpacked_batches
+from dstream.engine.kernels.guards import Recovered
+from dstream.engine.progress import Call, Progress
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.loops import pulled
+from dstream.engine.spark.segments import Splits, piece_rows, segment_rows
+from dstream.engine.spark.spark_errors import translating
+from dstream.engine.spark.spark_jobs import ItemCounts, Work
+from dstream.engine.spark.spark_run import Run
+from dstream.engine.submitted import Cancellation, Submitted
+from dstream.engine.worker.rows import COLUMNS, ITEMS
+from dstream.engine.worker.sinks import WriteItems
+from dstream.failures import naming
+from dstream.plan import End, Loop, Partitions, Step, ToList, configuration, is_bounded, recalled, rewrite, step_of
+from dstream.plan.capture_checks import check_captures
+from dstream.spi import Collector
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkEngine"]
+
+
+class SparkEngine:
+    """Runs plans on a Spark session."""
+
+    name = "spark"
+
+    def __init__(self, cluster: Cluster, stop: Callable[[], None], progress: Progress) -> None:
+        self._cluster = cluster
+        self._stop = stop
+        self._progress = progress
+        self._counts = ItemCounts(cluster.spark.sparkContext)
+
+    @property
+    def spark(self) -> Any:
+        """The session that the plans run on."""
+        return self._cluster.spark
+
+    def submit(self, end: End) -> Submitted:
+        """Return a run of the plan on Spark."""
+        call = None if end.label() else Call.of_user()
+        return Submitted(functools.partial(self._run, end, call))
+
+    @translating
+    def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
+        check_captures(plan)
+        self._cluster.check_running()
+        end = recalled(rewrite(plan), self._cluster.caches.found)
+        assert isinstance(end, End)
+        run = self._begun(end, call or Call.of_step(step_of(end)), cancellation)
+        match run.graph.ending:
+            case Pulled() as ending:
+                items = pulled(run, ending)
+                return list(items) if isinstance(end, ToList) else [items] if isinstance(end, Partitions) else items
+            case Each(inputs):
+                return _partitions(inputs, run)
+        with run:
+            rows, finish = run.last()
+            return _finished(rows, finish, step_of(end), run)
+
+    def _begun(self, end: End, call: Call, cancellation: Cancellation) -> Run:
+        """Return a run of a plan that ends in `call`."""
+        work = Work(self._cluster.spark.sparkContext, self._progress, self._counts, call, cancellation.check)
+        cancellation.by(work.cancel)
+        cluster = self._cluster.at_work(work).with_settings(configuration(end))
+        in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
+        return Run(end, cluster, Recovered(end, self._progress), in_small_pieces)
+
+    def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
+        """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
+        self._cluster.check_running()
+        return self._cluster.table(splits, schema)
+
+    def close(self) -> None:
+        """Let go of what `cache()` steps keep; stop the session if this engine started it."""
+        self._cluster.caches.clear()
+        self._stop()
+
+
+def _finished(rows: DataFrame, finish: Finish, step: Step, run: Run) -> Any:
+    """Run the last job, and make the result of its rows."""
+    match finish:
+        case Listed():
+            return run.items(rows)
+        case Nothing():
+            return run.items(rows) and None
+        case Combined(collector):
+            return _combined(rows, collector, step, run)
+        case Assembled(collector, is_ordered):
+            return _assembled(rows, collector, is_ordered, step, run)
+        case Framed(is_frame):
+            return _data_frame(rows, step, run) if is_frame else _arrow(rows, step, run)
+
+
+def _partitions(inputs: Items, run: Run) -> list[Iterator[Any]]:
+    """Return one lazy iterator for each partition, in encounter order; each runs a job of its own."""
+    iterators: list[Iterator[Any]] = []
+    for segment in run.flow(inputs).segments:
+        if isinstance(segment, Splits):
+            frames: Iterable[DataFrame] = (
+                piece_rows([piece], WriteItems(), number, run.cluster) for number, piece in enumerate(segment.pieces)
+            )
+        else:
+            pinned = run.cluster.pinned(segment_rows(segment, WriteItems(), 0, run.cluster))
+            # What `peek` saw in partitions of which there are no more now comes with the first one.
+            beyond = f" or (channel > {ITEMS} and source >= {segment.partitions})"
+            frames = (
+                pinned.where(f"source = {number}{'' if number else beyond}") for number in range(segment.partitions)
+            )
+        iterators += [run.recovered.watching(run.lazily(frame)) for frame in frames]
+    return iterators
+
+
+def _combined(rows: DataFrame, collector: Collector[Any, Any, Any], step: Step, run: Run) -> Any:
+    """Combine the containers of the tasks in encounter order, and finish once."""
+    containers = run.containers(rows)
+    with naming(step):
+        (first,) = next(containers, None) or [collector.supplier()]
+        combined = functools.reduce(collector.combined, (held for (held,) in containers), first)
+        return collector.finisher(combined)
+
+
+def _assembled(rows: DataFrame, collector: Collector[Any, Any, Any], is_ordered: bool, step: Step, run: Run) -> Any:
+    """Put finished groups together."""
+    assert collector.keyed is not None, "groups come from a keyed collector"
+    finished = run.items(rows)
+    if is_ordered:
+        finished.sort(key=itemgetter(0))
+    with naming(step):
+        return collector.keyed.assemble((key, value) for _, key, value in finished)
+
+
+def _arrow(rows: DataFrame, step: Step, run: Run) -> pa.Table:
+    """Return columns as an Arrow table."""
+    batches = [batch for payload in run.payloads(rows) for batch in unpacked_batches(payload)]
+    with naming(step):
+        return table_of(batches)
+
+
+def _data_frame(rows: DataFrame, step: Step, run: Run) -> DataFrame:
+    """Return a DataFrame that reads columns where they were computed."""
+    pinned = run.cluster.pinned(rows)
+    schemas = run.payloads(pinned.where(f"channel <> {ITEMS}"), COLUMNS)
+    with naming(step):
+        schema = schema_of(schemas)
+    return run.cluster.columns(pinned.where(f"channel = {ITEMS}"), schema)

@@ -1,0 +1,183 @@
+"""`Run`: one run of a plan on Spark, and how the rows of its jobs become items in the driver."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.compiler import Facts, compiled
+from dstream.engine.graph.decisions import Graph
+from dstream.engine.graph.results import Finish
+from dstream.engine.graph.vertices import Items
+from dstream.engine.kernels.guards import Recovered
+from dstream.engine.kernels.item_batches import loads, loads_items
+from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.graphs import GraphRun
+from dstream.engine.spark.ports import Ports
+from dstream.engine.spark.segments import Flow
+from dstream.engine.spark.session.forked_processes import is_forked
+from dstream.engine.spark.spark_facts import facts_of
+from dstream.engine.worker.rows import ITEMS, WAITING, Row
+from dstream.engine.worker.side_channels import FEW_BYTES, SideRows
+from dstream.plan import End
+from dstream.values.contexts import contextmanager
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Run"]
+
+
+@dataclass
+class Run:
+    """One run of a plan: what its `peek` steps saw, and what its guards noted."""
+
+    end: End
+    cluster: Cluster
+    recovered: Recovered
+    in_small_pieces: bool = False
+    _peeked_before: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._ports = Ports(self.recovered.actions())
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        if is_forked():
+            return  # What was noted is the parent's to deliver.
+        self.recovered.__exit__(*exc_info)
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """What the plan is compiled to."""
+        graph, actions = compiled(self.end, self.facts)
+        self._ports.add(actions)
+        return graph
+
+    @functools.cached_property
+    def _running(self) -> GraphRun:
+        # It has what a `cache()` keeps, which this run may still read when its context is closed.
+        return GraphRun(self.graph, self.facts, self.cluster, self._ports)
+
+    def flow(self, items: Items) -> Flow:
+        """Return where items of the graph are; the jobs run that are needed to know that."""
+        with self.cluster.waiting():
+            return self._running.flow(items)
+
+    def last(self) -> tuple[DataFrame, Finish]:
+        """Return the rows of the last job, and what becomes of them; the jobs run that are needed before."""
+        with self.cluster.waiting():
+            return self._running.last()
+
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """What the graph depends on."""
+        return facts_of(self.end, self.cluster, in_small_pieces=self.in_small_pieces)
+
+    def items(self, frame: DataFrame) -> list[Any]:
+        """Run a job and return its items; then run the actions of the `peek` steps."""
+        items: list[Any] = []
+        for row in self._without_peeked(self._rows(frame)):
+            items += loads_items(row.payload)
+        return items
+
+    @contextmanager
+    def in_parts(self, frame: DataFrame) -> Iterator[tuple[int, Iterator[Row]]]:
+        """Run a job over rows of `WriteParts`; give how many bytes its items take, and the rows that carry them.
+
+        The rows are in order. The first part of each partition is here; others stay where they were written, for as
+        long as the context lasts, and come one after another. The actions of `peek` steps have run before that.
+        """
+        pinned = self.cluster.pinned(frame)
+        try:
+            rows = list(self._without_peeked(self._with_letters(pinned, "target = 0")))
+            written = sum(row.sequence if row.channel == WAITING else len(row.payload) for row in rows)
+            yield written, self._completed(rows, pinned)
+        finally:
+            self.cluster.release(pinned)
+
+    def _completed(self, rows: Iterable[Row], pinned: DataFrame) -> Iterator[Row]:
+        """Give the rows that carry items; where further parts wait, those too."""
+        for row in rows:
+            if row.channel == ITEMS:
+                yield row
+                continue
+            for part in range(1, row.size + 1):
+                yield from self.cluster.rows(pinned.where(f"source = {row.source} and target = {part}"))
+
+    def payloads(self, frame: DataFrame, channel: int = ITEMS) -> list[Any]:
+        """Run a job and return what its rows on one channel carry; then run the actions of the `peek` steps."""
+        rows = list(self.cluster.rows(frame))
+        list(self._without_peeked(rows))
+        return [row.payload for row in rows if row.channel == channel]
+
+    def items_again(self, frame: DataFrame) -> list[Any]:
+        """Run a job that starts over; the actions see only what they have not seen before."""
+        counted: dict[int, int] = {}
+        items: list[Any] = []
+        for row in self._without_peeked(self._rows(frame), self._peeked_before, counted):
+            items += loads_items(row.payload)
+        self._peeked_before.update(counted)
+        return items
+
+    def lazily(self, frame: DataFrame) -> Iterator[Any]:
+        """Run a job partition by partition and give its items."""
+        for row in self._without_peeked(self.cluster.rows_one_partition_at_a_time(frame)):
+            yield from loads(row.payload)
+
+    def containers(self, frame: DataFrame) -> Iterator[list[Any]]:
+        """Run a job and give the container of each partition, in order, each in a list of its own."""
+        held = bytearray()
+        for row in self._without_peeked(self._rows(frame)):
+            if row.sequence == 0 and held:
+                yield loads(held)
+                held = bytearray()
+            held += row.payload
+        if held:
+            yield loads(held)
+
+    def _rows(self, frame: DataFrame) -> Iterator[Row]:
+        """Run a job and give its rows; dead letters come behind the others."""
+        if not self.recovered.has_letters:
+            return self.cluster.rows(frame)
+        return self._with_letters(self.cluster.pinned(frame), "true")
+
+    def _with_letters(self, pinned: DataFrame, wanted: str) -> Iterator[Row]:
+        """Give the rows that are `wanted`; dead letters come behind them, a part at a time."""
+        if not self.recovered.has_letters:
+            return self.cluster.rows(pinned.where(wanted))
+        items = self.cluster.rows(pinned.where(f"{wanted} and channel <= {ITEMS}"))
+        return chain(items, self._letters(pinned.where(f"channel > {ITEMS}")))
+
+    def _letters(self, frame: DataFrame) -> Iterator[Row]:
+        size = sum(payload for _, payload in self.cluster.sizes(frame))
+        if size == 0:
+            return iter(())
+        return self.cluster.rows(frame) if size <= FEW_BYTES else self.cluster.rows_one_partition_at_a_time(frame)
+
+    def _without_peeked(
+        self,
+        rows: Iterable[Row],
+        before: Mapping[int, int] = MappingProxyType({}),
+        counted: dict[int, int] | None = None,
+    ) -> Iterator[Row]:
+        """Give the rows that carry items; at the end run the actions on what `peek` steps saw.
+
+        Args:
+            rows: all rows of a job.
+            before: how many items the action of each channel has seen in an earlier run of the same job.
+            counted: takes how many it has seen now.
+        """
+        beside = SideRows()
+        for row in rows:
+            if row.channel <= ITEMS:
+                yield row
+            else:
+                beside.add(row)
+        self._ports.deliver(beside.in_order(), before, counted)

@@ -1,0 +1,233 @@
+"""`Collection`: what maps and lists of the lake have in common."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from dstream.errors import CollectionDestroyedError
+from dstream.spi.store import Options
+from dstream.storage.codec.codec import Codec
+from dstream.storage.lake.actions import Actions, DataFile
+from dstream.storage.lake.checkpoints import CHECKPOINT_EVERY, write_checkpoint
+from dstream.storage.lake.description import Description
+from dstream.storage.lake.lake_tables import Layout, remove_quietly
+from dstream.storage.lake.log import DESTROYED, Log
+from dstream.storage.lake.named_folder import FileGoneError
+from dstream.storage.lake.registry import Registry
+from dstream.storage.lake.turns import turn
+from dstream.storage.lake.vacuum import vacuum
+
+__all__ = ["Collection"]
+
+T = TypeVar("T")
+
+_NOT_READ = object()
+
+_log = logging.getLogger(__name__)
+
+
+class Collection:
+    """A handle to a collection. Threads may share it; its state is guarded by the lock of its log."""
+
+    in_process = False
+
+    @property
+    def location(self) -> str | None:
+        """The folder or URL of the Delta table."""
+        return self._log.folder.url
+
+    def __init__(self, registry: Registry, description: Description) -> None:
+        self._registry = registry
+        self._description = description
+        self._is_judged = False
+        self._pickles = registry.pickles(description)
+        self._log = registry.log(description)
+        self._folder = self._log.folder
+        self._asked = Options()
+        self._codec = description.codec(None, self._asked, self._pickles)
+        self._layout = description.layout(self._codec)
+        self._codec_of: Any = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._description.name
+
+    @property
+    def options(self) -> Options:
+        """How it was made, with the types as far as they are decided."""
+        with self._log.lock:
+            self._refresh()
+            return self._description.shape.options(self._codec)
+
+    @property
+    def log(self) -> Log:
+        """The commits behind it."""
+        return self._log
+
+    def settle(self, options: Options) -> None:
+        """Compare options with what is there, and decide types that were open.
+
+        Raises:
+            ValueError: the options contradict what is there.
+        """
+        self._description.shape.check(self._description.kind, self.name, options)
+
+        def decided() -> Actions | None:
+            self._take_codec()
+            codec = self._description.codec(self._log.metadata, options, self._pickles)
+            self._asked, self._codec_of = _filled(self._asked, options), _NOT_READ
+            if self._log.metadata is None and codec.key is None and codec.value is None:
+                return None
+            metadata = self.metadata_for(codec)
+            return None if metadata is None else Actions(metadata=metadata)
+
+        with self._log.lock:
+            self._log.refresh()
+            is_settled = decided() is None
+        if not is_settled:  # A turn is taken before the lock, as by all who change something, and only to commit.
+            self._log.commit(decided)
+        with self._log.lock:
+            self._take_codec()
+
+    @property
+    def description(self) -> Description:
+        """What it is."""
+        return self._description
+
+    @property
+    def codec(self) -> Codec:
+        """How keys and values are encoded, as of the newest commit that was read."""
+        return self._codec
+
+    def has_committed(self, transaction: str) -> bool:
+        """Say whether a job is done."""
+        with self._log.lock:
+            self._refresh()
+            return self._log.has_committed(transaction)
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Wait until no other process is about to commit, where that is possible; nothing depends on it."""
+        return turn(self._folder.url)
+
+    def commit_reading(self, prepare: Callable[[], Actions | None]) -> bool:
+        """Commit what `prepare` makes of the newest state; it may read live files, and runs again after a conflict.
+
+        Returns:
+            False if `prepare` gave None, so that nothing was committed.
+        """
+        with self.turn(), self._log.lock:
+            while True:
+                version, actions = self._reading(lambda: (self._log.version, prepare()))
+                if self._log.version != version:
+                    continue  # a merge function has itself changed the collection
+                if actions is None:
+                    return False
+                if self._log.publish(actions):
+                    self._take_codec()
+                    return True
+
+    def discard_staged(self, prefix: str) -> None:
+        """Remove files whose names start in some way and that no commit names."""
+        with self._log.lock:
+            self._log.is_destroyed()
+            staged = [file.path for file in self._folder.found() if file.path.startswith(prefix)]
+            remove_quietly(self._folder, [path for path in staged if not self._log.is_live(path)])
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of `read_arrow`."""
+        with self._log.lock:
+            self._refresh()
+            return self._codec.schema()
+
+    def destroy(self) -> None:
+        """End the collection in one commit, which every handle meets at its next refresh."""
+        self._log.commit(lambda: Actions(removes=tuple(self._log.files()), transaction=DESTROYED))
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove files that no reader can need; also those of collections of this name that were destroyed.
+
+        The journal reaches back as far as the files that are there: events older than `older_than` that
+        a compaction has folded go as well.
+        """
+        with self._log.lock:
+            self._refresh()
+        predecessors = self._registry.predecessors(self._description)
+        return vacuum(self._log, older_than) + sum(vacuum(log, older_than) for log in predecessors)
+
+    def _refresh(self) -> None:
+        self._log.refresh()
+        self._take_codec()
+
+    def _take_codec(self) -> None:
+        """Follow what the log says about types; and look whose folders they are, once there is something to read."""
+        metadata = self._log.metadata
+        if not self._is_judged and self._log.version >= 0:
+            self._pickles, self._codec_of = self._registry.pickles(self._description), _NOT_READ
+            self._is_judged = True
+        if metadata is not self._codec_of:
+            self._codec = self._description.codec(metadata, self._asked, self._pickles)
+            self._layout = self._description.layout(self._codec)
+            self._codec_of = metadata
+
+    def metadata_for(self, codec: Codec) -> dict[str, Any] | None:
+        """Return the metadata that the next commit must carry so that readers know `codec`, None if they do."""
+        metadata = self._log.metadata
+        if metadata is not None and codec is self._codec:
+            return None
+        described = self._description.metadata(codec)
+        known = metadata is not None and metadata["configuration"] == described["configuration"]
+        return None if known else described
+
+    def _layout_for(self, codec: Codec) -> Layout:
+        return self._layout if codec is self._codec else self._description.layout(codec)
+
+    def _reading(self, read: Callable[[], T]) -> T:
+        """Run something that reads live files of the newest state, under the lock.
+
+        A file that is missing was compacted and vacuumed since the log was read; then the log says so by now. Or it is
+        one that a job has yet to commit.
+        """
+        while True:
+            self._refresh()
+            version = self._log.version
+            try:
+                return read()
+            except FileGoneError as error:
+                self._log.refresh()
+                if self._log.version == version:
+                    raise self._log.not_there(str(error)) from error
+
+    def _after_commit(self, version: int, tidy: Callable[[], None]) -> None:
+        """Do what keeps the collection fast. The commit stands, so a failure here is only logged."""
+        try:
+            tidy()
+            if version and version % CHECKPOINT_EVERY == 0 and self._log.metadata is not None:
+                write_checkpoint(self._folder, self._log.all_sealed)
+        except CollectionDestroyedError:
+            return
+        except Exception as error:
+            _log.warning("%s could not be tidied up after a commit: %s", self._description.title, error)
+
+    def _replace_files(self, old: tuple[DataFile, ...], new: tuple[DataFile, ...], begun: int) -> bool:
+        """Commit a compaction that was begun after a commit; False if one of the files is no longer live."""
+
+        def prepare() -> Actions | None:
+            if not all(self._log.is_live(file.path) for file in old):
+                return None
+            return Actions(adds=new, removes=old, changes_data=False, begun=begun)
+
+        return self._log.commit(prepare)
+
+
+def _filled(known: Options, more: Options) -> Options:
+    """Return `known` with the types that only `more` names, so that their classes are found."""
+    return Options(
+        key_type=known.key_type if known.key_type is not None else more.key_type,
+        value_type=known.value_type if known.value_type is not None else more.value_type,
+    )

@@ -1,0 +1,69 @@
+"""The journal of a map: the log itself, since every file of new data holds each change with the old value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from dstream.errors import IllegalStateError
+from dstream.storage.lake.actions import DataFile
+from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_tables import Layout, batches
+from dstream.storage.lake.named_folder import FileGoneError
+from dstream.values.journal_events import JournalEvent
+
+__all__ = ["first_version", "read_journal"]
+
+_ROW_BITS = 32
+
+
+def first_version(since: int) -> int:
+    """Return the first commit that may hold events after an offset."""
+    return max((since >> _ROW_BITS) - 1, 0)
+
+
+def read_journal(
+    folder: Folder, layout: Layout, commits: Iterator[tuple[int, list[DataFile]]], since: int, title: str
+) -> Iterator[JournalEvent]:
+    """Give the events of some commits whose offsets are larger than `since`.
+
+    An offset is made of the commit and the row in it, both counted from one so that none is 0.
+
+    Raises:
+        IllegalStateError: a vacuum has removed events that were asked for.
+    """
+    for version, files in commits:
+        offset = (version + 1) << _ROW_BITS
+        for file in sorted(files):
+            if offset + file.rows > since:
+                yield from _events(folder, layout, file, offset, since, title)
+            offset += file.rows
+
+
+def _events(
+    folder: Folder, layout: Layout, file: DataFile, offset: int, since: int, title: str
+) -> Iterator[JournalEvent]:
+    try:
+        for batch in batches(folder, file):
+            for key, old, new in _changes(layout, batch):
+                offset += 1
+                if offset > since:
+                    yield JournalEvent(_kind(old, new), key, old, new, offset)
+    except FileGoneError as error:
+        next_commit = ((offset >> _ROW_BITS) + 1 << _ROW_BITS) - 1
+        raise IllegalStateError(
+            f"the journal of {title} no longer reaches back to offset {since}: a vacuum has removed events older than "
+            f"it was told to keep; what happened after offset {next_commit} may still be there"
+        ) from error
+
+
+def _changes(layout: Layout, batch: pa.RecordBatch) -> Iterator[tuple[Any, Any, Any]]:
+    return zip(layout.keys(batch), layout.values(batch, "_old"), layout.values(batch), strict=True)
+
+
+def _kind(old: Any, new: Any) -> Any:
+    if new is None:
+        return "REMOVED"
+    return "ADDED" if old is None else "UPDATED"

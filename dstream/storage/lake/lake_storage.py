@@ -1,0 +1,93 @@
+"""`LakeStorage`: collections in a folder or an object store, each a Delta table."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from dstream.errors import CollectionDestroyedError
+from dstream.spi.store import Kind, ListStore, MapStore, Options
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.lake.description import Description
+from dstream.storage.lake.files import Folder
+from dstream.storage.lake.forked_handles import renewed_after_fork
+from dstream.storage.lake.lake_lists import LakeList
+from dstream.storage.lake.lake_maps import LakeMap
+from dstream.storage.lake.registry import Registry
+from dstream.storage.lake.trust import Trust
+from dstream.storage.lake.vacuum import vacuum
+from dstream.storage.shape import Shape, check_name
+from dstream.values.secrets import shown_url
+
+__all__ = ["LakeStorage"]
+
+
+class LakeStorage:
+    """A handle to the collections below one folder. All who ask it for one collection share a handle to that."""
+
+    def __init__(self, url: str, folder: Folder, pickles: Pickles, is_judging: bool = False) -> None:
+        self._url = url
+        self._registry = Registry(folder, Trust(folder, pickles, is_judging))
+        self._pickles = pickles
+        self._handles: dict[tuple[Kind, str, str], LakeMap | LakeList] = {}
+        self.renew()
+        renewed_after_fork(self)
+
+    def renew(self) -> None:
+        """Take a new lock; a forked process begins with it."""
+        self._lock = threading.RLock()
+
+    @property
+    def url(self) -> str:
+        """What was connected to, without secrets."""
+        return shown_url(self._url)
+
+    def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
+        """Return the store of that name, made if there is none."""
+        check_name(name)
+        codec = Codec.of(kind, name, options, self._pickles)
+        shape = Shape.of(kind, name, options)
+        wanted = Description("", kind, name, shape, codec.to_json())
+        with self._lock:
+            while True:
+                made = self._registry.make(wanted)
+                with suppress(CollectionDestroyedError):  # by another process, since it was found
+                    return self._handle(made, options)
+
+    def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
+        """Return the store of that name, or None."""
+        check_name(name)
+        with self._lock:
+            while (found := self._registry.find(kind, name)) is not None:
+                with suppress(CollectionDestroyedError):
+                    return self._handle(found, options)
+            return None
+
+    def _handle(self, description: Description, options: Options) -> LakeMap | LakeList:
+        place = (description.kind, description.name, description.identity)
+        handle = self._handles.get(place) or self._made(description)
+        handle.settle(options)
+        self._handles[place] = handle
+        return handle
+
+    def _made(self, description: Description) -> LakeMap | LakeList:
+        make = LakeList if description.kind == "list" else LakeMap
+        return make(self._registry, description)
+
+    def names(self) -> list[tuple[Kind, str]]:
+        """Return the kinds and names of all stores, sorted."""
+        with self._lock:
+            return self._registry.names()
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove files that no reader can need, also those of destroyed collections; their logs stay."""
+        with self._lock:
+            logs = self._registry.logs()
+        return sum(vacuum(log, older_than) for log in logs)
+
+    def close(self) -> None:
+        """Forget the handles with what they have cached."""
+        with self._lock:
+            self._handles.clear()
+            self._registry.forget()

@@ -1,0 +1,308 @@
+"""The rows of a collection on their way into Parquet files and back.
+
+A map has the columns `key`, `_pk`, `value`, `_pv`, `_del` and with a journal `_old`, `_old_pv`; a list has
+`value`, `_pv`. `_pk`, `_pv`, `_old_pv` hold what does not fit the typed column beside them; `_del` marks
+an entry that was removed. A column without a type is not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from dstream.errors import DStreamError, IllegalStateError
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.scalars import ColumnTooLargeError
+from dstream.storage.codec.types import Type
+from dstream.storage.lake.actions import DataFile
+from dstream.storage.lake.checksums import MismatchError, SummingSink, checked, sums_of
+from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_columns import logical, physical, physical_type
+from dstream.storage.lake.named_folder import failed
+from dstream.storage.lake.paths import new_path
+from dstream.storage.portions import PORTION_BYTES
+from dstream.values.contexts import contextmanager
+
+__all__ = [
+    "NOT_COMMITTED",
+    "ROWS_IN_GROUP",
+    "DataWriter",
+    "Layout",
+    "Read",
+    "batches",
+    "in_parts",
+    "opened",
+    "remove_quietly",
+    "write_parts",
+    "write_rows",
+]
+
+T = TypeVar("T")
+
+Read = Callable[[Folder, DataFile, Sequence[str] | None], Iterator[pa.RecordBatch]]
+"""Reads some columns of a file, or all of them, as `batches` does."""
+
+ROWS_IN_GROUP = 8192
+"""Rows that are written, and later read, at a time."""
+NOT_COMMITTED = -1
+"""The version of a file that is not committed yet."""
+
+_SMALL_FILE = 1000
+_READ_AT_ONCE = 20_000
+_BYTES_AT_ONCE = PORTION_BYTES
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns a collection has, and how entries and items become columns.
+
+    Attributes:
+        codec: how keys and values are encoded.
+        has_keys: whether it holds entries; a list holds items.
+        journal: whether each change keeps the old value.
+    """
+
+    codec: Codec
+    has_keys: bool
+    journal: bool = False
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns that are stored; those of types that are not known are left out."""
+        fields = [*self._key_fields(), *self._value_fields()]
+        if self.has_keys:
+            fields.append(pa.field("_del", pa.bool_()))
+        if self.journal:
+            fields.extend(pa.field(_OLD[field.name], field.type) for field in self._value_fields())
+        return pa.schema(fields)
+
+    def _key_fields(self) -> list[pa.Field]:
+        return _stored(self.codec.key, self.codec.key_schema()) if self.has_keys else []
+
+    def _value_fields(self) -> list[pa.Field]:
+        return _stored(self.codec.value, self.codec.value_schema())
+
+    def entries(self, keys: Sequence[Any], values: Sequence[Any], olds: Sequence[Any] | None = None) -> pa.RecordBatch:
+        """Return entries as stored; a value of None removes the entry."""
+        columns: dict[str, Any] = dict(zip(("key", "_pk"), self.codec.key_columns(keys), strict=True))
+        columns.update(zip(("value", "_pv"), self.codec.value_columns(values), strict=True))
+        columns["_del"] = pa.array([value is None for value in values], pa.bool_())
+        if self.journal:
+            known = olds if olds is not None else [None] * len(keys)
+            columns.update(zip(("_old", "_old_pv"), self.codec.value_columns(known), strict=True))
+        return self._batch(columns)
+
+    def items(self, values: Sequence[Any]) -> pa.RecordBatch:
+        """Return the items of a list as stored."""
+        return self._batch(dict(zip(("value", "_pv"), self.codec.value_columns(values), strict=True)))
+
+    def _batch(self, columns: dict[str, Any]) -> pa.RecordBatch:
+        schema = self.schema
+        return pa.RecordBatch.from_arrays([physical(columns[name]) for name in schema.names], schema=schema)
+
+    def adapted(self, batch: pa.RecordBatch, without_olds: bool = False) -> pa.RecordBatch:
+        """Return stored rows with all columns of this layout; one that the file did not have yet is null."""
+        schema = self.schema
+        kept = {name for name in batch.schema.names if not (without_olds and name.startswith("_old"))}
+        columns = [
+            self.column(batch, field.name, field.type) if field.name in kept else pa.nulls(batch.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def keys(self, batch: pa.RecordBatch) -> list[Any]:
+        """Return the keys of stored rows."""
+        typed, escape = self._typed(batch, "key", self.codec.key), self.column(batch, "_pk", pa.binary())
+        if typed.null_count and typed.null_count + escape.null_count != batch.num_rows:
+            raise IllegalStateError(f"{self.codec} is damaged: a row of one of its files has no key, or two")
+        return self.codec.keys_from(typed, escape)
+
+    def removed(self, batch: pa.RecordBatch) -> Any:
+        """Return the column that says which rows are those of removed entries."""
+        return self.column(batch, "_del", pa.bool_())
+
+    def column(self, batch: pa.RecordBatch, name: str, kind: pa.DataType) -> Any:
+        """Return a column of stored rows in a type of the codec.
+
+        Raises:
+            IllegalStateError: there is no such column, or it holds something else.
+        """
+        try:
+            return logical(batch.column(name), kind)
+        except (KeyError, pa.ArrowException) as error:
+            raise IllegalStateError(
+                f"{self.codec} is damaged: the column {name} of one of its files is not there, or not of the type "
+                f"{kind}: {error}"
+            ) from error
+
+    def values(self, batch: pa.RecordBatch, column: str = "value") -> list[Any]:
+        """Return the values of stored rows, or the old ones of column `_old`; None where there is none."""
+        escape = {"value": "_pv", "_old": "_old_pv"}[column]
+        typed = self._typed(batch, column, self.codec.value)
+        return self.codec.values_from(typed, self.column(batch, escape, pa.binary()))
+
+    def _typed(self, batch: pa.RecordBatch, name: str, kind: Type | None) -> Any:
+        """Return a typed column; all null if there was no type yet when the file was written."""
+        arrow = None if kind is None else kind.arrow
+        if arrow is None or name not in batch.schema.names:
+            return pa.nulls(batch.num_rows, arrow or pa.null())
+        return self.column(batch, name, arrow)
+
+
+_OLD = {"value": "_old", "_pv": "_old_pv"}
+
+
+def _stored(kind: Type | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
+    has_column = kind is not None and kind.arrow is not None
+    return [pa.field(field.name, physical_type(field.type)) for field in fields[0 if has_column else 1 :]]
+
+
+def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str = "") -> DataFile:
+    """Write rows into a new file that nobody sees yet.
+
+    A small file is written in memory first and neither compressed nor described: that halves the time it takes.
+    """
+    if batch.num_rows > _SMALL_FILE or batch.nbytes > PORTION_BYTES:
+        with DataWriter(folder, batch.schema, bucket, prefix) as writer:
+            writer.write(batch)
+        return writer.file
+    path = new_path(prefix)
+    sink = pa.BufferOutputStream()
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    with parquet.ParquetWriter(sink, batch.schema, **options) as rows:
+        rows.write_batch(batch)
+    data = sink.getvalue()
+    with folder.writing(path) as file:
+        file.write(data)
+    return DataFile(NOT_COMMITTED, 0, bucket, path, data.size, batch.num_rows, sums_of(data))
+
+
+def write_parts(folder: Folder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
+    """Write rows, at least one, into a new file that nobody sees yet; more than 2 GiB of a column are several parts."""
+    if len(parts) == 1:
+        return write_rows(folder, parts[0], bucket, prefix)
+    with DataWriter(folder, parts[0].schema, bucket, prefix) as writer:
+        for part in parts:
+            writer.write(part)
+    return writer.file
+
+
+def in_parts(encode: Callable[[Sequence[T]], pa.RecordBatch], rows: Sequence[T]) -> list[pa.RecordBatch]:
+    """Return rows as a batch, or as several where a column would pass 2 GiB."""
+    try:
+        return [encode(rows)]
+    except ColumnTooLargeError:
+        if len(rows) < 2:
+            raise
+    middle = len(rows) // 2
+    return [*in_parts(encode, rows[:middle]), *in_parts(encode, rows[middle:])]
+
+
+class DataWriter:
+    """Writes a new file batch by batch; `file` says where it is after it was closed.
+
+    A failure inside the `with` removes the file.
+    """
+
+    def __init__(self, folder: Folder, schema: pa.Schema, bucket: int, prefix: str = "") -> None:
+        self._bucket = bucket
+        self._path = new_path(prefix)
+        self._opened = folder.writing(self._path)
+        self._sink = SummingSink(self._opened.__enter__())
+        self._rows = 0
+        try:
+            self._writer = parquet.ParquetWriter(
+                self._sink, schema, compression="zstd", compression_level=1, store_schema=False
+            )
+        except BaseException as error:
+            self._opened.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows, in groups that hold a few megabytes at most: a group is what readers take at a time."""
+        fitting = PORTION_BYTES * batch.num_rows // max(1, batch.nbytes)
+        self._writer.write_batch(batch, row_group_size=max(1, min(fitting, ROWS_IN_GROUP)))
+        self._rows += batch.num_rows
+
+    def __enter__(self) -> DataWriter:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None:
+            try:
+                self._writer.close()
+            except BaseException as failure:
+                self._give_up(failure)
+                raise
+            self._opened.__exit__(None, None, None)
+            size, sums = self._sink.size, self._sink.sums.text()
+            self.file = DataFile(NOT_COMMITTED, 0, self._bucket, self._path, size, self._rows, sums)
+        else:
+            self._give_up(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Remove the file. The Parquet writer must not try to end it, now or when it is collected."""
+        with suppress(Exception):
+            self._writer.close()
+        self._writer.is_open = False
+        self._opened.__exit__(type(error), error, error.__traceback__)
+
+
+def remove_quietly(folder: Folder, paths: Iterable[str]) -> None:
+    """Remove files that nobody refers to; what stays is left to the next vacuum."""
+    for path in paths:
+        try:
+            folder.delete(path)
+        except Exception:
+            continue
+
+
+@contextmanager
+def opened(folder: Folder, file: DataFile) -> Iterator[parquet.ParquetFile]:
+    """Open a file to read rows from it; what is read is compared with its checksums.
+
+    Raises:
+        FileGoneError: a vacuum has removed the file.
+        EngineError: the disk, or the network drive, fails.
+        IllegalStateError: it is not as it was written, no Parquet file, or has more or fewer rows than the log says.
+    """
+    with folder.open(file.path) as handle:
+        try:
+            reader = parquet.ParquetFile(checked(handle, file.size, file.sums))
+            if reader.metadata.num_rows != file.rows:
+                raise MismatchError(f"it has {reader.metadata.num_rows} rows, and its log says {file.rows}")
+            yield reader
+        except (pa.ArrowException, MismatchError, OSError) as error:
+            if isinstance(error, FileNotFoundError | DStreamError):
+                raise
+            if isinstance(error, OSError) and error.errno:  # pyarrow's own about what it reads have no number
+                raise failed(folder.title, "reading", f"{folder.url}/{file.path}", error) from error
+            raise IllegalStateError(
+                f"{folder.title} is damaged: its file {folder.url}/{file.path}: {error}; restore it from a backup"
+            ) from error
+
+
+def batches(folder: Folder, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a file, a bounded number at a time; columns that it does not have are left out.
+
+    Raises:
+        FileGoneError: a vacuum has removed the file.
+    """
+    with opened(folder, file) as reader:
+        names = None if columns is None else [name for name in columns if name in reader.schema_arrow.names]
+        if file.rows <= _READ_AT_ONCE and _bytes_of(reader) <= _BYTES_AT_ONCE:
+            yield from reader.read(names, use_threads=False).combine_chunks().to_batches()
+            return
+        for group in range(reader.num_row_groups):
+            yield from reader.read_row_group(group, names, use_threads=False).to_batches(ROWS_IN_GROUP)
+
+
+def _bytes_of(reader: parquet.ParquetFile) -> int:
+    """Return how many bytes all columns of a file have when they are not compressed."""
+    return sum(reader.metadata.row_group(group).total_byte_size for group in range(reader.num_row_groups))

@@ -1,0 +1,96 @@
+"""`MemoryStorage`: collections by kind and name, in this process."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from dstream.spi.store import Kind, ListStore, MapStore, Options
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.memory.memory_handle import Registry
+from dstream.storage.memory.memory_lists import MemoryList
+from dstream.storage.memory.memory_maps import MemoryMap
+from dstream.storage.memory.state import ListState, MapState, State
+from dstream.storage.settings import Settings
+from dstream.storage.shape import Shape, check_name
+
+__all__ = ["MemoryStorage", "open_memory"]
+
+_shared: dict[str, Registry] = {}
+_shared_lock = threading.Lock()
+
+
+def open_memory(url: str, settings: Settings) -> MemoryStorage:
+    """Open a storage of this process.
+
+    Args:
+        url: `memory:` for a storage of its own, `memory:name` for the one that all who say that name share.
+        settings: which pickled values are loaded; unset, all of them, since only this process writes.
+    """
+    name = url.removeprefix("memory:").strip("/")
+    with _shared_lock:
+        registry = _shared.setdefault(name, Registry()) if name else Registry()
+    return MemoryStorage(url, registry, Pickles(settings.pickle or "trusted", settings.allowed))
+
+
+class MemoryStorage:
+    """A handle to the collections of one storage."""
+
+    def __init__(self, url: str, registry: Registry, pickles: Pickles) -> None:
+        self._url = url
+        self._registry = registry
+        self._pickles = pickles
+
+    @property
+    def url(self) -> str:
+        """What was connected to."""
+        return self._url
+
+    def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
+        """Return the store of that name, made if there is none."""
+        check_name(name)
+        made = self._made(kind, name, options)
+        with self._registry.lock:
+            state = self._registry.states.setdefault((kind, name), made)
+        return self._handle(state, options)
+
+    def _made(self, kind: Kind, name: str, options: Options) -> State:
+        shape = Shape.of(kind, name, options)
+        types = Codec.of(kind, name, options, self._pickles).to_json()
+        return ListState(kind, name, shape, types) if kind == "list" else MapState(kind, name, shape, types)
+
+    def open(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore | None:
+        """Return the store of that name, or None."""
+        check_name(name)
+        with self._registry.lock:
+            state = self._registry.states.get((kind, name))
+        return None if state is None else self._handle(state, options)
+
+    def _handle(self, state: State, options: Options) -> MapStore | ListStore:
+        state.shape.check(state.kind, state.name, options)
+        self._decide(state, options)
+        arguments: Any = (self._registry, state, options, self._pickles)
+        return MemoryList(*arguments) if isinstance(state, ListState) else MemoryMap(*arguments)
+
+    def _decide(self, state: State, options: Options) -> None:
+        """Settle types that were open and are given now, so that nobody decides otherwise."""
+        while not state.destroyed:
+            types = state.types
+            settled = Codec.from_json(types, state.kind, state.name, options, self._pickles).to_json()
+            with state.lock:
+                if state.types is types:
+                    state.settle(settled)
+                    return
+
+    def names(self) -> list[tuple[Kind, str]]:
+        """Return the kinds and names of all stores, sorted."""
+        with self._registry.lock:
+            return sorted(self._registry.states)
+
+    def vacuum(self, older_than: float) -> int:
+        """Remove nothing: splits hold what they read, and a destroyed collection leaves nothing behind."""
+        return 0
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""

@@ -1,0 +1,75 @@
+"""Names that a stream does not have: what is meant by them. `elsewhere` holds the names of other libraries."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dstream.stream.names_elsewhere import ELSEWHERE, OF_NUMBERS
+
+__all__ = ["meant_by", "no_such_name", "plain"]
+
+_CLOSE = 0.82
+"""How alike a typing error and what was meant are; names that mean different things are less alike."""
+
+
+def no_such_name(cls: type[Any], name: str) -> str:
+    """Say that streams have no attribute of this name, and which one is probably meant."""
+    article = "an" if cls.__name__[0] in "AEIO" else "a"
+    message = f"{article} {cls.__name__} has no {name!r}"
+    meant = "" if name.startswith("_") else _of_a_stream(cls, name)
+    return f"{message}; use {meant}" if meant else message
+
+
+def _of_a_stream(cls: type[Any], name: str) -> str:
+    """Return what is meant: a name of this type written otherwise, one from elsewhere, a typing error."""
+    from dstream.stream.stream import Stream  # It loads this module first.
+
+    if issubclass(cls, Stream):
+        return meant_by(cls, name, {**_collectors_and_gatherers(), **ELSEWHERE})
+    of_objects = _written_otherwise(Stream, name)
+    if of_objects and not hasattr(cls, of_objects) and plain(name) not in OF_NUMBERS:
+        return f"boxed().{of_objects}"
+    return meant_by(cls, name, {**_collectors_and_gatherers(), **ELSEWHERE, **OF_NUMBERS})
+
+
+def _collectors_and_gatherers() -> dict[str, str]:
+    """Return what to call where the name of a collector or of a gatherer stands for a method."""
+    import collectors
+    from dstream import gatherers
+
+    collected = {plain(name): f"collect({name}(...))" for name in collectors.__all__}
+    return collected | {plain(name): f"gather({name}(...))" for name in gatherers.__all__ if name.islower()}
+
+
+def meant_by(cls: type[Any], name: str, elsewhere: Mapping[str, str]) -> str:
+    """Return what a user of `cls` means by `name`, or nothing.
+
+    Args:
+        cls: a class that has no such name.
+        name: the name.
+        elsewhere: what stands for names of other libraries, by their `plain` form.
+    """
+    known = _written_otherwise(cls, name) or elsewhere.get(plain(name))
+    return _misspelt(cls, name) if known is None else known
+
+
+def plain(name: str) -> str:
+    """Return a name without what libraries write differently: `reduceByKey` and `reduce_by_key` are one."""
+    return name.replace("_", "").lower()
+
+
+def _written_otherwise(cls: type[Any], name: str) -> str | None:
+    """Return the name that a class writes with underscores: `flat_map` for `flatMap`."""
+    return next((known for known in _names(cls) if plain(known) == plain(name)), None)
+
+
+def _misspelt(cls: type[Any], name: str) -> str:
+    snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return "".join(difflib.get_close_matches(snake_case, _names(cls), n=1, cutoff=_CLOSE))
+
+
+def _names(cls: type[Any]) -> list[str]:
+    return [known for known in dir(cls) if not known.startswith("_")]

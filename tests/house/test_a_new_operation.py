@@ -1,0 +1,83 @@
+"""What a new core operation takes: its node, what one partition does, and what several do. Nothing else knows of it."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node
+from dstream.engine.graph.decisions import Done, Move
+from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
+from dstream.engine.kernels.core_operations import Operation, Task, operation
+from dstream.engine.worker.sinks import WriteItems
+from dstream.plan import Node, step_of
+from dstream.plan.nodes import node
+from dstream.stream import Stream
+
+
+@node
+class LastOnes(Node):
+    """The last `count` items."""
+
+    upstream: Node
+    count: int
+
+    def _arguments(self) -> Iterable[str]:
+        return (str(self.count),)
+
+
+@operation.register
+def _(node: LastOnes) -> Operation:
+    return functools.partial(last_ones, node.count)
+
+
+def last_ones(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the last items of one partition."""
+    return iter(deque(items, count))
+
+
+@compile_node.register
+def _(node: LastOnes, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return across(node, inputs[0], compiling, functools.partial(LastOfEach, node))
+
+
+@dataclass(frozen=True, eq=False)
+class LastOfEach(Wide):
+    """The last items of each partition meet in one task."""
+
+    node: LastOnes
+    counts = False
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        last = operation(self.node)
+        written = Vertex(piped(inputs, self.node, last, "of each partition"), WriteItems(), step_of(self.node))
+        met = Rows((Taken(written),), 1, why="the last items of each partition meet in one task")
+        return Done(piped((met,), self.node, last, "of all of them"))
+
+
+def last(stream: Stream[Any], count: int) -> Stream[Any]:
+    """Return the last items of a stream: the fluent method, which stands alone here."""
+    return Stream(LastOnes(stream._node, count), stream._runtime)
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 5])
+def test_a_new_operation_runs_on_both_engines(engine, partitions):
+    """In one partition and across several, in the middle of a plan."""
+    numbers = engine.context.stream(range(10), partitions)
+
+    assert last(numbers.map(str), 4).map(int).to_list() == [6, 7, 8, 9]
+    assert last(numbers, 4).filter(lambda n: n % 2).limit(1).to_list() == [7]
+    assert last(numbers, 20).sorted(reverse=True).to_list() == list(range(9, -1, -1))
+
+
+def test_a_new_operation_is_explained(spark_context):
+    """Nobody has drawn it: what is said comes from the graph."""
+    text = str(last(spark_context.stream(range(10), 3), 4).explain("mermaid"))
+
+    assert "the last items of each partition meet in one task" in text
+    assert ".last_ones#40;4#41;" in text
