@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.engine.kernels.memory_bound import DEFAULT_BOUND
+from dstream.engine.memory_bound import DEFAULT_BOUND
 from dstream.errors import ConfigurationError
 from dstream.failures import shown
 from dstream.session.configuration_file import ConfigurationFile, find_file

@@ -60,7 +60,7 @@ def entries_of(output: Output) -> Collector[Any, Any, Any] | None:
 
 def engine_of_this_process() -> Engine:
     """Return an engine for what is here already, such as dead letters."""
-    from dstream.engine.kernels.memory_bound import DEFAULT_BOUND
     from dstream.engine.local import LocalEngine
+    from dstream.engine.memory_bound import DEFAULT_BOUND
 
     return LocalEngine(DEFAULT_BOUND)

@@ -1,7 +1,8 @@
 """The contracts between the parts of dstream, and towards third parties.
 
 `collector` says how items become a result, `source` where they come from, `reducer` where a result
-goes, `store` where distributed collections live, `gatherer` what happens between items, `engine_contract` who runs a plan.
+goes, `store` where distributed collections live, `gatherer` what happens between items, `engine_contract` who
+runs a plan.
 """
 
 from dstream.spi.collector import Characteristics, Collector, Keyed, identity

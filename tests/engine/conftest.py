@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dstream as ds
-from dstream.engine.kernels.memory_bound import Bound
+from dstream.engine.memory_bound import Bound
 from dstream.plan import Step
 from dstream.plan.rewrite import Op
 

@@ -14,7 +14,7 @@ from dstream.engine.kernels.arrow_columns import batches_of
 from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher
 from dstream.engine.kernels.join_sides import Side
-from dstream.engine.kernels.memory_bound import give_back, give_back_large_blocks
+from dstream.engine.memory_bound import give_back, give_back_large_blocks
 from dstream.engine.worker.borders import _Ends
 from dstream.engine.worker.routing import RouteFirstOnes, RouteItems, RouteSide
 from dstream.engine.worker.sinks import Accumulate, RouteByKey, WriteItems

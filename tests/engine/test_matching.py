@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dstream.engine.kernels import hash_join as matching
 from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
 from dstream.engine.kernels.join_sides import Side
-from dstream.engine.kernels.memory_bound import Bound
 from dstream.engine.kernels.spilling import distinct_of_batches
+from dstream.engine.memory_bound import Bound
 from dstream.engine.spark.spark_facts import bytes_of
 from dstream.engine.worker.routing import RouteSide
 from dstream.engine.worker.stage import StageTask

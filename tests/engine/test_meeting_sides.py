@@ -9,7 +9,7 @@ import pytest
 
 from dstream.engine.kernels import join_tasks as meeting
 from dstream.engine.kernels.hash_join import Matching
-from dstream.engine.kernels.memory_bound import Bound
+from dstream.engine.memory_bound import Bound
 
 TARGETS = 2
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import dstream.engine.kernels.memory_bound as memory
-from dstream.engine.kernels.memory_bound import Bound, resident_bytes
+import dstream.engine.memory_bound as memory
+from dstream.engine.memory_bound import Bound, resident_bytes
 
 MB = 2**20
 
@@ -54,7 +54,7 @@ def test_a_spill_raises_the_mark(monkeypatch):
 
 
 _HELD_BACK = """
-from dstream.engine.kernels.memory_bound import Bound, resident_bytes
+from dstream.engine.memory_bound import Bound, resident_bytes
 
 bound = Bound(1)
 bound.exceeded()
@@ -75,7 +75,7 @@ def test_a_spill_gives_memory_back():
 
 
 _LARGE_BLOCKS = """
-from dstream.engine.kernels.memory_bound import give_back_large_blocks, resident_bytes
+from dstream.engine.memory_bound import give_back_large_blocks, resident_bytes
 
 give_back_large_blocks()
 block = bytes([1]) * 4_000_000

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dstream.engine.kernels import spilling
-from dstream.engine.kernels.memory_bound import Bound
 from dstream.engine.kernels.spilling import distinct_items, in_batches, merged, sorted_items
+from dstream.engine.memory_bound import Bound
 
 
 class Tight(Bound):

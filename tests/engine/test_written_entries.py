@@ -8,8 +8,8 @@ import pytest
 
 from dstream.engine.kernels.core_operations import written, written_entries
 from dstream.engine.kernels.item_batches import loads
-from dstream.engine.kernels.memory_bound import Bound
 from dstream.engine.local import LocalEngine
+from dstream.engine.memory_bound import Bound
 from dstream.engine.worker.sinks import RouteToBuckets
 from dstream.failures import failure
 from dstream.plan import Read, Write

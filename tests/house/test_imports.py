@@ -29,6 +29,7 @@ LEGAL = {
     "dstream/gatherers/__init__.py": "import dstream.spi, dstream.values, dstream.errors, dstream.keys",
     "dstream/storage/__init__.py": "import dstream.spi, dstream.pickling",
     "dstream/engine/__init__.py": "",
+    "dstream/engine/kernels/__init__.py": "",
     "dstream/engine/kernels/core_operations.py": "import dstream.plan, dstream.failures",
     "dstream/engine/local/__init__.py": "import dstream.engine.kernels.core_operations",
     "dstream/engine/worker/__init__.py": "import dstream.engine.kernels.core_operations",

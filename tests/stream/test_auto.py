@@ -12,8 +12,8 @@ import dstream as ds
 from collectors import counting, grouping_by
 from dstream.engine.auto import AutoEngine
 from dstream.engine.kernels.cached_items import KeptItems, KeptSource
-from dstream.engine.kernels.memory_bound import Bound
 from dstream.engine.local import LocalEngine
+from dstream.engine.memory_bound import Bound
 from dstream.plan import ToList, nothing_kept, placing
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap

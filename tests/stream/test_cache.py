@@ -14,7 +14,7 @@ import pytest
 import dstream as ds
 from dstream import Stream
 from dstream.engine.kernels.cached_items import KeptItems
-from dstream.engine.kernels.memory_bound import Bound
+from dstream.engine.memory_bound import Bound
 from dstream.errors import IllegalStateError, SerializationError
 from dstream.plan import Recall, is_ordered, recalled, rewrite
 from dstream.testing import Parts

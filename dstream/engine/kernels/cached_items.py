@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from dstream.engine.kernels.caches import HeldByContext
 from dstream.engine.kernels.item_batches import Batcher, loads
-from dstream.engine.kernels.memory_bound import Bound
+from dstream.engine.memory_bound import Bound
 from dstream.memory import pieces
 from dstream.plan import Read, Recall
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from dstream.engine.kernels.fused_steps import run_chain
 from dstream.engine.kernels.guards import recovering
 from dstream.engine.kernels.long_plans import Depth
-from dstream.engine.kernels.memory_bound import Bound
 from dstream.engine.kernels.spilling import distinct_items, merged, sorted_items
+from dstream.engine.memory_bound import Bound
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.memory import pieces

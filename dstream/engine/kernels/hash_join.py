@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from dstream.engine.kernels.memory_bound import Bound
 from dstream.engine.kernels.spilling import DEEPEST, FAN_OUT, Run, distribute, merged, mixed
+from dstream.engine.memory_bound import Bound
 from dstream.keys import canonical
 from dstream.memory import pieces
 from dstream.values import Entry

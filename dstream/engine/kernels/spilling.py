@@ -15,7 +15,7 @@ from itertools import chain, compress, count, islice
 from typing import IO, Any, Protocol
 
 from dstream.engine.kernels.item_batches import Batcher
-from dstream.engine.kernels.memory_bound import Bound
+from dstream.engine.memory_bound import Bound
 from dstream.keys import canonical, canonical_all
 from dstream.memory import Pace, pieces
 from dstream.values.order import NanLast, sort

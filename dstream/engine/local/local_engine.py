@@ -19,8 +19,8 @@ from dstream.engine.kernels.guards import Recovered
 from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
 from dstream.engine.kernels.join_sides import sides_of
 from dstream.engine.kernels.long_plans import Depth, relayed, stack_is_deep
-from dstream.engine.kernels.memory_bound import Bound
 from dstream.engine.kernels.reading import items_of
+from dstream.engine.memory_bound import Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.submitted import Cancellation, Submitted
 from dstream.errors import UnsupportedError

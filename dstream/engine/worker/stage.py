@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dstream.engine.kernels.arrow_columns import fitted, unpacked_batches
 from dstream.engine.kernels.core_operations import Operation, Task, operated
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
-from dstream.engine.kernels.memory_bound import Bound, give_back_large_blocks
 from dstream.engine.kernels.reading import items_of
+from dstream.engine.memory_bound import Bound, give_back_large_blocks
 from dstream.engine.worker.exception_transport import raise_to_driver
 from dstream.engine.worker.rows import ITEMS, Row, from_record_batches, to_record_batch
 from dstream.engine.worker.side_channels import SideRows

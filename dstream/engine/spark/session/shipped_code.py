@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Code"]
 
 _OURS = ("dstream", "collectors", "reducers", "sources")
-_HOME = Path(__file__).parents[3]
+_HOME = Path(__file__).parents[4]
 _NEVER = frozenset({"__main__", "__mp_main__", "pyspark", "py4j"})
 _LARGEST_FILE = 2**20
 """A larger file inside a user's package is data; zip files are for code and small resources."""
