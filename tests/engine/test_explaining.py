@@ -12,6 +12,8 @@ from dstream.engine.compiler import Facts, compiled
 from dstream.engine.explaining.bounds import MANY, Counting
 from dstream.engine.explaining.outlook import Outlook
 from dstream.engine.graph.vertices import SourceSplits, Splits
+from dstream.errors import UnsupportedError
+from dstream.gatherers import Gatherer, map_concurrent
 from dstream.plan import Partitions, Read, rewrite
 from dstream.plan.stages import Amount, Stages
 from dstream.session.explaining import stages_on
@@ -172,3 +174,74 @@ def test_no_function_runs_and_no_number_is_shown_that_stands_for_none():
 
     assert all(each.least < MANY for each in numbers)
     assert all(each.most is None or each.most < MANY for each in numbers)
+
+
+def endless() -> Stream[int]:
+    """Return a stream without an end."""
+    return Stream.iterate(1, abs)
+
+
+@pytest.mark.parametrize("cores", [2, None])
+def test_what_runs_on_an_endless_stream_is_explained(cores):
+    """A way that would be refused is not taken; what one task does in any case needs no way of its own."""
+    for runs in (
+        endless().join(stream(), on=abs).limit(4),
+        Stream.generate(int).skip(1).pairwise().limit(3),
+        Stream.concat(files(), endless().map(str)).chunked(2).distinct().limit(3),
+    ):
+        assert said(runs, None, cores).job_count.least >= 1
+
+
+def test_what_no_way_can_do_is_refused():
+    """An endless stream cannot follow a shuffle to a sort of its keys."""
+    with pytest.raises(UnsupportedError, match="that follows one with a shuffle"):
+        said(Stream.concat(stream().distinct(), endless()).distinct().limit(3))
+
+
+def test_every_stage_runs_in_a_job():
+    """Also where waves run over a source and over a shuffle, and where a join reads what waves left."""
+    both = stream() + stream().unordered().distinct()
+
+    for each in (both.take_while(bool).map(str), stream().limit(3).join(stream(), on=abs), both.skip(2).sorted()):
+        assert all(stage.jobs for stage in said(each).stages)
+
+
+def test_what_runs_once_is_counted_once():
+    """In a job for a sample, or in the last one: never in none of them, never in both."""
+    sorts = stream()
+    for _ in range(9):
+        sorts = sorts.sorted()
+
+    assert said(sorts).shuffles == Amount(1, 9)
+    assert said(stream().sorted().pairwise()).shuffles == Amount(1, 1)
+
+
+def test_unknown_cores_contain_known_ones():
+    """What is said with nobody's cores holds for two, for three and for many."""
+    rated = stream(40).gather(map_concurrent(2, abs, rate=50))
+    own = Gatherer.of(list, integrator=_push, combiner=list.extend, finisher=lambda state, downstream: None)
+
+    for each in (rated, stream().gather(own).take_while(bool).pairwise(), stream(9).sorted().distinct()):
+        unknown = said(each, None, None)
+        for cores in (2, 3, 64):
+            known = said(each, None, cores)
+            assert _contains(unknown.job_count, known.job_count)
+            assert _contains(unknown.shuffles, known.shuffles)
+            assert _contains(unknown.python_stages, known.python_stages)
+
+
+def _push(state: list[Any], item: Any, downstream: Any) -> None:
+    downstream.push(item)
+
+
+def _contains(outer: Amount, inner: Amount) -> bool:
+    return outer.least <= inner.least and (outer.most is None or (inner.most or 0) <= outer.most)
+
+
+def test_a_stream_that_grows_beside_itself_stays_small():
+    """Each part is a stage, not each part of each step."""
+    grown = stream()
+    for _ in range(60):
+        grown = grown.partition_by(3, abs) + grown
+
+    assert len(said(grown).stages) < 130

@@ -54,8 +54,9 @@ def _divisor(node: Read, compiling: Compiling) -> int:
 def _(node: Concat, inputs: Sequence[Items], compiling: Compiling) -> Items:
     together = one_after_another(tuple(chain.from_iterable(inputs)))
     is_read = all(isinstance(each, Splits) for each in together)
-    joined = piped(together, node, None, "one part after another; nothing moves")
-    return in_one_task(joined) if compiling.facts.is_sequential and is_read else joined
+    if len(together) == 1:
+        together = piped(together, node, None, "one part after another; nothing moves")
+    return in_one_task(together) if compiling.facts.is_sequential and is_read else together
 
 
 @compile_node.register(Unordered)

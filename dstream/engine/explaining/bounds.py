@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -14,11 +14,10 @@ from dstream.spi import Counted
 
 __all__ = ["ANY", "MANY", "Cost", "Counting", "Either", "amount", "may_read", "range_of"]
 
+_GROWTH = 4
+
 MANY = 2**62
 """Stands for a number that nobody knows, where a graph needs one."""
-
-_FARTHEST = 50
-"""A job that may have to run through more decisions than these takes nobody knows how long."""
 
 
 def amount(number: int) -> Amount:
@@ -48,9 +47,9 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.jobs + other.jobs, self.shuffles + other.shuffles, self.python_stages + other.python_stages)
 
-    def or_none(self) -> Cost:
-        """Return the cost of what may also not happen."""
-        return Cost(self.jobs.or_none(), self.shuffles.or_none(), self.python_stages.or_none())
+    def times(self, number: Amount) -> Cost:
+        """Return the cost of what happens so often."""
+        return Cost(_times(self.jobs, number), _times(self.shuffles, number), _times(self.python_stages, number))
 
     @staticmethod
     def one_of(costs: Sequence[Cost]) -> Cost:
@@ -66,6 +65,14 @@ ANY = Cost(Amount(0, None), Amount(0, None), Amount(0, None))
 """What nobody can say anything of."""
 
 
+def _times(cost: Amount, number: Amount) -> Amount:
+    if cost.most == 0 or number.most == 0:
+        return NOTHING
+    return Amount(
+        cost.least * number.least, None if cost.most is None or number.most is None else cost.most * number.most
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Either:
     """The inputs that a decision may give, of which one is drawn.
@@ -76,7 +83,6 @@ class Either:
         segments: how many inputs there are, each a frame of its own.
         may_read: whether some of them may read sources.
         cost: what a job has to run to come to the items, from what the decision reads on.
-        reads: other such inputs that the job comes to then, and whether it does so in any case.
     """
 
     drawn: Items
@@ -84,7 +90,6 @@ class Either:
     segments: Amount
     may_read: bool
     cost: Cost
-    reads: Mapping[Either, bool]
 
 
 @dataclass
@@ -150,6 +155,19 @@ class Counting:
         sum_of = total(map(_segments_of, items))
         return Amount(max(sum_of.least - merged, min(1, sum_of.least)), sum_of.most)
 
+    def waves(self, items: Items) -> Amount:
+        """Return how many waves it takes to find the end of a prefix: at least one, at most all of them.
+
+        Results of earlier jobs and shuffles are a wave each. Splits come in waves of 1, 4, 16, ...
+        """
+        partitions, segments = self.partitions(items), self.segments(items)
+        most = None
+        if partitions.most is not None and segments.most is not None:
+            others = 0 if all(isinstance(each, Splits) for each in items) else segments.most
+            most = others + (_waves_of_splits(partitions.most) if any(map(may_read, items)) else 0)
+            most = min(most, partitions.most)  # Each wave has a partition.
+        return Amount(min(1, partitions.least), most)
+
     def may_be_one(self, items: Items) -> bool | None:
         """Say whether all items stand in one partition, or None if that is known only when the graph runs."""
         partitions, segments = self.partitions(items), self.segments(items)
@@ -157,15 +175,15 @@ class Counting:
             return False
         return True if partitions == segments == ONE else None
 
-    def cost_of(self, items: Items) -> tuple[Cost, dict[Either, bool]]:
-        """Return what a job runs to come to items, and what other decisions have to have given before."""
+    def cost_of(self, items: Items) -> tuple[Cost, frozenset[Either]]:
+        """Return what a job runs to come to items, and which decisions have to have given something before."""
         seen: set[int] = set()
-        reads: dict[Either, bool] = {}
+        reads: set[Either] = set()
         cost, waiting = Cost(), list(items)
         while waiting:
             each = waiting.pop()
             if isinstance(each, Kept) and isinstance(each.held, Either):
-                reads[each.held] = True
+                reads.add(each.held)
             if not isinstance(each, Rows) or id(each.taken) in seen:
                 continue
             seen.add(id(each.taken))
@@ -175,31 +193,17 @@ class Counting:
                     seen.add(id(vertex))
                     cost += Cost(python_stages=self._stages_of(vertex))
                     waiting += vertex.inputs
-        return cost, reads
+        return cost, frozenset(reads)
 
-    def cost_of_job(self, vertex: Vertex) -> Cost:
-        """Return what one job runs that writes the rows of a vertex."""
-        return Cost(jobs=ONE, python_stages=self._stages_of(vertex)) + self.cost_before(vertex.inputs)
+    def cost_of_job(self, vertex: Vertex) -> tuple[Cost, frozenset[Either]]:
+        """Return what one job runs that writes the rows of a vertex, and what decisions have to have given before."""
+        cost, reads = self.cost_of(vertex.inputs)
+        return Cost(jobs=ONE, python_stages=self._stages_of(vertex)) + cost, reads
 
     def _stages_of(self, vertex: Vertex) -> Amount:
         """Return how many stages of Python write the rows of a vertex; there is one also where nothing is read."""
         segments = self.segments(vertex.inputs)
         return Amount(max(segments.least, 1), None if segments.most is None else max(segments.most, 1))
-
-    def cost_before(self, items: Items) -> Cost:
-        """Return what a job runs to come to items, through all decisions up to what earlier jobs kept."""
-        cost, reads = self.cost_of(items)
-        reached: dict[Either, bool] = {}
-        waiting = list(reads.items())
-        while waiting:
-            either, is_sure = waiting.pop()
-            if reached.get(either) or (either in reached and not is_sure):
-                continue
-            reached[either] = is_sure
-            if len(reached) > _FARTHEST:
-                return cost + ANY
-            waiting += ((before, is_sure and always) for before, always in either.reads.items())
-        return sum((either.cost if is_sure else either.cost.or_none() for either, is_sure in reached.items()), cost)
 
 
 def _key(each: Splits | Rows) -> tuple[object, ...]:
@@ -240,3 +244,10 @@ def split_count(source: SourceSplits) -> Amount:
         if isinstance(splits, Sized):
             return exactly(len(splits))
     return Amount(0, None, "one for each split of the source")
+
+
+def _waves_of_splits(count: int) -> int:
+    number, seen, size = 0, 0, 1
+    while seen < count:
+        number, seen, size = number + 1, seen + size, size * _GROWTH
+    return number

@@ -6,7 +6,9 @@ of what it asks for. What is the same in all cases is sure; between the cheapest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -14,7 +16,8 @@ from dstream.engine.explaining.bounds import ANY, MANY, Cost, Counting, Either, 
 from dstream.engine.graph.decisions import Ask, AskForKept, Decision, Done, Graph, Move, Report, Several, Totalled
 from dstream.engine.graph.results import Last
 from dstream.engine.graph.vertices import Items, Kept, Pending, Rows, Taken, Vertex, one_after_another, with_calls
-from dstream.plan.stages import ONE, SEVERAL_PARTITIONS, Amount
+from dstream.errors import UnsupportedError
+from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Amount, exactly
 
 __all__ = ["Foreseen", "FutureJob", "Outlook"]
 
@@ -24,6 +27,7 @@ _MOST_TURNS = 40
 
 _NOT_YET = Done()
 _FREE = Cost()
+_ONE_STAGE = Cost(jobs=ONE, python_stages=ONE)
 
 
 @dataclass(frozen=True)
@@ -31,14 +35,27 @@ class FutureJob:
     """A job that a decision may run.
 
     Attributes:
-        vertex: whose rows it asks for.
+        vertices: whose rows it asks for; several if it is one wave of some.
         condition: when it runs; empty: in any case.
     """
 
     title: str
-    vertex: Vertex
+    vertices: tuple[Vertex, ...]
     amount: Amount
     condition: str = ""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What one way through a decision reads of what others give.
+
+    Attributes:
+        by_jobs: what its own jobs come to, each as often as there are such jobs.
+        passed_on: what is left to those who read what it gives.
+    """
+
+    by_jobs: tuple[Either, ...]
+    passed_on: frozenset[Either]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +64,9 @@ class Foreseen:
 
     Attributes:
         jobs: those that it may run, in order.
-        cost: what they run.
+        cost: what they run, from what earlier decisions give.
+        given: what it gives, if that depends.
+        ways: the other decisions whose rows it comes to in each case.
         conditions: of rows that are drawn, by the `id` of what they take: when they are moved, or read again.
         tasks: of rows that are drawn, in the same way: how many tasks read them, if that depends.
         alone: rows that are not moved if all items stand in one partition before.
@@ -55,6 +74,8 @@ class Foreseen:
 
     jobs: tuple[FutureJob, ...]
     cost: Cost
+    given: Either | None
+    ways: tuple[Reads, ...]
     conditions: dict[int, str]
     tasks: dict[int, Amount]
     alone: frozenset[int]
@@ -65,13 +86,15 @@ class _Case:
     """One way through a decision.
 
     Attributes:
-        jobs: the asking vertices on the way, and what the job is for.
+        jobs: what each job on the way is for, the vertex that it asks, and when it runs.
+        reads: what the jobs come to of what other decisions give.
         condition: when it goes this way.
     """
 
     done: Done = _NOT_YET
     jobs: tuple[tuple[str, Vertex, str], ...] = ()
     cost: Cost = _FREE
+    reads: tuple[Either, ...] = ()
     condition: str = ""
 
     @property
@@ -96,6 +119,7 @@ class Outlook:
         self._given: list[list[Items]] = [[] for _ in self.graphs]
         self.lasts: list[Last] = []
         self._seen: dict[int, Rows] = {}
+        self._refusals: list[UnsupportedError] = []
         for number in range(len(self.graphs[-1].decisions)):
             self._follow(number)
 
@@ -109,18 +133,38 @@ class Outlook:
         )
         return one_after_another(tuple(chain.from_iterable(parts)))
 
+    def cost(self, end: Cost, reads: Mapping[Either, Amount]) -> Cost:
+        """Return what the whole plan runs.
+
+        Args:
+            end: what its last job runs, from what decisions give.
+            reads: how often that comes to what a decision gives.
+        """
+        total, often = end, defaultdict(lambda: NOTHING, reads)
+        for decision in reversed(self.foreseen):
+            times = NOTHING
+            if decision.given is not None:
+                times = often[decision.given]
+                total += decision.given.cost.times(times)
+            total += decision.cost
+            for either in {each for way in decision.ways for each in (*way.by_jobs, *way.passed_on)}:
+                more = range_of(_times_read(either, way, times) for way in decision.ways)
+                known = often[either]  # Two that read it in one job read it once.
+                often[either] = replace(known + more, least=max(known.least, more.least))
+        return total
+
     def _follow(self, number: int) -> None:
         """Look at all cases of a decision, after those that it depends on."""
         all_cases = [self._cases(graph.decisions[number], place) for place, graph in enumerate(self.graphs)]
         cases = list(chain.from_iterable(all_cases))
-        is_open = any(len(some) > 1 for some in all_cases)
-        main = cases[-1]
-        either = self._either(cases, main.done.inputs) if is_open else None
+        rows_of = [self._new_rows(case.given) for case in cases]
+        # Where no rows are written, one partition does it in any case, and what others see is what is there.
+        is_open = len(cases) > 1 and any(case.jobs or rows for case, rows in zip(cases, rows_of, strict=True))
+        either = self._either([case.done.inputs for case in cases]) if is_open else None
         for place, some in enumerate(all_cases):
             self._given[place].append(some[-1].done.inputs if either is None else (Kept(either),))
-        ends = [case.done.last for case in cases if case.done.last is not None]
-        self.lasts = ends or self.lasts
-        self.foreseen.append(self._summed_up(cases, all_cases[-1]))
+        self.lasts = [case.done.last for case in cases if case.done.last is not None] or self.lasts
+        self.foreseen.append(self._summed_up(cases, all_cases[-1], rows_of, either))
 
     # -------------------------------------------------------------------------------------------------------- cases
 
@@ -129,7 +173,9 @@ class Outlook:
         inputs = tuple(self.settled(items, graph) for items in decision.inputs)
         cases: list[_Case] = []
         for partitions in self._numbers(inputs, decision.counts):
-            cases += self._ways(decision.begin(inputs, partitions))
+            cases += self._ways(functools.partial(decision.begin, inputs, partitions))
+        if not cases:
+            raise self._refusals[-1]
         return cases
 
     def _numbers(self, inputs: tuple[Items, ...], counts: bool) -> Iterator[tuple[Several, ...]]:
@@ -150,66 +196,80 @@ class Outlook:
             yield least
         yield most
 
-    def _ways(self, begun: Move) -> Iterator[_Case]:
-        """Follow a decision from its first move, through each outcome of what it asks."""
-        waiting = [(begun, _Case())]
+    def _ways(self, begin: Callable[[], Move]) -> Iterator[_Case]:
+        """Follow a decision from its first move, through each outcome of what it asks; what is refused is no way."""
+        waiting = [(begin, _Case())]
         while waiting:
-            move, case = waiting.pop()
+            step, case = waiting.pop()
+            try:
+                move = step()
+            except UnsupportedError as refusal:
+                self._refusals.append(refusal)
+                continue
             if isinstance(move, Done):
                 yield replace(case, done=move)
-                continue
-            waiting += reversed(list(self._on(move, case)))
+            else:
+                waiting += reversed(list(self._on(move, case)))
 
-    def _on(self, move: Ask | AskForKept | Totalled, case: _Case) -> Iterator[tuple[Move, _Case]]:
+    def _on(self, move: Ask | AskForKept | Totalled, case: _Case) -> Iterator[tuple[Callable[[], Move], _Case]]:
+        """Give the steps that may come next, and the case up to each."""
+        go_on = move.then.next
         if isinstance(move, Totalled):
-            yield move.then.next(move.fn(())), case  # Of no rows nobody's function makes anything.
+            yield functools.partial(go_on, move.fn(())), case  # Of no rows nobody's function makes anything.
             return
         if isinstance(move, AskForKept):
             again = Rows((Taken(move.vertex),), None, why="items stay where they were computed, also for later plans")
-            yield move.then.next(again), self._after(case, move.vertex, "computes the items to keep")
+            yield functools.partial(go_on, again), self._after(case, move.vertex, "computes the items to keep")
             return
         partitions = self.counting.partitions(move.vertex.inputs)
         if move.unless_empty and partitions.least == 0:
-            yield move.then.next(Report(move.vertex, 0)), case
+            yield functools.partial(go_on, Report(move.vertex, 0)), case
         if move.unless_empty and partitions.most == 0:
             return
         asked = self._after(case, move.vertex, move.purpose)
+        if move.unless_empty and self.counting.segments(move.vertex.inputs) != ONE:
+            # One input stands for several, of which each is a wave: what is wanted may be in the first of them.
+            found = replace(asked, cost=case.cost + _ONE_STAGE, reads=case.reads)
+            yield functools.partial(go_on, Report(move.vertex, 1, move.outcomes[0].rows)), found
+            asked = replace(asked, cost=asked.cost + self._further_waves(move.vertex.inputs))
         is_enough = len(case.jobs) >= _MOST_TURNS
         outcomes = move.outcomes[:1] if is_enough else move.outcomes
         asked = replace(asked, cost=asked.cost + ANY) if is_enough else asked
         for outcome in outcomes:
             condition = outcome.condition or case.condition
-            yield move.then.next(Report(move.vertex, 1, outcome.rows)), replace(asked, condition=condition)
+            report = Report(move.vertex, 1, outcome.rows)
+            yield functools.partial(go_on, report), replace(asked, condition=condition)
+
+    def _further_waves(self, items: Items) -> Cost:
+        """Return what may run after the first wave of inputs that stand for several."""
+        waves = self.counting.waves(items).most
+        more = Amount(0, None if waves is None else max(waves - 1, 0))
+        return Cost(jobs=more, python_stages=more)
 
     def _after(self, case: _Case, vertex: Vertex, purpose: str) -> _Case:
         """Return the case with a job that asks for rows; those that were asked for before are still there."""
-        is_there = any(asked is vertex for _, asked, _ in case.jobs)
-        cost = Cost(jobs=ONE) if is_there else self.counting.cost_of_job(vertex)
         job = (f"{vertex.step.label}: {purpose}", vertex, case.condition)
-        return replace(case, jobs=(*case.jobs, job), cost=case.cost + cost)
+        if any(asked is vertex for _, asked, _ in case.jobs):
+            return replace(case, jobs=(*case.jobs, job), cost=case.cost + Cost(jobs=ONE))
+        cost, reads = self.counting.cost_of_job(vertex)
+        return replace(case, jobs=(*case.jobs, job), cost=case.cost + cost, reads=(*case.reads, *reads))
 
     # ------------------------------------------------------------------------------------------------------ summary
 
-    def _either(self, cases: Sequence[_Case], drawn: Items) -> Either:
-        """Return what stands for the inputs that are given in one case or another."""
-        given = [case.done.inputs for case in cases]
-        costs = [self.counting.cost_of(items) for items in given]
-        reads: dict[Either, bool] = {}
-        for either in chain.from_iterable(of for _, of in costs):
-            reads[either] = all(either in of for _, of in costs)
+    def _either(self, given: Sequence[Items]) -> Either:
+        """Return what stands for the inputs that are given in one case or another; drawn are the last."""
         return Either(
-            drawn,
+            given[-1],
             range_of(map(self.counting.partitions, given)),
             range_of(map(self.counting.segments, given)),
             any(map(may_read, chain.from_iterable(given))),
-            Cost.one_of([cost for cost, _ in costs]),
-            reads,
+            Cost.one_of([self.counting.cost_of(items)[0] for items in given]),
         )
 
-    def _summed_up(self, cases: Sequence[_Case], drawn: Sequence[_Case]) -> Foreseen:
-        main = drawn[-1]
-        rows_of = [self._new_rows(case.given) for case in cases]
-        rows = rows_of[-1]
+    def _summed_up(
+        self, cases: Sequence[_Case], drawn: Sequence[_Case], rows_of: Sequence[Sequence[Rows]], either: Either | None
+    ) -> Foreseen:
+        main, rows = drawn[-1], rows_of[-1]
         is_open = bool(rows) and not cases[0].jobs and not rows_of[0]
         condition = SEVERAL_PARTITIONS if is_open else main.condition
         moved = [max((each.targets or 0 for each in some), default=0) for some in rows_of]
@@ -218,6 +278,8 @@ class Outlook:
         return Foreseen(
             tuple(_jobs(drawn)),
             Cost.one_of([case.cost for case in cases]),
+            either,
+            tuple(Reads(case.reads, self.counting.cost_of(case.done.inputs)[1]) for case in cases),
             {id(each.taken): condition for each in rows if condition},
             {id(each.taken): replace(targets, words=each.counted) for each in rows if each.targets == moved[-1] != 0},
             frozenset(id(each.taken) for each in main.given if isinstance(each, Rows)) if is_open else frozenset(),
@@ -241,20 +303,23 @@ def _at_least(bound: int, of: Amount) -> int:
     return max(of.least, bound if of.most is None else min(bound, of.most))
 
 
+def _times_read(either: Either, way: Reads, times: Amount) -> Amount:
+    """Return how often a way comes to what another decision gives, if what it gives itself is read so often."""
+    own = exactly(way.by_jobs.count(either))
+    return own + times if either in way.passed_on else own
+
+
 def _jobs(cases: Sequence[_Case]) -> Iterator[FutureJob]:
-    """Give the jobs of all cases in the order in which they would run; equal ones after each other are waves."""
-    found: dict[tuple[str, str], list[int]] = {}
-    about: dict[tuple[str, str], tuple[Vertex, str]] = {}
+    """Give the jobs of all cases in the order in which they would run; equal ones are waves of one."""
+    found: dict[tuple[str, str], list[tuple[Vertex, ...]]] = {}
     for case in cases:
-        counts: dict[tuple[str, str], int] = {}
+        waves: dict[tuple[str, str], tuple[Vertex, ...]] = {}
         for title, vertex, condition in case.jobs:
-            key = (title, condition)
-            counts[key] = counts.get(key, 0) + 1
-            about.setdefault(key, (vertex, condition))
-        for key, count in counts.items():
-            found.setdefault(key, []).append(count)
-    for key, counts_of in found.items():
-        vertex, condition = about[key]
-        least = min(counts_of) if len(counts_of) == len(cases) else 0
-        most = None if max(counts_of) >= _MOST_TURNS else max(counts_of)
-        yield FutureJob(key[0], vertex, Amount(least, most), condition)
+            waves[title, condition] = (*waves.get((title, condition), ()), vertex)
+        for key, vertices in waves.items():
+            found.setdefault(key, []).append(vertices)
+    for (title, condition), all_vertices in found.items():
+        counts = [len(vertices) for vertices in all_vertices]
+        least = min(counts) if len(counts) == len(cases) else 0
+        most = None if max(counts) >= _MOST_TURNS else max(counts)
+        yield FutureJob(title, all_vertices[-1], Amount(least, most), condition)

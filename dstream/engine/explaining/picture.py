@@ -93,10 +93,10 @@ class Picture:
 
     Args:
         outlook: what is known of the decisions.
-        vertices: the jobs, each by the vertex whose rows it asks for, in the order in which they run.
+        jobs: each by the vertices whose rows it asks for, in the order in which they run.
     """
 
-    def __init__(self, outlook: Outlook, vertices: Sequence[Vertex]) -> None:
+    def __init__(self, outlook: Outlook, jobs: Sequence[Sequence[Vertex]]) -> None:
         self._outlook = outlook
         self._drafts: list[_Draft] = []
         self._inputs: dict[int, Items] = {}
@@ -107,17 +107,17 @@ class Picture:
         self._conditions = {key: words for each in outlook.foreseen for key, words in each.conditions.items()}
         self._tasks = {key: tasks for each in outlook.foreseen for key, tasks in each.tasks.items()}
         self._alone = frozenset().union(*(each.alone for each in outlook.foreseen))
-        order = self._order(vertices)
+        order = self._order([vertex for job in jobs for vertex in job])
         self._members = _members(order)
         self._readers = _readers(order, self._reads)
         for each in order:
             self._ends[id(each)] = self._written(each) if isinstance(each, Vertex) else (self._stage(each),)
         kept: set[int] = set()
-        for number, vertex in enumerate(vertices):
-            if id(vertex) not in kept:  # What an earlier job kept is only read.
-                self._run(number, vertex)
-            if vertex.is_kept:
-                kept.add(id(vertex))
+        for number, job in enumerate(jobs):
+            for vertex in job:
+                if id(vertex) not in kept:  # What an earlier job kept is only read.
+                    self._run(number, vertex)
+            kept.update(id(vertex) for vertex in job if vertex.is_kept)
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages, each after those that it reads from."""

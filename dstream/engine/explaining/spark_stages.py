@@ -9,11 +9,11 @@ from typing import Any
 
 from dstream.engine.compiler import Facts, compiled
 from dstream.engine.compiler.compile_ends import FEW
-from dstream.engine.explaining.bounds import MANY, Cost, Counting, may_read
+from dstream.engine.explaining.bounds import MANY, Cost, Either, range_of
 from dstream.engine.explaining.outlook import FutureJob, Outlook
 from dstream.engine.explaining.picture import Picture
-from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Last, Pulled
-from dstream.engine.graph.vertices import Items, Pending, Splits, Vertex, piped
+from dstream.engine.graph.results import Assembled, Combined, Ending, Last, Nothing, Pulled
+from dstream.engine.graph.vertices import Items, Pending, Vertex, piped
 from dstream.engine.kernels.guards import guards_of
 from dstream.engine.worker.sinks import WriteItems
 from dstream.plan import (
@@ -32,8 +32,6 @@ from dstream.plan import (
 from dstream.plan.stages import ONE, Amount, Call, Job, Stages, exactly
 
 __all__ = ["stages"]
-
-_GROWTH = 4
 
 
 def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -> Stages:
@@ -55,13 +53,13 @@ def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -
     ending = _Ending(core, graphs[-1].ending, outlook)
     last = ending.job()
     jobs = [*chain.from_iterable(each.jobs for each in outlook.foreseen), last]
-    cost = sum((each.cost for each in outlook.foreseen), ending.cost())
+    cost = outlook.cost(*ending.cost())
     settings = configuration(core)
     return Stages(
         "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}",
         Call(_label(core)),
         ending.outcome(),
-        Picture(outlook, [job.vertex for job in jobs]).stages(),
+        Picture(outlook, [job.vertices for job in jobs]).stages(),
         tuple(Job(job.title, replace(job.amount, words=job.condition)) for job in jobs),
         cost.jobs,
         cost.shuffles,
@@ -108,6 +106,10 @@ def _label(end: End) -> str:
     return end.label().removeprefix(".")
 
 
+_OFTEN = Amount(1, None)
+_ENDLESS = Cost(jobs=_OFTEN, python_stages=_OFTEN)
+
+
 @dataclass(frozen=True)
 class _Ending:
     """The end of a graph, with the last job."""
@@ -118,49 +120,47 @@ class _Ending:
 
     def job(self) -> FutureJob:
         """Return the last job."""
+        jobs = self.cost()[0].jobs
         match self._last():
             case Last(vertex):
-                return FutureJob(_label(self.end), vertex, self.cost().jobs)
+                return FutureJob(_label(self.end), (vertex,), jobs)
             case Pulled(ends=False) as pulled:
                 title = "chunks of 1,024, 4,096, ... items, each computed again from the start"
-                return FutureJob(title, self._read(pulled.inputs), self.cost().jobs)
+                return FutureJob(title, (self._read(pulled.inputs),), jobs)
             case Pulled() as pulled:
                 count = 0 if pulled.limit is None else pulled.limit.count
                 title = f"{_label(self.end)}: partitions run in waves of 1, 4, 16, ... until {count:,} items are there"
                 note = "in each partition; then as many as are wanted"
-                return FutureJob(title, self._read(piped(pulled.inputs, pulled.limit, None, note)), self.cost().jobs)
+                return FutureJob(title, (self._read(piped(pulled.inputs, pulled.limit, None, note)),), jobs)
         raise AssertionError("a plan is explained with an end of its own")
 
-    def cost(self) -> Cost:
-        """Return what the last job runs."""
+    def cost(self) -> tuple[Cost, dict[Either, Amount]]:
+        """Return what the last job runs, and how often it comes to what a decision gives."""
         counting = self.outlook.counting
-        match self.ending:
+        match self._last():
+            case Pulled(inputs, ends=False):
+                before, reads = counting.cost_of(inputs)
+                return _ENDLESS + before.times(_OFTEN), dict.fromkeys(reads, _OFTEN)
+            case Pulled(inputs, limit):
+                return self._cost_of_waves(inputs, 0 if limit is None else limit.count)
             case Last(vertex):
-                settled = self.outlook.settled(vertex.inputs)
-                one = counting.cost_of_job(replace(vertex, inputs=settled))
-            case Pending():
-                one = Cost.one_of([counting.cost_of_job(last.vertex) for last in self.outlook.lasts])
-            case Pulled(ends=False) as pulled:
-                before = counting.cost_before(self.outlook.settled(pulled.inputs))
-                return Cost(Amount(1, None), python_stages=Amount(1, None)) + before
-            case Pulled(inputs) as pulled:
-                return self._cost_of_waves(
-                    self.outlook.settled(inputs), 0 if pulled.limit is None else pulled.limit.count
-                )
-            case Each():
-                raise AssertionError("a plan is explained with an end of its own")
-        return replace(one, jobs=self._with_letters(ONE, self._last_inputs()))
+                lasts = self.outlook.lasts if isinstance(self.ending, Pending) else [Last(vertex, Nothing())]
+        costs = [counting.cost_of_job(last.vertex) for last in lasts]
+        one = replace(Cost.one_of([cost for cost, _ in costs]), jobs=self._with_letters(ONE, self._last_inputs()))
+        all_reads = {either for _, reads in costs for either in reads}
+        return one, {either: range_of(exactly(int(either in reads)) for _, reads in costs) for either in all_reads}
 
-    def _cost_of_waves(self, items: Items, count: int) -> Cost:
+    def _cost_of_waves(self, items: Items, count: int) -> tuple[Cost, dict[Either, Amount]]:
         """Return what it takes to find the first items."""
         counting = self.outlook.counting
-        found = _waves(counting, items) if count else exactly(0)
-        before = counting.cost_before(items)
+        found = counting.waves(items) if count else exactly(0)
+        before, reads = counting.cost_of(items)
         is_whole = counting.segments(items) == ONE and found.least > 0
+        often = ONE if is_whole else Amount(0, 1)
         jobs = self._with_letters(found, items)
         if count > FEW:
             jobs = Amount(found.least, None)  # What is large comes partition by partition, some ahead of time.
-        return Cost(jobs, python_stages=found) + (before if is_whole else before.or_none())
+        return Cost(jobs, python_stages=found) + before.times(often), dict.fromkeys(reads, often)
 
     def _with_letters(self, jobs: Amount, items: Items) -> Amount:
         """Return how many jobs there are if dead letters come behind the items: one measures them, others read them."""
@@ -203,24 +203,3 @@ class _Ending:
         if isinstance(self.end, Write):
             return "this process gets receipts and commits them all at once"
         return f"all items come to this process{in_order}"
-
-
-def _waves(counting: Counting, items: Items) -> Amount:
-    """Return how many waves it takes to find the end of a prefix: at least one, at most all of them.
-
-    Results of earlier jobs and shuffles are a wave each. Splits come in waves of 1, 4, 16, ...
-    """
-    partitions, segments = counting.partitions(items), counting.segments(items)
-    most = None
-    if partitions.most is not None and segments.most is not None:
-        others = 0 if all(isinstance(each, Splits) for each in items) else segments.most
-        most = others + (_waves_of_splits(partitions.most) if any(map(may_read, items)) else 0)
-        most = min(most, partitions.most)  # Each wave has a partition.
-    return Amount(min(1, partitions.least), most)
-
-
-def _waves_of_splits(count: int) -> int:
-    number, seen, size = 0, 0, 1
-    while seen < count:
-        number, seen, size = number + 1, seen + size, size * _GROWTH
-    return number
