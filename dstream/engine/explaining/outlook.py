@@ -26,6 +26,7 @@ _MOST_TURNS = 40
 
 
 _NOT_YET = Done()
+_NOBODY: frozenset[Either] = frozenset()
 _FREE = Cost()
 _ONE_STAGE = Cost(jobs=ONE, python_stages=ONE)
 
@@ -279,11 +280,14 @@ class Outlook:
             tuple(_jobs(drawn)),
             Cost.one_of([case.cost for case in cases]),
             either,
-            tuple(Reads(case.reads, self.counting.cost_of(case.done.inputs)[1]) for case in cases),
+            tuple(Reads(case.reads, _NOBODY if either is None else self._reads(case)) for case in cases),
             {id(each.taken): condition for each in rows if condition},
             {id(each.taken): replace(targets, words=each.counted) for each in rows if each.targets == moved[-1] != 0},
             frozenset(id(each.taken) for each in main.given if isinstance(each, Rows)) if is_open else frozenset(),
         )
+
+    def _reads(self, case: _Case) -> frozenset[Either]:
+        return self.counting.cost_of(case.done.inputs)[1]
 
     def _new_rows(self, items: Items) -> list[Rows]:
         """Return the rows that a decision reads or moves, without those of decisions before it."""
