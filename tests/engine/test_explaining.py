@@ -245,3 +245,10 @@ def test_a_stream_that_grows_beside_itself_stays_small():
         grown = grown.partition_by(3, abs) + grown
 
     assert len(said(grown).stages) < 130
+
+
+def test_a_limit_that_reads_nothing_is_another_way_than_one_that_does():
+    """In several partitions nothing of what comes before is read; in one, its rows are."""
+    nothing = stream().partition_by(4, abs).sorted().pairwise().limit(0).map(str)
+
+    assert said(nothing).shuffles == Amount(1, 2)

@@ -159,8 +159,10 @@ class Outlook:
         all_cases = [self._cases(graph.decisions[number], place) for place, graph in enumerate(self.graphs)]
         cases = list(chain.from_iterable(all_cases))
         rows_of = [self._new_rows(case.given) for case in cases]
-        # Where no rows are written, one partition does it in any case, and what others see is what is there.
-        is_open = len(cases) > 1 and any(case.jobs or rows for case, rows in zip(cases, rows_of, strict=True))
+        # Where no rows are written and all is read, the inputs are what they were, in any case.
+        is_same = len({len(case.given) for case in cases}) == 1
+        is_same = is_same and not any(case.jobs or rows for case, rows in zip(cases, rows_of, strict=True))
+        is_open = len(cases) > 1 and not is_same
         either = self._either([case.done.inputs for case in cases]) if is_open else None
         for place, some in enumerate(all_cases):
             self._given[place].append(some[-1].done.inputs if either is None else (Kept(either),))
