@@ -39,7 +39,7 @@ from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, rows_of
 from dstream.engine.spark.segments import Splits as SplitSegment
 from dstream.engine.spark.shipped_splits import packed_split
-from dstream.engine.worker.rows import ITEMS
+from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece, TableInput
@@ -77,6 +77,7 @@ class GraphRun:
         self._read_frames: dict[int, DataFrame] = {}
         self._tables: dict[int, Frame] = {}
         self._whole: dict[int, tuple[Piece, ...]] = {}
+        self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
         self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
 
     def flow(self, items: Items) -> Flow:
@@ -164,12 +165,25 @@ class GraphRun:
         if partitions == 0 and move.unless_empty:
             return Report(move.vertex, 0)
         frame = self._frame(move.vertex)
+        if self._ports and move.vertex.is_kept and move.what != "bytes":
+            return Report(move.vertex, partitions, self._with_beside(move, frame, cluster))
         frame = frame.where(move.where) if move.where else frame
         if move.what == "places":
             return Report(move.vertex, partitions, cluster.places(frame))
         return Report(
             move.vertex, partitions, list(cluster.sizes(frame) if move.what == "bytes" else cluster.rows(frame))
         )
+
+    def _with_beside(self, ask: Ask, frame: DataFrame, cluster: Cluster) -> list[Any]:
+        """Return what was asked for, and deliver what came beside the items: whoever reads these may stop before it."""
+        payload = "payload" if ask.what == "rows" else f"case when channel > {ITEMS} then payload else X'' end payload"
+        wanted = frame.where(f"({ask.where}) or channel > {ITEMS}")
+        beside, asked = SideRows(), list[Row]()
+        for row in cluster.rows(wanted.selectExpr("target", "source", "sequence", "channel", "size", payload)):
+            beside.add(row) if row.channel > ITEMS else asked.append(row)
+        self._delivered.add(id(ask.vertex))
+        self._ports.deliver(beside.in_order())
+        return asked if ask.what == "rows" else [(row.source, row.sequence, row.channel, row.size) for row in asked]
 
     def _kept(self, ask: AskForKept) -> Input:
         """Return what is kept of a `cache()`; or compute it now, so that `peek` steps before it see something."""
@@ -205,6 +219,8 @@ class GraphRun:
 
     def _rows(self, taken: Taken) -> DataFrame:
         frame = self._frame(taken.vertex)
+        if id(taken.vertex) in self._delivered:
+            frame = frame.where(f"channel <= {ITEMS}")
         if taken.where:
             frame = frame.where(taken.where)
         if taken.as_items:

@@ -27,6 +27,10 @@ class Ports:
         """Take further channels."""
         self._actions.update(actions)
 
+    def __bool__(self) -> bool:
+        """Say whether anything comes beside items."""
+        return bool(self._actions)
+
     def deliver(
         self, beside: Iterable[Row], before: Mapping[int, int] = _NONE, counted: dict[int, int] | None = None
     ) -> None:

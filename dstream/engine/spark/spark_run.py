@@ -175,9 +175,14 @@ class Run:
             counted: takes how many it has seen now.
         """
         beside = SideRows()
-        for row in rows:
-            if row.channel <= ITEMS:
-                yield row
-            else:
-                beside.add(row)
+        try:
+            for row in rows:
+                if row.channel <= ITEMS:
+                    yield row
+                else:
+                    beside.add(row)
+        except GeneratorExit:  # Who asked for items wants no more; what was seen of those before is known.
+            if not is_forked():
+                self._ports.deliver(beside.in_order(), before, counted)
+            raise
         self._ports.deliver(beside.in_order(), before, counted)

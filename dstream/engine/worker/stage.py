@@ -47,6 +47,11 @@ __all__ = [
 ]
 
 
+_BEFORE_ITEMS = -(2**62)
+"""The first `sequence` of rows beside items: a shuffle brings them before the items of their task, so that whoever
+reads no further than some item has had what was seen and noted of those before it."""
+
+
 class StageTask:
     """One task of a stage.
 
@@ -61,7 +66,7 @@ class StageTask:
         self._ending = ExitStack()
         self._side_rows = SideRows()
         self._peeked: dict[int, list[Any]] = {}
-        self._peek_sequence = 0
+        self._peek_sequence = _BEFORE_ITEMS
         self._batcher = Batcher()
         self._growth = Growth()
 
@@ -270,8 +275,8 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
         for task, items in stage.input.open(batches, stage.worker_memory):
             with task.ending():
                 for row in stage.sink(items, task):
-                    yield to_record_batch(row)
                     yield from map(to_record_batch, task.side_rows())
+                    yield to_record_batch(row)
                 yield from map(to_record_batch, task.last_side_rows())
     except Exception as error:
         raise_to_driver(error)
