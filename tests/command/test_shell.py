@@ -45,7 +45,9 @@ def test_an_interrupt_gives_the_prompt_back(terminal):
     """Ctrl-C ends a line or what runs, and nothing else; a mistake is shown as always."""
     shell = terminal(*SHELL, "--plain", "--engine", "local")
     shell.expect(">>> ")
-    shell.type("1 +\x03")
+    shell.type("1 +")
+    shell.expect("1 +")  # What is typed before the prompt reads may be thrown away, Ctrl-C with it.
+    shell.type("\x03")
     shell.expect("KeyboardInterrupt\n>>> ")
     shell.type("print('on' + 'going'); Stream.iterate(0, lambda n: n + 1).count()\n")
     shell.expect("ongoing\n")

@@ -55,6 +55,7 @@ def measuring(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]
     context = spark.sparkContext
     context.setJobGroup(group, group)
     yield measured
+    context._jsc.sc().listenerBus().waitUntilEmpty()  # The tracker hears of a job after the job's own end.
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     measured.jobs = len(jobs)
