@@ -145,6 +145,8 @@ class _Ending:
                 return self._cost_of_waves(inputs, 0 if limit is None else limit.count)
             case Last(vertex):
                 lasts = self.outlook.lasts if isinstance(self.ending, Pending) else [Last(vertex, Nothing())]
+            case _:
+                raise AssertionError("a plan is explained with an end of its own")
         costs = [counting.cost_of_job(last.vertex) for last in lasts]
         one = replace(Cost.one_of([cost for cost, _ in costs]), jobs=self._with_letters(ONE, self._last_inputs()))
         all_reads = {either for _, reads in costs for either in reads}
