@@ -11,7 +11,7 @@ import pytest
 from dstream.engine.submitted import Submitted
 from dstream.errors import CancelledError, IllegalStateError
 from dstream.failures import known_of
-from dstream.plan import Loop, ToList
+from dstream.plan import ForEachPartition, Loop, ToList
 
 
 def submitted(context, stream, end=ToList):
@@ -60,6 +60,13 @@ def test_a_run_that_was_cancelled_before_does_not_begin(engine):
     with pytest.raises(CancelledError, match="was cancelled"):
         run.result()
     assert (run.status, seen) == ("cancelled", [])
+
+
+def test_a_run_for_each_partition_gives_nothing(engine):
+    """None on both engines, as `Engine.submit` says: not an empty list."""
+    ended = submitted(engine.context, engine.context.stream(range(4), 2), lambda node: ForEachPartition(node, list))
+
+    assert ended.result() is None
 
 
 def test_others_wait_for_the_one_who_runs_it():

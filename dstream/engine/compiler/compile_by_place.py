@@ -96,15 +96,14 @@ def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling
 
 
 @dataclass(frozen=True)
-class FirstItems:
-    """The first items of all partitions together.
+class _Counted:
+    """A prefix of so many items.
 
     Attributes:
         left: how many are still to be found.
     """
 
     left: int
-    reads_rest = False
 
     @property
     def is_found(self) -> bool:
@@ -115,6 +114,23 @@ class FirstItems:
         """Return what is reported of a partition in which it is found."""
         return ((source, 0, ITEMS, self.left),)
 
+
+@dataclass(frozen=True)
+class _Marked:
+    """A prefix that ends at the first mark."""
+
+    is_found: bool = False
+
+    def found_in(self, source: int) -> tuple[Place, ...]:
+        """Return what is reported of a partition in which it is found."""
+        return ((source, 0, STOPPED, 0),)
+
+
+class FirstItems(_Counted):
+    """The first items of all partitions together."""
+
+    reads_rest = False
+
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
         """Return what is left behind a partition, and the range of its items that is wanted."""
         if self.is_found:
@@ -122,51 +138,28 @@ class FirstItems:
         return FirstItems(self.left - size), (0, min(size, self.left))
 
 
-@dataclass(frozen=True)
-class Behind:
-    """What follows the first items.
+class Behind(_Counted):
+    """What follows the first items, which are left out."""
 
-    Attributes:
-        left: how many are still to be left out.
-    """
-
-    left: int
     reads_rest = True
-
-    @property
-    def is_found(self) -> bool:
-        return self.left <= 0
-
-    def found_in(self, source: int) -> tuple[Place, ...]:
-        return ((source, 0, ITEMS, self.left),)
 
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
         return Behind(max(self.left - size, 0)), (self.left, None) if size > self.left else None
 
 
-@dataclass(frozen=True)
-class UpToMark:
+class UpToMark(_Marked):
     """The items before the first mark."""
 
-    is_found: bool = False
     reads_rest = False
-
-    def found_in(self, source: int) -> tuple[Place, ...]:
-        return ((source, 0, STOPPED, 0),)
 
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
         return UpToMark(self.is_found or mark is not None), None if self.is_found else (0, None)
 
 
-@dataclass(frozen=True)
-class FromMark:
+class FromMark(_Marked):
     """The items from the first mark on."""
 
-    is_found: bool = False
     reads_rest = True
-
-    def found_in(self, source: int) -> tuple[Place, ...]:
-        return ((source, 0, STOPPED, 0),)
 
     def after(self, size: int, mark: int | None) -> tuple[Prefix, tuple[int, int | None] | None]:
         if self.is_found:

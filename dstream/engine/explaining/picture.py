@@ -100,9 +100,8 @@ class Picture:
         self._outlook = outlook
         self._drafts: list[_Draft] = []
         self._inputs: dict[int, Items] = {}
-        self._stages: dict[int, int] = {}
         self._ends: dict[int, tuple[int, ...]] = {}
-        self._begun: dict[int, tuple[int, Sequence[Applied]]] = {}
+        self._begun: dict[tuple[int, bool], tuple[int, Sequence[Applied]]] = {}
         self._held: list[object] = []
         self._conditions = {key: words for each in outlook.foreseen for key, words in each.conditions.items()}
         self._tasks = {key: tasks for each in outlook.foreseen for key, tasks in each.tasks.items()}
@@ -181,10 +180,10 @@ class Picture:
         key = _beginning(each)
         if key not in self._begun:
             shared = _in_common(self._members[key])
-            self._begun[key] = self._applied(self._base(each), shared, each), shared
+            self._begun[key] = self._applied(self._base(each), shared), shared
             self._drafts[self._begun[key][0]].is_closed |= len(self._members[key]) > 1
         stage, shared = self._begun[key]
-        stage = self._applied(stage, tuple(each.applied)[len(shared) :], each)
+        stage = self._applied(stage, tuple(each.applied)[len(shared) :])
         self._drafts[stage].is_closed |= self._readers[id(each)] > 1
         return stage
 
@@ -232,7 +231,7 @@ class Picture:
         why = f"{step.label}: {rows.why}" if step and step.label else rows.why
         return Exchange(stage, "kept" if rows.targets is None else "shuffle", why, not condition, condition)
 
-    def _applied(self, stage: int, applied: Sequence[Applied], each: Input) -> int:
+    def _applied(self, stage: int, applied: Sequence[Applied]) -> int:
         for one in applied:
             if one.node is not None:
                 stage = self._called(stage, calls_of(one))
@@ -282,24 +281,24 @@ class Picture:
                 waiting += (each.source for each in draft.inputs if each.source not in draft.kept)
 
 
-def _beginning(each: Input) -> int:
-    """Return what inputs have in common that differ in their calls only."""
+def _beginning(each: Input) -> tuple[int, bool]:
+    """Return what inputs have in common that differ in their calls only: what they read, and whether in one task."""
     match each:
         case Splits(parts=(Splits() as inner,), is_one_task=is_one_task):
-            return id(inner) + is_one_task
+            return id(inner), is_one_task
         case Splits(parts=parts):
-            return id(parts)
+            return id(parts), False
         case Rows(taken=taken):
-            return id(taken)
+            return id(taken), False
         case Kept(held) | FromTable(held):
-            return id(held)
+            return id(held), False
         case _:
-            return id(each)
+            return id(each), False
 
 
-def _members(order: Sequence[Task]) -> dict[int, list[Sequence[Applied]]]:
+def _members(order: Sequence[Task]) -> dict[tuple[int, bool], list[Sequence[Applied]]]:
     """Return what inputs that begin in the same way do, each once."""
-    found: dict[int, dict[tuple[int, ...], Sequence[Applied]]] = defaultdict(dict)
+    found: dict[tuple[int, bool], dict[tuple[int, ...], Sequence[Applied]]] = defaultdict(dict)
     for each in order:
         if not isinstance(each, Vertex):
             applied = tuple(each.applied)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, groupby, islice
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from dstream.engine.kernels.core_operations import Operation
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dstream.engine.spark.cluster import Cluster
 
-__all__ = ["Flow", "Frame", "Pieces", "Segment", "Splits", "joined", "piece_rows", "rows_of", "segment_rows"]
+__all__ = ["Flow", "Frame", "Pieces", "Segment", "Splits", "piece_rows", "rows_of", "segment_rows"]
 
 _LARGEST_PASSENGER = 4 * 2**20
 """How many bytes of splits may travel with the function that reads them, to every task."""
@@ -111,29 +111,6 @@ class Flow:
 
 def _partitions(segment: Segment) -> int:
     return segment.partitions if isinstance(segment, Frame) else sum(1 for _ in segment.pieces)
-
-
-def joined(flows: Iterable[Flow]) -> Flow:
-    """Return the items of all flows, one flow after another.
-
-    Neighbouring splits become one segment whose pieces are asked for one by one: a stream that is
-    concatenated with itself 60 times has more pieces than could ever be listed.
-    """
-    segments: list[Segment] = []
-    for is_splits, group in groupby(chain.from_iterable(flow.segments for flow in flows), _is_splits):
-        together = tuple(group)
-        segments += [Splits(Pieces(_pieces_of(together)))] if is_splits and len(together) > 1 else together
-    return Flow(tuple(segments))
-
-
-def _is_splits(segment: Segment) -> bool:
-    return isinstance(segment, Splits)
-
-
-def _pieces_of(segments: Iterable[Segment]) -> Iterator[Piece]:
-    for segment in segments:
-        assert isinstance(segment, Splits), "only splits have pieces"
-        yield from segment.pieces
 
 
 def rows_of(flow: Flow, sink: Sink, cluster: Cluster, first: int = 0, before: int = 0) -> DataFrame:

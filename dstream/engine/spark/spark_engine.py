@@ -97,7 +97,8 @@ def _finished(rows: DataFrame, finish: Finish, step: Step, run: Run) -> Any:
         case Listed():
             return run.items(rows)
         case Nothing():
-            return run.items(rows) and None
+            run.items(rows)
+            return None
         case Combined(collector):
             return _combined(rows, collector, step, run)
         case Assembled(collector, is_ordered):
