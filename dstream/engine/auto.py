@@ -9,9 +9,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dstream.plan import Columns, End, ForEachPartition, Found, Node, Partitions
 from dstream.plan.capture_checks import check_captures
+from dstream.plan.core import Columns, Core, End, ForEachPartition, Partitions
 from dstream.plan.placing import place
+from dstream.plan.recalling import Found
 from dstream.spi import Engine, Running
 
 __all__ = ["AutoEngine"]
@@ -60,7 +61,7 @@ class AutoEngine:
         if there is not None:
             there.close()
 
-    def _chosen(self, node: Node) -> Engine:
+    def _chosen(self, node: Core) -> Engine:
         if not place(node, self._found).is_here:
             return self._on_spark()
         # What is refused on Spark is refused here too, so that no plan fails only when its data grow.

@@ -1,21 +1,22 @@
-"""The logical plan: what a stream will do, as immutable nodes.
+"""Plans: what a stream will do, as immutable values, in two families.
 
-`nodes` holds the nodes that the fluent methods make, `join_nodes` those of two streams, `ends` those
-that a plan ends in; `rewrite` turns them into the dozen that engines know, `walk` visits a plan without
-recursion, `properties` answers what holds for it, `stages` says what it will run as, `show` writes
-and draws it. `failure_boundary`, `failure_messages` and `replaying` make words of a failure where a terminal operation
-ends; `capture_checks` checks what functions take along.
+`nodes` holds what the fluent methods make, `nodes_by_key` those by key, `ends` those that a
+plan ends in. `rewrite` turns them into operations of `core`, which are all that engines know. `walk`
+visits both without recursion, `properties` answers what holds for a plan, `stages` says what it will
+run as, `show` writes and draws it. `failure_boundary`, `failure_messages` and `replaying` make words of
+a failure where a terminal operation ends; `capture_checks` checks what functions take along.
+
+Names imported from here are for those who write plans. Core operations have the same names in `core`;
+engines import them from there, and nothing from here.
 """
 
-from dstream.plan.caches_and_tables import Cache, Cached, CacheIdentity, Found, Recall, Table, nothing_kept, recalled
+from dstream.plan.core import Core
 from dstream.plan.ends import Collect, Columns, End, ForEach, ForEachPartition, Loop, Partitions, ToList, Write
 from dstream.plan.failure_boundary import explained
-from dstream.plan.guards_of_steps import Called, Guard, Recover, calls_for_each_item
-from dstream.plan.join_nodes import CoGroup, Join, Pairing
 from dstream.plan.nodes import (
+    Cache,
     Concat,
     Configure,
-    Distinct,
     DropWhile,
     Filter,
     FlatMap,
@@ -25,44 +26,34 @@ from dstream.plan.nodes import (
     MapMulti,
     Node,
     Parallel,
-    PartitionBy,
     Peek,
     Read,
+    Recover,
     Skip,
     Sorted,
+    Table,
     TakeWhile,
     Union,
     Unordered,
-    unchanged,
 )
-from dstream.plan.properties import (
-    bounded_nodes,
-    check,
-    configuration,
-    is_bounded,
-    is_ordered,
-    is_ordered_after,
-    known_size,
-    ordered_nodes,
-    parallelism,
-)
-from dstream.plan.rewrite import Chain, Op, Top, rewrite
+from dstream.plan.nodes_by_key import CoGroup, Distinct, Join, Pairing, PartitionBy
+from dstream.plan.properties import check, configuration, is_bounded, is_ordered, known_size, parallelism
+from dstream.plan.recalling import Cached, Found, nothing_kept, recalled
+from dstream.plan.rewrite import rewrite
 from dstream.plan.show.chain import describe
-from dstream.plan.steps import Step, shown_function
-from dstream.plan.walk import fold, inputs_first, last_step, step_of, topological
+from dstream.plan.steps import Step, shown_function, unchanged
+from dstream.plan.walk import fold, inputs_first, last_step, topological
 from dstream.plan.where import Where, call_site
 
 __all__ = [
     "Cache",
-    "CacheIdentity",
     "Cached",
-    "Called",
-    "Chain",
     "CoGroup",
     "Collect",
     "Columns",
     "Concat",
     "Configure",
+    "Core",
     "Distinct",
     "DropWhile",
     "End",
@@ -72,21 +63,18 @@ __all__ = [
     "ForEachPartition",
     "Found",
     "Gather",
-    "Guard",
     "Join",
     "Limit",
     "Loop",
     "Map",
     "MapMulti",
     "Node",
-    "Op",
     "Pairing",
     "Parallel",
     "PartitionBy",
     "Partitions",
     "Peek",
     "Read",
-    "Recall",
     "Recover",
     "Skip",
     "Sorted",
@@ -94,14 +82,11 @@ __all__ = [
     "Table",
     "TakeWhile",
     "ToList",
-    "Top",
     "Union",
     "Unordered",
     "Where",
     "Write",
-    "bounded_nodes",
     "call_site",
-    "calls_for_each_item",
     "check",
     "configuration",
     "describe",
@@ -110,16 +95,13 @@ __all__ = [
     "inputs_first",
     "is_bounded",
     "is_ordered",
-    "is_ordered_after",
     "known_size",
     "last_step",
     "nothing_kept",
-    "ordered_nodes",
     "parallelism",
     "recalled",
     "rewrite",
     "shown_function",
-    "step_of",
     "topological",
     "unchanged",
 ]

@@ -11,30 +11,26 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
-from dstream.plan.ends import ForEach
-from dstream.plan.guards_of_steps import Recover
-from dstream.plan.nodes import Gather, Node, Peek, Read
+from dstream.plan.core import Called, Chain, Core, Read
 from dstream.plan.obstacles import Large, Obstacle, look
-from dstream.plan.steps import Step
-from dstream.plan.walk import steps_of, topological
-from dstream.plan.where import Where
-from dstream.spi.in_parallel import Calling
+from dstream.plan.steps import Emitted, Guard, Step
+from dstream.plan.walk import topological
 
-__all__ = ["check_captures"]
+__all__ = ["check_captures", "shipped_by"]
 
 _LARGE = 10 * 2**20
 
 
-def check_captures(root: Node, *, travel: bool = True) -> None:
+def check_captures(root: Core, *, travel: bool = True) -> None:
     """Refuse a plan whose functions capture what cannot travel to the workers; warn about what is large.
 
     Args:
-        root: the last node of the plan.
+        root: the last operation of the plan.
         travel: whether the functions will travel now; if not, what is large does not matter.
 
     Raises:
@@ -42,44 +38,57 @@ def check_captures(root: Node, *, travel: bool = True) -> None:
             used in the caller's process, such as a context; the message names the variable.
     """
     seen: dict[int, Any] = {}
-    order = topological(root)
-    for node, step in zip(order, steps_of(order), strict=True):
-        for function in _shipped(node):
-            for found in look(function, seen, _LARGE):
-                if isinstance(found, Obstacle):
-                    raise _refusal(found, step)
-                if travel:
-                    _warn(found, step)
+    for each in topological(root):
+        for step, value in shipped_by(each):
+            for function in _functions(value):
+                _judge(look(function, seen, _LARGE), step, travel)
 
 
-def _shipped(node: Node) -> Iterator[Any]:
-    """Give the functions, collectors and writers of a step that go to the workers."""
-    if isinstance(node, Peek | ForEach):
-        return
-    if isinstance(node, Recover):
-        yield from () if node.fn is None else (node.fn,)
-        return
-    if isinstance(node, Gather) and isinstance(node.gatherer.parallel, Calling):
-        yield node.gatherer.parallel.fn
-        return
-    if isinstance(node, Read):
-        # What travels is a source's splits; of ours it is known that these hold the source's functions.
-        yield from _functions(node.source) if is_our_name(type(node.source).__module__) else ()
-        return
-    yield from _functions(node)
+def _judge(found: Iterable[Obstacle | Large], step: Step, travel: bool) -> None:
+    for each in found:
+        if isinstance(each, Obstacle):
+            raise _refusal(each, step)
+        if travel:
+            _warn(each, step)
 
 
-def _functions(holder: Any) -> Iterator[Any]:
-    if not dataclasses.is_dataclass(holder):
+def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
+    """Give what of an operation goes to the workers, such as functions and collectors, with the call that has it."""
+    match each:
+        case Chain(ops=ops):
+            for op in ops:
+                if op.action != "peek":
+                    yield op.step, op.fn.fn if isinstance(op.fn, Emitted) else op.fn
+                yield from _resolving(op.guards)
+        case Called(calling=calling, guards=guards):
+            yield each.step, calling.fn
+            yield from _resolving(guards)
+        case Read(source=source):
+            # What travels is a source's splits; of ours it is known that these hold the source's functions.
+            if is_our_name(type(source).__module__):
+                yield each.step, source
+        case _:
+            values = (getattr(each, field.name) for field in dataclasses.fields(each))
+            yield from ((each.step, value) for value in values if _may_hold_functions(value))
+
+
+def _may_hold_functions(value: Any) -> bool:
+    return callable(value) or (dataclasses.is_dataclass(value) and not isinstance(value, Core | Step))
+
+
+def _resolving(guards: Iterable[Guard]) -> Iterator[tuple[Step, Any]]:
+    return ((guard.step, guard.fn) for guard in guards if guard.fn is not None)
+
+
+def _functions(value: Any) -> Iterator[Any]:
+    """Give the functions in a value: itself, or those of its fields."""
+    if isinstance(value, type):
         return
-    for field in dataclasses.fields(holder):
-        value = getattr(holder, field.name)
-        if isinstance(value, Node | Step | Where):
-            continue
-        if callable(value) and not isinstance(value, type):
-            yield value
-        elif dataclasses.is_dataclass(value) and is_our_name(type(value).__module__):
-            yield from _functions(value)
+    if callable(value):
+        yield value
+    elif dataclasses.is_dataclass(value) and is_our_name(type(value).__module__):
+        for field in dataclasses.fields(value):
+            yield from _functions(getattr(value, field.name))
 
 
 def _refusal(found: Obstacle, step: Step) -> SerializationError:

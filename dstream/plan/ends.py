@@ -1,11 +1,12 @@
-"""The ends of plans: what becomes of the items. An engine is given one, and runs the plan before it."""
+"""The ends of plans as users write them: the terminal operations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dstream.plan.nodes import Node, node
+from dstream.plan.core import node
+from dstream.plan.nodes import Node
 from dstream.plan.steps import shown_function
 from dstream.spi.collector import Collector
 from dstream.spi.store import MapWriter, Writer

@@ -8,7 +8,6 @@ from dstream import errors
 from dstream.failures import MISSING, Failure
 from dstream.plan.ends import Collect, ForEach, ForEachPartition, Write
 from dstream.plan.nodes import (
-    Distinct,
     FlatMap,
     Map,
     MapMulti,
@@ -16,6 +15,7 @@ from dstream.plan.nodes import (
     Read,
     Sorted,
 )
+from dstream.plan.nodes_by_key import Distinct
 from dstream.plan.replaying import again, function_of
 from dstream.plan.steps import shown_function
 

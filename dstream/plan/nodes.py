@@ -1,20 +1,24 @@
-"""The nodes that the fluent methods make: values, immutable, one class for each operation."""
+"""The nodes that the fluent methods make: values, immutable, one class for each operation.
+
+No engine knows them: `rewrite` makes core operations of them, which have a family of their own (`dstream.plan.core`).
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, TypeVar, cast, dataclass_transform
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Self
 
-from dstream.plan.steps import Step, shown_function
+from dstream.plan.core import CacheIdentity, node
+from dstream.plan.steps import Delivery, Treatment, shown_function, unchanged
 from dstream.plan.where import Where
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.source import Source
 
 __all__ = [
+    "Cache",
     "Concat",
     "Configure",
-    "Distinct",
     "DropWhile",
     "Filter",
     "FlatMap",
@@ -24,49 +28,32 @@ __all__ = [
     "MapMulti",
     "Node",
     "Parallel",
-    "PartitionBy",
     "Peek",
     "Read",
+    "Recover",
     "Skip",
     "Sorted",
+    "Table",
     "TakeWhile",
     "Union",
     "Unordered",
-    "node",
-    "unchanged",
 ]
-
-C = TypeVar("C", bound=type)
-
-
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
-def node(cls: C) -> C:
-    """Make `cls` a frozen node that compares by identity."""
-    made: Any = dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
-    return cast(C, made)
 
 
 @node
 class Node:
-    """One operation of a plan: its functions, its values and the nodes that it reads from.
+    """One call of the user's: its functions, its values and the nodes that it reads from.
 
     Attributes:
-        where: the place of the user's call that made it.
-        step: how it names itself when it fails; `rewrite` sets it, since it needs the whole plan.
+        where: the place of the call.
     """
 
     where: Where | None = dataclasses.field(default=None, kw_only=True)
-    step: Step | None = dataclasses.field(default=None, kw_only=True)
 
     def inputs(self) -> tuple[Node, ...]:
         """Return the nodes that this one reads from, in order."""
         upstream: Node | None = getattr(self, "upstream", None)
         return () if upstream is None else (upstream,)
-
-    def with_inputs(self, inputs: Sequence[Node], step: Step | None) -> Self:
-        """Return the same operation on other nodes, one for each of `inputs()`; it names itself with `step`."""
-        changes: dict[str, Any] = dict(zip(("upstream",) if inputs else (), inputs, strict=True))
-        return dataclasses.replace(self, step=step, **changes)
 
     def label(self) -> str:
         """Return the call as the user wrote it, such as `.map(parse)`."""
@@ -92,6 +79,22 @@ class Read(Node):
 
 
 @node
+class Table(Node):
+    """The rows of a table of the engine's own kind, such as a Spark DataFrame that the user has.
+
+    Attributes:
+        table: the user's table.
+        kind: the class that each row becomes, by the names of its fields; None for the engine's own rows.
+    """
+
+    table: Any
+    kind: type | None = None
+
+    def label(self) -> str:
+        return f"from_df({type(self.table).__name__}{'' if self.kind is None else f', {self.kind.__qualname__}'})"
+
+
+@node
 class Map(Node):
     """Each item replaced by what `fn` makes of it.
 
@@ -110,11 +113,6 @@ class Map(Node):
     def label(self) -> str:
         given = "" if self.fn is unchanged else self.given
         return f".{self.name}({shown_function(self.fn) if given is None else given})"
-
-
-def unchanged(item: Any) -> Any:
-    """Return `item`: the function of a step that only checks or converts."""
-    return item
 
 
 @node
@@ -169,17 +167,6 @@ class Peek(Node):
 
     def _arguments(self) -> Iterable[str]:
         return (shown_function(self.action),)
-
-
-@node
-class Distinct(Node):
-    """The first item of each key; the key of an item is `key(item)`, or the item itself."""
-
-    upstream: Node
-    key: Callable[[Any], Any] | None = None
-
-    def _arguments(self) -> Iterable[str]:
-        return () if self.key is None else (shown_function(self.key),)
 
 
 @node
@@ -281,9 +268,6 @@ class Concat(Node):
     def inputs(self) -> tuple[Node, ...]:
         return self.parts
 
-    def with_inputs(self, inputs: Sequence[Node], step: Step | None) -> Self:
-        return dataclasses.replace(self, parts=tuple(inputs), step=step)
-
     def label(self) -> str:
         return f"concat of {len(self.parts)}"
 
@@ -294,20 +278,6 @@ class Union(Concat):
 
     def label(self) -> str:
         return ".union(...)"
-
-
-@node
-class PartitionBy(Node):
-    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself."""
-
-    upstream: Node
-    count: int
-    key: Callable[[Any], Any] | None = None
-
-    def _arguments(self) -> Iterable[str]:
-        yield str(self.count)
-        if self.key is not None:
-            yield f"key={shown_function(self.key)}"
 
 
 @node
@@ -343,3 +313,56 @@ class Configure(Node):
 
     def _arguments(self) -> Iterable[str]:
         return (str(dict(self.settings)),)
+
+
+@node
+class Cache(Node):
+    """The same items, computed once and kept for the plans that read them later.
+
+    It is a value as any other. What is kept of it belongs to the context that computed it
+    (`dstream.engine.kernels.caches`).
+
+    Attributes:
+        identity: under which the items are kept. A rewritten plan has it too.
+    """
+
+    upstream: Node
+    identity: CacheIdentity = dataclasses.field(default_factory=CacheIdentity)
+
+    def __copy__(self) -> Self:
+        return dataclasses.replace(self, identity=CacheIdentity())
+
+
+@node
+class Recover(Node):
+    """The same items; those that the step before fails on are left out, replaced, or sent away.
+
+    It stands behind the step that it applies to, maybe behind others of its kind.
+
+    Attributes:
+        kinds: the exceptions that this is for.
+        treatment: what happens to such an item.
+        fn: gives the item that takes its place, of the item and the exception.
+        kind: what that must be: None, `int` or `float`.
+        delivery: takes the dead letters.
+        name: the method that the user called; empty if the step before says it.
+    """
+
+    upstream: Node
+    kinds: tuple[type[Exception], ...]
+    treatment: Treatment
+    fn: Callable[[Any, Exception], Any] | None = None
+    kind: type | None = None
+    delivery: Delivery | None = None
+    name: str = ""
+
+    def label(self) -> str:
+        return f".{self.name}({', '.join(self._arguments())})" if self.name else ""
+
+    def _arguments(self) -> Iterator[str]:
+        names = ", ".join(kind.__name__ for kind in self.kinds)
+        yield names if len(self.kinds) == 1 else f"({names})"
+        if self.fn is not None:
+            yield shown_function(self.fn)
+        if self.delivery is not None:
+            yield f"into={self.delivery.label}"

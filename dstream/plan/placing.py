@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dstream.plan.caches_and_tables import Cache, Cached, Found, Table, nothing_kept
-from dstream.plan.nodes import Limit, Map, Node, Peek, Read
+from dstream.plan.core import Cache, Chain, Core, Limit, Read, Table
 from dstream.plan.properties import configuration, parallelism
+from dstream.plan.recalling import Cached, Found, nothing_kept
 from dstream.plan.walk import inputs_first
 from dstream.spi.source import Held
 
@@ -50,7 +50,7 @@ class _Items(NamedTuple):
     is_sure: bool = False
 
 
-def place(root: Node, found: Found = nothing_kept) -> Placement:
+def place(root: Core, found: Found = nothing_kept) -> Placement:
     """Say where a plan runs.
 
     A source counts with its items, twice if two steps read it. A `limit` counts instead of the source
@@ -58,7 +58,7 @@ def place(root: Node, found: Found = nothing_kept) -> Placement:
     known only once they ran.
 
     Args:
-        root: the last node of the plan.
+        root: the last operation of the plan.
         found: says what is kept of a `cache()`, which counts instead of what stands before.
     """
     asked = _asked_of_spark(root)
@@ -66,16 +66,16 @@ def place(root: Node, found: Found = nothing_kept) -> Placement:
         return _there(asked)
     kept = functools.cache(found)  # so that all of this sees one state of what is kept
 
-    def reads(node: Node) -> Sequence[Node]:
-        return () if isinstance(node, Cache) and kept(node) is not None else node.inputs()
+    def reads(each: Core) -> Sequence[Core]:
+        return () if isinstance(each, Cache) and kept(each) is not None else each.inputs()
 
     items: dict[int, _Items] = {}
-    for node in inputs_first(root, reads):
-        items[id(node)] = _items(node, [items[id(upstream)] for upstream in reads(node)], kept)
+    for each in inputs_first(root, reads):
+        items[id(each)] = _items(each, [items[id(upstream)] for upstream in reads(each)], kept)
     return _placed(items[id(root)])
 
 
-def _asked_of_spark(root: Node) -> str:
+def _asked_of_spark(root: Core) -> str:
     """Say what the plan asks for that only Spark has."""
     partitions = parallelism(root)
     if partitions is not None and partitions > 1:
@@ -83,15 +83,15 @@ def _asked_of_spark(root: Node) -> str:
     return "its settings are those of Spark" if configuration(root) else ""
 
 
-def _items(node: Node, inputs: Sequence[_Items], kept: Found) -> _Items:
-    match node:
+def _items(operation: Core, inputs: Sequence[_Items], kept: Found) -> _Items:
+    match operation:
         case Read():
-            return _of_source(node)
+            return _of_source(operation)
         case Table():
-            return _Items(math.inf, f"{node.label()} is there")
-        case Cache() if (cached := kept(node)) is not None:
-            return _of_cached(node, cached)
-        case Map() | Peek():
+            return _Items(math.inf, f"{operation.label()} is there")
+        case Cache() if (cached := kept(operation)) is not None:
+            return _of_cached(operation, cached)
+        case Chain(ops=ops) if all(op.action in ("map", "peek") and not op.guards for op in ops):
             return inputs[0]
         case Limit(count=most) if inputs[0].is_sure:
             return _Items(min(inputs[0].number, most), is_sure=True)
@@ -100,22 +100,22 @@ def _items(node: Node, inputs: Sequence[_Items], kept: Found) -> _Items:
     return _Items(number, next((each.on_spark for each in inputs if each.on_spark), ""))
 
 
-def _of_cached(node: Cache, cached: Cached) -> _Items:
-    there = f"{node.label()} keeps its items there"
+def _of_cached(cache: Cache, cached: Cached) -> _Items:
+    there = f"{cache.label()} keeps its items there"
     return _Items(math.inf, there) if cached.count is None else _Items(cached.count)
 
 
-def _of_source(node: Read) -> _Items:
-    source = node.source
+def _of_source(read: Read) -> _Items:
+    source = read.source
     number = source.count_items() if isinstance(source, Held) else None
     if number is None:
         # A few items of a collection are read sooner here than Spark starts.
         is_near = getattr(source, "can_be_read_here", False)
-        return _Items(math.inf, f"{node.label()} is read by workers", is_sure=is_near)
+        return _Items(math.inf, f"{read.label()} is read by workers", is_sure=is_near)
     if number < math.inf:
         return _Items(number, is_sure=True)
-    unknown = f"nobody knows how many items {node.label()} has"
-    return _Items(number, unknown if source.bounded else f"{node.label()} has no end", is_sure=True)
+    unknown = f"nobody knows how many items {read.label()} has"
+    return _Items(number, unknown if source.bounded else f"{read.label()} has no end", is_sure=True)
 
 
 def _placed(items: _Items) -> Placement:

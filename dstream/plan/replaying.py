@@ -8,10 +8,7 @@ from typing import Any
 
 from dstream.keys import canonical
 from dstream.plan.ends import Collect, ForEach, ForEachPartition, Write
-from dstream.plan.guards_of_steps import Recover
-from dstream.plan.join_nodes import Pairing
 from dstream.plan.nodes import (
-    Distinct,
     DropWhile,
     Filter,
     FlatMap,
@@ -19,12 +16,13 @@ from dstream.plan.nodes import (
     Map,
     MapMulti,
     Node,
-    PartitionBy,
     Peek,
     Read,
+    Recover,
     Sorted,
     TakeWhile,
 )
+from dstream.plan.nodes_by_key import Distinct, Pairing, PartitionBy
 from dstream.spi.in_parallel import Calling
 from dstream.values.numbers import exact_float, exact_int
 

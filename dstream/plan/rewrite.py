@@ -1,96 +1,48 @@
-"""From the nodes that users write to the dozen that engines know.
+"""From the nodes that users write to the core operations that engines know.
 
 A run of element-wise steps becomes one `Chain`, neighbouring limits and skips become one,
 `sorted().limit(n)` becomes `Top`, nested concats become flat, a step and what looks after its
-failures become one, and each node learns its `Step`.
+failures become one, and each operation learns its `Step`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import overload
 
-from dstream.plan.guards_of_steps import Called, Guard, Recover, guarded, guards, read_by, recovers_of
-from dstream.plan.nodes import (
-    Concat,
-    Filter,
-    FlatMap,
-    Gather,
-    Limit,
-    Map,
-    MapMulti,
-    Node,
-    Peek,
-    Skip,
-    Sorted,
-    node,
-)
-from dstream.plan.steps import Step
+from dstream.errors import UnsupportedError
+from dstream.plan import core, ends, nodes, nodes_by_key
+from dstream.plan.core import Core
+from dstream.plan.ends import End
+from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Recover, Skip, Union
+from dstream.plan.steps import Emitted, Guard, Op, Step
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi.in_parallel import Calling
 
-__all__ = ["Chain", "Op", "Top", "rewrite"]
+__all__ = ["core_of", "rewrite"]
 
 _LARGEST_TOP = 100_000
 _ElementWise = Map | Filter | FlatMap | MapMulti | Peek
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
-    """One element-wise step of a `Chain`.
+@overload
+def rewrite(root: End) -> core.End: ...
 
-    Attributes:
-        action: `"map"`, `"filter"`, `"flat_map"` or `"peek"`.
-        kind: None, or `int` or `float`: what each result must be.
-        guards: what happens to items that it fails on.
+
+@overload
+def rewrite(root: Node) -> Core: ...
+
+
+def rewrite(root: Node) -> Core:
+    """Return the plan of `root` in core operations; a node that is shared stays shared.
+
+    Raises:
+        UnsupportedError: a node of the plan is no operation.
     """
-
-    action: str
-    fn: Callable[[Any], Any]
-    kind: type | None
-    step: Step
-    guards: tuple[Guard, ...] = ()
-
-    def steps(self) -> list[Step]:
-        """Return the user's calls that it stands for."""
-        return [self.step, *(guard.step for guard in self.guards if guard.step.label)]
-
-
-@node
-class Chain(Node):
-    """A run of element-wise steps, executed as one."""
-
-    upstream: Node
-    ops: tuple[Op, ...]
-
-    def label(self) -> str:
-        return "".join(step.label for op in self.ops for step in op.steps())
-
-
-@node
-class Top(Node):
-    """The first `count` items in the order of their keys: `sorted().limit(count)`.
-
-    Attributes:
-        call: the whole call as the user wrote it, if it was one.
-    """
-
-    upstream: Node
-    count: int
-    key: Callable[[Any], Any] | None
-    reverse: bool
-    call: str = ""
-
-    def label(self) -> str:
-        return self.call or f"{self.step.label if self.step else '.sorted()'}.limit({self.count})"
-
-
-def rewrite(root: Node) -> Node:
-    """Return the plan of `root` in core nodes; a node that is shared stays shared."""
     return _Rewriting(root).result()
 
 
@@ -100,17 +52,17 @@ class _Rewriting:
     def __init__(self, root: Node) -> None:
         calls = topological(root)
         self._steps = {id(node): step for node, step in zip(calls, steps_of(calls), strict=True)}
-        self._order = inputs_first(root, read_by) if any(isinstance(node, Recover) for node in calls) else calls
-        self._readers = Counter(map(id, chain.from_iterable(map(read_by, self._order))))
-        self._became: dict[int, Node] = {}
-        self._runs: dict[int, tuple[Node, list[Op]]] = {}
-        self._parts: dict[int, list[Node]] = {}
+        self._order = inputs_first(root, _read_by) if any(isinstance(node, Recover) for node in calls) else calls
+        self._readers = Counter(map(id, chain.from_iterable(map(_read_by, self._order))))
+        self._became: dict[int, Core] = {}
+        self._runs: dict[int, tuple[Core, list[Op]]] = {}
+        self._parts: dict[int, list[Core]] = {}
 
-    def result(self) -> Node:
+    def result(self) -> Core:
         for each in self._order:
-            node = guarded(each)
+            node = _guarded(each)
             step = self._steps[id(node)]
-            remedies = guards(recovers_of(each), self._steps, step)
+            remedies = _guards(_recovers_of(each), self._steps, step)
             if isinstance(node, _ElementWise):
                 self._runs[id(each)] = self._run(node, step, remedies)
             elif isinstance(node, Concat):
@@ -119,7 +71,7 @@ class _Rewriting:
                 self._became[id(each)] = self._core(node, step, remedies)
         return self._core_of(self._order[-1])
 
-    def _run(self, node: _ElementWise, step: Step, remedies: tuple[Guard, ...]) -> tuple[Node, list[Op]]:
+    def _run(self, node: _ElementWise, step: Step, remedies: tuple[Guard, ...]) -> tuple[Core, list[Op]]:
         """Lengthen the run that ends in the upstream, unless someone else reads from it too."""
         upstream = node.upstream
         if id(upstream) in self._runs and self._readers[id(upstream)] == 1:
@@ -129,53 +81,63 @@ class _Rewriting:
         ops.append(_op(node, step, remedies))
         return start, ops
 
-    def _core_of(self, node: Node) -> Node:
+    def _core_of(self, node: Node) -> Core:
         if id(node) in self._runs:
             start, ops = self._runs.pop(id(node))
-            self._became[id(node)] = Chain(start, tuple(ops), where=node.where, step=ops[-1].step)
-        elif isinstance(node, Concat) and id(node) in self._parts:
-            self._became[id(node)] = node.with_inputs(self._parts.pop(id(node)), node.step)
+            self._became[id(node)] = core.Chain(start, tuple(ops), step=ops[-1].step)
+        elif id(node) in self._parts:
+            parts = tuple(self._parts.pop(id(node)))
+            self._became[id(node)] = core.Concat(parts, isinstance(node, Union), step=self._steps[id(node)])
         return self._became[id(node)]
 
-    def _flat_parts(self, node: Concat) -> list[Node]:
+    def _flat_parts(self, node: Concat) -> list[Core]:
         """Return the parts of a concat; a part that is a concat of its own gives its parts, unless it is shared."""
         first, *others = [self._parts_of(part) for part in node.parts]
         for parts in others:
             first.extend(parts)
         return first
 
-    def _parts_of(self, part: Node) -> list[Node]:
+    def _parts_of(self, part: Node) -> list[Core]:
         if id(part) in self._parts and self._readers[id(part)] == 1:
             return self._parts.pop(id(part))
         return [self._core_of(part)]
 
-    def _core(self, node: Node, step: Step, remedies: tuple[Guard, ...]) -> Node:
+    def _core(self, node: Node, step: Step, remedies: tuple[Guard, ...]) -> Core:
         inputs = [self._core_of(upstream) for upstream in node.inputs()]
-        if isinstance(node, Gather) and isinstance(node.gatherer.parallel, Calling):
-            return Called(inputs[0], node.gatherer.parallel, remedies, node.label(), where=node.where, step=step)
-        if isinstance(node, Limit):
-            return self._limit(node, inputs[0], step)
-        if isinstance(node, Skip) and isinstance(inputs[0], Skip):
-            return Skip(inputs[0].upstream, inputs[0].count + node.count, where=node.where, step=step)
-        return node.with_inputs(inputs, step)
+        match node:
+            case Gather(gatherer=gatherer) if isinstance(gatherer.parallel, Calling):
+                return core.Called(inputs[0], gatherer.parallel, remedies, step=step)
+            case Limit():
+                return self._limit(node, inputs[0], step)
+            case Skip(count=count):
+                return _behind(count, inputs[0], step)
+        return core_of(node, inputs, step)
 
-    def _limit(self, node: Limit, upstream: Node, step: Step) -> Node:
-        if isinstance(upstream, Skip):
+    def _limit(self, node: Limit, upstream: Core, step: Step) -> Core:
+        if isinstance(upstream, core.Skip):
             # The page behind `skip(n)` ends at n + count: nobody needs to look further.
             first = dataclasses.replace(node, count=upstream.count + node.count)
             return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
-        if isinstance(upstream, Limit | Top):
+        if isinstance(upstream, core.Limit | core.Top):
             return _at_most(node.count, upstream)
-        if isinstance(upstream, Sorted) and node.count <= _LARGEST_TOP and self._readers[id(node.upstream)] == 1:
-            top = Top(upstream.upstream, node.count, upstream.key, upstream.reverse, upstream.call)
-            return dataclasses.replace(top, where=upstream.where, step=upstream.step)
-        return Limit(upstream, node.count, where=node.where, step=step)
+        if isinstance(upstream, core.Sorted) and node.count <= _LARGEST_TOP and self._readers[id(node.upstream)] == 1:
+            is_one_call = not node.label()
+            return core.Top(
+                upstream.upstream, node.count, upstream.key, upstream.reverse, is_one_call, step=upstream.step
+            )
+        return core.Limit(upstream, node.count, step=step)
 
 
-def _at_most(count: int, node: Limit | Top) -> Node:
-    if isinstance(node, Top) and count < node.count:
-        return dataclasses.replace(node, count=count, call="")
-    return dataclasses.replace(node, count=min(count, node.count))
+def _behind(count: int, upstream: Core, step: Step) -> Core:
+    if isinstance(upstream, core.Skip):
+        return core.Skip(upstream.upstream, upstream.count + count, step=step)
+    return core.Skip(upstream, count, step=step)
+
+
+def _at_most(count: int, operation: core.Limit | core.Top) -> Core:
+    if isinstance(operation, core.Top) and count < operation.count:
+        return dataclasses.replace(operation, count=count, is_one_call=False)
+    return dataclasses.replace(operation, count=min(count, operation.count))
 
 
 def _op(node: _ElementWise, step: Step, guards: tuple[Guard, ...]) -> Op:
@@ -187,18 +149,147 @@ def _op(node: _ElementWise, step: Step, guards: tuple[Guard, ...]) -> Op:
         case FlatMap(upstream=_, fn=fn, kind=kind):
             return Op("flat_map", fn, kind, step, guards)
         case MapMulti(upstream=_, fn=emitting, kind=kind):
-            return Op("flat_map", _Emitted(emitting), kind, step, guards)
+            return Op("flat_map", Emitted(emitting), kind, step, guards)
         case Peek(upstream=_, action=action):
             return Op("peek", action, None, step, guards)
 
 
-@dataclass(frozen=True, slots=True)
-class _Emitted:
-    """`map_multi` as a `flat_map`: the items that `fn` emits, as a list."""
+def _guarded(each: Node) -> Node:
+    """Return the step that `each` is, or whose failures it looks after."""
+    while isinstance(each, Recover):
+        each = each.upstream
+    return each
 
-    fn: Callable[[Any, Callable[[Any], None]], object]
 
-    def __call__(self, item: Any) -> list[Any]:
-        emitted: list[Any] = []
-        self.fn(item, emitted.append)
-        return emitted
+def _recovers_of(each: Node) -> list[Recover]:
+    """Return what looks after the failures of `_guarded(each)`, in the order of the calls."""
+    found = []
+    while isinstance(each, Recover):
+        found.append(each)
+        each = each.upstream
+    return found[::-1]
+
+
+def _read_by(each: Node) -> Sequence[Node]:
+    """Return the nodes that `each` reads from, once steps and what looks after them are one."""
+    return _guarded(each).inputs()
+
+
+def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tuple[Guard, ...]:
+    """Return the guards of a step; `steps` has that of each node by its `id`."""
+    return tuple(
+        Guard(each.kinds, each.treatment, each.fn, each.kind, each.delivery, steps[id(each)], of) for each in recovers
+    )
+
+
+@functools.singledispatch
+def core_of(node: nodes.Node, inputs: Sequence[Core], step: Step) -> Core:
+    """Return the operation of `node`, which reads from `inputs` and names itself with `step`."""
+    raise UnsupportedError(f"{node!r} is nothing that an engine runs")
+
+
+@core_of.register
+def _(node: nodes.Read, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Read(node.source, step=step)
+
+
+@core_of.register
+def _(node: nodes.Table, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Table(node.table, node.kind, step=step)
+
+
+@core_of.register
+def _(node: nodes.Unordered, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Unordered(inputs[0], step=step)
+
+
+@core_of.register
+def _(node: nodes.Parallel, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Parallel(inputs[0], node.partitions, step=step)
+
+
+@core_of.register
+def _(node: nodes.Configure, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Configure(inputs[0], node.settings, step=step)
+
+
+@core_of.register
+def _(node: nodes.Cache, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Cache(inputs[0], node.identity, step=step)
+
+
+@core_of.register
+def _(node: nodes.TakeWhile, inputs: Sequence[Core], step: Step) -> Core:
+    return core.TakeWhile(inputs[0], node.predicate, step=step)
+
+
+@core_of.register
+def _(node: nodes.DropWhile, inputs: Sequence[Core], step: Step) -> Core:
+    return core.DropWhile(inputs[0], node.predicate, step=step)
+
+
+@core_of.register
+def _(node: nodes.Gather, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Gather(inputs[0], node.gatherer, step=step)
+
+
+@core_of.register
+def _(node: nodes.Sorted, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Sorted(inputs[0], node.key, node.reverse, step=step)
+
+
+@core_of.register
+def _(node: nodes_by_key.Distinct, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Distinct(inputs[0], node.key, step=step)
+
+
+@core_of.register
+def _(node: nodes_by_key.PartitionBy, inputs: Sequence[Core], step: Step) -> Core:
+    return core.PartitionBy(inputs[0], node.count, node.key, step=step)
+
+
+@core_of.register
+def _(node: nodes_by_key.Join, inputs: Sequence[Core], step: Step) -> Core:
+    left, right = inputs
+    return core.Join(left, right, node.left_key, node.right_key, node.how, step=step)
+
+
+@core_of.register
+def _(node: nodes_by_key.CoGroup, inputs: Sequence[Core], step: Step) -> Core:
+    left, right = inputs
+    return core.CoGroup(left, right, node.left_key, node.right_key, step=step)
+
+
+@core_of.register
+def _(node: ends.ToList, inputs: Sequence[Core], step: Step) -> Core:
+    return core.ToList(inputs[0], step=step)
+
+
+@core_of.register
+def _(node: ends.Loop, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Loop(inputs[0], step=step)
+
+
+@core_of.register
+def _(node: ends.Partitions, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Partitions(inputs[0], step=step)
+
+
+@core_of.register
+def _(node: ends.Collect, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Collect(inputs[0], node.collector, step=step)
+
+
+@core_of.register
+def _(node: ends.ForEachPartition, inputs: Sequence[Core], step: Step) -> Core:
+    return core.ForEachPartition(inputs[0], node.action, step=step)
+
+
+@core_of.register
+def _(node: ends.Write, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Write(inputs[0], node.writer, node.collector, step=step)
+
+
+@core_of.register
+def _(node: ends.Columns, inputs: Sequence[Core], step: Step) -> Core:
+    return core.Columns(inputs[0], node.is_frame, step=step)

@@ -1,16 +1,16 @@
-"""`Step`: how a node names itself when it fails, on any worker."""
+"""`Step`: how a call names itself when it fails, on any worker; `Op`: a call on each item, with its `Guard`s."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
 from dstream.failures import blame
 from dstream.plan.where import Where
 from dstream.spi.functions import shown_function
 
-__all__ = ["Step", "shown_function"]
+__all__ = ["Delivery", "Emitted", "Guard", "Op", "Step", "Treatment", "shown_function", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +54,89 @@ class _Guarded:
         except Exception as error:
             blame(error, self.step, item)
             raise
+
+
+Treatment = Literal["ignored", "resolved", "sent"]
+
+
+class Delivery(Protocol):
+    """Takes dead letters to where they go, in the caller's process."""
+
+    @property
+    def label(self) -> str:
+        """Where they go, as the user wrote it."""
+        ...
+
+    def __call__(self, letters: Iterable[Any]) -> None:
+        """Commit `letters`, all of them or none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What an engine does with items that a step fails on.
+
+    Attributes:
+        kinds: the exceptions that it is for.
+        treatment: what happens to such an item.
+        fn: gives the item that takes its place, of the item and the exception.
+        kind: what that must be: None, `int` or `float`.
+        delivery: takes the dead letters.
+        step: how the user's call names itself.
+        of: the step that it looks after.
+    """
+
+    kinds: tuple[type[Exception], ...]
+    treatment: Treatment
+    fn: Callable[[Any, Exception], Any] | None
+    kind: type | None
+    delivery: Delivery | None
+    step: Step
+    of: Step
+
+    @property
+    def channel(self) -> int:
+        """The number under which it tells the driver what happened."""
+        return self.step.position
+
+    def on_a_worker(self) -> Guard:
+        """Return it without what stays in the driver."""
+        return replace(self, delivery=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One element-wise step of a `Chain`.
+
+    Attributes:
+        action: `"map"`, `"filter"`, `"flat_map"` or `"peek"`.
+        kind: None, or `int` or `float`: what each result must be.
+        guards: what happens to items that it fails on.
+    """
+
+    action: str
+    fn: Callable[[Any], Any]
+    kind: type | None
+    step: Step
+    guards: tuple[Guard, ...] = ()
+
+    def steps(self) -> list[Step]:
+        """Return the user's calls that it stands for."""
+        return [self.step, *(guard.step for guard in self.guards if guard.step.label)]
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """`map_multi` as a `flat_map`: the items that `fn` emits, as a list."""
+
+    fn: Callable[[Any, Callable[[Any], None]], object]
+
+    def __call__(self, item: Any) -> list[Any]:
+        emitted: list[Any] = []
+        self.fn(item, emitted.append)
+        return emitted
+
+
+def unchanged(item: Any) -> Any:
+    """Return `item`: the function of a step that only checks or converts."""
+    return item

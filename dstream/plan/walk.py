@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from dstream.plan.core import Core
 from dstream.plan.nodes import Node
 from dstream.plan.steps import Step
 
-__all__ = ["each", "fold", "inputs_first", "last_step", "step_of", "steps_of", "topological"]
+__all__ = ["each", "fold", "inputs_first", "last_step", "steps_of", "topological"]
 
 R = TypeVar("R")
 T = TypeVar("T")
+N = TypeVar("N", Node, Core)
 
 
-def topological(root: Node) -> list[Node]:
-    """Return every node of the plan once, each after the nodes that it reads from."""
-    return inputs_first(root, lambda node: node.inputs())
+def topological(root: N) -> list[N]:
+    """Return every node or operation of the plan once, each after those that it reads from."""
+    return inputs_first(root, _inputs)
+
+
+def _inputs(each: Any) -> Any:
+    return each.inputs()  # Of the same family; pyright 1.1 cannot tell.
 
 
 def steps_of(order: Sequence[Node]) -> list[Step]:
@@ -28,12 +34,6 @@ def steps_of(order: Sequence[Node]) -> list[Step]:
         Step(label, node.where, position, positions[-1])
         for node, label, position in zip(order, labels, positions, strict=True)
     ]
-
-
-def step_of(node: Node) -> Step:
-    """Return how a node of a rewritten plan names itself."""
-    assert node.step is not None, "rewrite gives every node its step"
-    return node.step
 
 
 def last_step(root: Node) -> Step:
@@ -64,14 +64,14 @@ def _branches_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:
     return ordered
 
 
-def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:
-    """Compute a value for `root` from the values of its inputs; a shared node is visited once."""
+def fold(root: N, visit: Callable[[N, Sequence[R]], R]) -> R:
+    """Compute a value for `root` from the values of its inputs; what is shared is visited once."""
     return each(root, visit)[id(root)]
 
 
-def each(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> dict[int, R]:
-    """Compute the same for every node of the plan; the result is by the `id` of the node."""
+def each(root: N, visit: Callable[[N, Sequence[R]], R]) -> dict[int, R]:
+    """Compute the same for everything in the plan; the result is by the `id` of each."""
     values: dict[int, R] = {}
-    for node in topological(root):
-        values[id(node)] = visit(node, [values[id(upstream)] for upstream in node.inputs()])
+    for found in topological(root):
+        values[id(found)] = visit(found, [values[id(upstream)] for upstream in found.inputs()])
     return values

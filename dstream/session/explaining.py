@@ -20,8 +20,9 @@ Explain = Callable[[Any, Any], "Stages"]
 def local_stages(found: Found, node: Any, into: Any) -> Stages:
     """Return the stages of a plan on the local engine."""
     from dstream.engine.local.local_stages import stages
+    from dstream.plan import rewrite
 
-    return stages(node, into, found)
+    return stages(rewrite(node), into, found)
 
 
 def spark_stages(found: Found, master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
@@ -37,29 +38,31 @@ def stages_on(cores: int | None, node: Any, into: Any, found: Found = nothing_ke
     from dstream.engine.spark.spark_facts import largest_small_side
     from dstream.plan import configuration
 
-    return stages(_end(node, into), cores, largest_small_side(configuration(node)), found)
+    plan = _plan(node, into)
+    return stages(plan, cores, largest_small_side(configuration(plan)), found)
 
 
-def _end(node: Any, into: Any) -> Any:
-    """Return the end that a plan is explained with; the collection that it writes to is not opened."""
-    from dstream.plan import Collect, Loop, ToList, Write, is_bounded
+def _plan(node: Any, into: Any) -> Any:
+    """Return the plan with the end that it is explained with; the collection that it writes to is not opened."""
+    from dstream.plan import Collect, Loop, ToList, Write, is_bounded, rewrite
     from dstream.session.writing import entries_of
     from dstream.spi import Collector, Output
 
     match into:
         case Collector():
-            return Collect(node, into, given=into.name or "...")
+            return rewrite(Collect(node, into, given=into.name or "..."))
         case Output():
             nobody: Any = None
-            return Write(node, nobody, entries_of(into), f"collect({into.label})")
-    return ToList(node) if is_bounded(node) else Loop(node)
+            return rewrite(Write(node, nobody, entries_of(into), f"collect({into.label})"))
+    return rewrite(ToList(node) if is_bounded(rewrite(node)) else Loop(node))
 
 
 def auto_stages(found: Found, master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
     """Return the stages of a plan where it would run, with a note that says why there."""
+    from dstream.plan import rewrite
     from dstream.plan.placing import place
 
-    placement = place(node, found)
+    placement = place(rewrite(node), found)
     if placement.is_here:
         stages = local_stages(found, node, into)
     else:

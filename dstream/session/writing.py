@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import collectors
 from dstream.failures import naming
-from dstream.plan import Node, Write, call_site, explained, last_step
+from dstream.plan import Node, Write, call_site, explained, last_step, rewrite
 from dstream.spi import Collector, Engine, Output
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def write(context: Context, node: Node, output: Output, engine: Callable[[], Eng
     end = Write(node, job.writer, entries_of(output), f"collect({output.label})", where=call_site())
     with explained(end, "collect"):
         try:
-            receipts = engine().submit(end).result()
+            receipts = engine().submit(rewrite(end)).result()
             # A failure there, such as one of a function that merges, names the step as one in a task does.
             with naming(last_step(end)):
                 job.commit(receipts)

@@ -52,7 +52,7 @@ class Engine(Protocol):
         ...
 
     def submit(self, end: Any) -> Running:
-        """Return a run of the plan that ends in `end` (a `dstream.plan.End`), which has not begun.
+        """Return a run of the plan that ends in `end` (a `dstream.plan.core.End`), which has not begun.
 
         The result of a `ToList` is a list, of a `Loop` an iterator, of `Partitions` a list of iterators, of a
         `Collect` what its collector makes, of a `Write` the receipts of its writer in encounter order, of `Columns`

@@ -13,6 +13,7 @@ from dstream.plan import (
     Collect,
     Concat,
     Configure,
+    Core,
     Distinct,
     DropWhile,
     End,
@@ -39,6 +40,7 @@ from dstream.plan import (
     known_size,
     last_step,
     parallelism,
+    rewrite,
     shown_function,
 )
 from dstream.spi import Collector, Engine, Reducer, Runtime
@@ -191,7 +193,7 @@ class BaseStream(Generic[T]):
 
     def is_parallel(self) -> bool:
         """Say whether the pipeline may run in several partitions."""
-        return parallelism(self._node) != 1
+        return parallelism(rewrite(self._node)) != 1
 
     def configure(self, config: Mapping[str, str]) -> Self:
         """Run the pipeline with these settings of the engine; later ones win.
@@ -364,7 +366,7 @@ class BaseStream(Generic[T]):
                 return self._collect(collector, "collect", collector.name or "...")
             case (Reducer() as reducer,):
                 with explained(self._node, "collect"):
-                    self._check(self._node, needs_end=True)
+                    self._planned(self._node, needs_end=True)
                     return reducer.reduce_into(self._runtime or default_runtime(), self._node)
             case (supplier, accumulator, combiner):
                 function(supplier, "supplier"), function(accumulator, "accumulator"), function(combiner, "combiner")
@@ -385,7 +387,8 @@ class BaseStream(Generic[T]):
         size = known_size(self._node)
         if size is None:
             return self._collect(collectors.counting(), "count")
-        self._engine(self._node, needs_end=True)  # A closed stream or context is refused here too.
+        self._planned(self._node, needs_end=True)
+        self._engine()  # A closed context is refused here too.
         return size
 
     # Terminal operations: short circuits
@@ -532,8 +535,7 @@ class BaseStream(Generic[T]):
         from dstream.plan.show.drawing import check_format, drawn
 
         check_format(format)
-        self._lifetime.check_open_from_the_source()
-        check(self._node, needs_end=into is not None)
+        self._planned(self._node, needs_end=into is not None)
         ending = None if into is None else explained_end(into)
         stages = self._runtime.stages if self._runtime else default_stages
         drawing = drawn(stages(self._node, ending), format)
@@ -610,17 +612,20 @@ class BaseStream(Generic[T]):
 
     # How plans are run
 
-    def _check(self, node: Node, *, needs_end: bool) -> None:
+    def _planned(self, node: Node, *, needs_end: bool) -> Core:
+        """Return the plan of `node` as engines know it, if it can run."""
         self._lifetime.check_open_from_the_source()
-        check(node, needs_end=needs_end)
+        plan = rewrite(node)
+        check(plan, needs_end=needs_end)
+        return plan
 
-    def _engine(self, node: Node, *, needs_end: bool = False) -> Engine:
-        self._check(node, needs_end=needs_end)
+    def _engine(self) -> Engine:
         return (self._runtime or default_runtime()).running_engine()
 
     def _result(self, end: End, *, needs_end: bool = False) -> Any:
         """Run a plan and wait for its result."""
-        return self._engine(end.upstream, needs_end=needs_end).submit(end).result()
+        plan = self._planned(end, needs_end=needs_end)
+        return self._engine().submit(plan).result()
 
     def _collect(self, collector: Collector[Any, Any, R], name: str, given: str = "") -> R:
         node = Collect(self._node, collector, name, given, where=call_site())

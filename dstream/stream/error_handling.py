@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 from dstream.errors import IllegalStateError
-from dstream.plan import Read, Recover, call_site, calls_for_each_item
-from dstream.spi import Output, Reducer, Runtime
+from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, unchanged
+from dstream.spi import Calling, Output, Reducer, Runtime
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import default_runtime
 from dstream.stream.stream_arguments import function, kind_of
@@ -96,7 +96,7 @@ class Recovering(BaseStream[T]):
 
     def _recover(self, kinds: Any, name: str, **treatment: Any) -> Self:
         checked = _exceptions(kinds)
-        if not calls_for_each_item(self._node):
+        if not _calls_for_each_item(self._node):
             raise IllegalStateError(
                 f".{name}() is about the step before it, which must run a function on each item (map, filter, "
                 "flat_map, map_multi and their kin, gather(map_concurrent(...))); "
@@ -108,6 +108,18 @@ class Recovering(BaseStream[T]):
         if not isinstance(reducer, Reducer):
             raise TypeError(f"{name} must be a reducer, such as to_ilist(...), not {kind_of(reducer)}")
         return Delivery(reducer, self._runtime)
+
+
+def _calls_for_each_item(step: Node) -> bool:
+    """Say whether a step runs a function of the user's on each item, so that `Recover` may follow it."""
+    match step:
+        case Map(fn=fn):
+            return fn is not unchanged
+        case Filter() | FlatMap() | MapMulti() | Recover():
+            return True
+        case Gather(gatherer=gatherer):
+            return isinstance(gatherer.parallel, Calling)
+    return False
 
 
 def _exceptions(kinds: Any) -> tuple[type[Exception], ...]:

@@ -15,7 +15,9 @@ from typing import Any
 import cloudpickle
 
 from dstream.failures import is_our_name, shown
-from dstream.plan import Node, Peek, Read, topological
+from dstream.plan import Core, Step, topological
+from dstream.plan.capture_checks import shipped_by
+from dstream.plan.core import Read, Write
 from dstream.spi import Engine, Running
 from dstream.testing.comparing import exact
 from dstream.testing.parts import Parts
@@ -23,24 +25,21 @@ from dstream.testing.watching import Watched
 
 __all__ = ["Observed", "State"]
 
-_STAYS = frozenset({"where", "step", "upstream", "parts", "writer"})
 _CONTAINERS = (list, dict, set, deque, bytearray)
 _STANDARD = sys.stdlib_module_names - {"__main__"}
 
 
-def _traveling(root: Node) -> Iterator[tuple[Node, Any]]:
-    """Give what each node of a plan sends to the workers: functions and collectors."""
-    for node in topological(root):
-        if isinstance(node, Peek) or (isinstance(node, Read) and (node.source.in_caller or _is_parts(node))):
-            continue
-        for field in dataclasses.fields(node):
-            value = getattr(node, field.name)
-            if field.name not in _STAYS and (callable(value) or dataclasses.is_dataclass(value)):
-                yield node, value
-
-
-def _is_parts(node: Read) -> bool:
-    return isinstance(node.source, Parts)
+def _traveling(root: Core) -> Iterator[tuple[Step, Any]]:
+    """Give what a plan sends to the workers, such as functions and collectors, with the call that has it."""
+    for each in topological(root):
+        match each:
+            case Read(source=source):
+                if not (source.in_caller or isinstance(source, Parts)):
+                    yield each.step, source
+            case Write(collector=collector):
+                yield each.step, collector
+            case _:
+                yield from shipped_by(each)
 
 
 def _captured(value: Any) -> Iterator[tuple[str, Any]]:
@@ -112,22 +111,22 @@ class State:
     """The captured variables of the plans that ran, each as it was before."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[Node, str, Any, bytes]] = {}
+        self._kept: dict[int, tuple[Step, str, Any, bytes]] = {}
 
-    def keep(self, root: Node) -> None:
+    def keep(self, root: Core) -> None:
         """Remember what the functions of a plan that is about to run take along."""
-        for node, value in _traveling(root):
+        for step, value in _traveling(root):
             for name, found in _captured(value):
                 if id(found) not in self._kept and _can_change(found):
-                    self._kept[id(found)] = (node, name, found, cloudpickle.dumps(found, protocol=5))
+                    self._kept[id(found)] = (step, name, found, cloudpickle.dumps(found, protocol=5))
 
     def changes(self, allowed: Collection[str]) -> Iterator[str]:
         """Give one sentence for each variable that is no longer what it was."""
-        for node, name, found, before in self._kept.values():
+        for step, name, found, before in self._kept.values():
             old = pickle.loads(before)
             if name not in allowed and exact(old) != exact(found):
-                place = f" at {node.where}" if node.where else ""
-                yield f"{node.label()}{place} changed {name!r} from {shown(old)} to {shown(found)}"
+                place = f" at {step.where}" if step.where else ""
+                yield f"{step.label}{place} changed {name!r} from {shown(old)} to {shown(found)}"
 
 
 def _can_change(value: Any) -> bool:
@@ -149,14 +148,14 @@ def _is_picklable(value: Any) -> bool:
 class Observed:
     """An engine that lets someone look at each plan before it runs it."""
 
-    def __init__(self, engine: Engine, look: Callable[[Node], None]) -> None:
+    def __init__(self, engine: Engine, look: Callable[[Core], None]) -> None:
         self._engine = engine
         self._look = look
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def submit(self, end: Node) -> Running:
+    def submit(self, end: Core) -> Running:
         """Let the plan be looked at, and submit it."""
         self._look(end)
         return self._engine.submit(end)

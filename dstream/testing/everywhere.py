@@ -14,7 +14,7 @@ import cloudpickle
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.errors import SerializationError
 from dstream.failures import shown
-from dstream.plan import Node, is_ordered
+from dstream.plan import Core, is_ordered
 from dstream.plan.capture_checks import check_captures
 from dstream.spi import Engine
 from dstream.stream import Stream
@@ -241,19 +241,19 @@ class _Trial:
             yield filled
             self.agreed.append(max((way.count for way in filled), default=1))
 
-    def run(self, engine: str, division: list[Partitioning], look: Callable[[Node], None] | None = None) -> _Outcome:
+    def run(self, engine: str, division: list[Partitioning], look: Callable[[Core], None] | None = None) -> _Outcome:
         """Run the pipeline once on fresh items."""
         items = [one.items() for one in self.inputs]
         return self.run_on(engine, division, items, look or _ignore)
 
     def run_on(
-        self, engine: str, division: list[Partitioning], items: list[list[Any]], look: Callable[[Node], None]
+        self, engine: str, division: list[Partitioning], items: list[list[Any]], look: Callable[[Core], None]
     ) -> _Outcome:
         orders: list[bool] = []
 
-        def observe(node: Node) -> None:
-            look(node)
-            orders.append(is_ordered(node))
+        def observe(plan: Core) -> None:
+            look(plan)
+            orders.append(is_ordered(plan))
 
         def wrap(inner: Engine) -> Engine:
             return cast(Engine, Observed(inner, observe))
@@ -265,7 +265,7 @@ class _Trial:
         return _Outcome(value, comparable, error, all(orders))
 
 
-def _ignore(node: Node) -> None:
+def _ignore(plan: Core) -> None:
     """Look at a plan and say nothing."""
 
 
@@ -290,12 +290,12 @@ def _on_local(trial: _Trial, may_change: Collection[str]) -> _Outcome:
     __tracebackhide__ = True
     state, problems = State(), []
 
-    def look(node: Node) -> None:
+    def look(plan: Core) -> None:
         try:
-            check_captures(node)
+            check_captures(plan)
         except SerializationError as error:
             problems.append(str(error))
-        state.keep(node)
+        state.keep(plan)
 
     items = [one.items() for one in trial.inputs]
     outcome = trial.run_on("local", [one.whole() for one in trial.inputs], items, look)

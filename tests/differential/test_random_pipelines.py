@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dstream as ds
 from collectors import averaging_int, counting, grouping_by, joining, partitioning_by, to_list, to_map
-from dstream.plan import placing
+from dstream.plan import placing, rewrite
 from dstream.testing import assert_items_in_any_order
 from dstream.testing.engines import MASTER, SETTINGS
 from tests.differential.pipelines import (
@@ -228,7 +228,7 @@ def _ways(pipelines: st.SearchStrategy[Pipeline], context: ds.Context, examples:
     @settings(ON_SPARK, max_examples=examples)
     @given(pipelines, st.sampled_from(list(TERMINALS)))
     def drawn(pipeline: Pipeline, terminal: str) -> None:
-        ways.add(placing.place(pipeline.on(context)[0]._node).is_here)
+        ways.add(placing.place(rewrite(pipeline.on(context)[0]._node)).is_here)
         _check(pipeline, terminal, context)
 
     drawn()

@@ -10,7 +10,7 @@ import pytest
 import dstream as ds
 from dstream.engine.memory_bound import Bound
 from dstream.plan import Step
-from dstream.plan.rewrite import Op
+from dstream.plan.steps import Op
 
 
 class Full(Bound):

@@ -21,6 +21,11 @@ class Kept(list):
 
 
 def cache():
+    """Return the operation of a cache."""
+    return rewrite(user_cache())
+
+
+def user_cache():
     """Return the node of a cache."""
     return Cache(Map(Read(Items([1])), abs))
 
@@ -31,12 +36,13 @@ def never():
 
 
 def test_caches_find_what_was_computed():
-    """Nothing before; also under the node that it was rewritten to."""
-    caches, node = Caches(), cache()
-    assert caches.found(node) is None
+    """Nothing before; also under what its node is rewritten to another time."""
+    caches, node = Caches(), user_cache()
+    first, second = rewrite(node), rewrite(node)
+    assert caches.found(first) is None
 
-    kept = caches.kept(node, lambda: Cached([1], True))
-    assert caches.kept(rewrite(node), never) is kept is caches.found(node) is caches.found(rewrite(node))
+    kept = caches.kept(first, lambda: Cached([1], True))
+    assert caches.kept(second, never) is kept is caches.found(first) is caches.found(second)
     assert caches.found(cache()) is None
 
 
@@ -72,8 +78,8 @@ def test_a_failure_leaves_nothing_kept():
 
 def test_caches_let_go_with_the_node():
     """At once, when no plan has it any more; a plan that was made of it has it too."""
-    caches, node = Caches(), cache()
-    items = weakref.ref(caches.kept(node, lambda: Cached(Kept(), True)).items)
+    caches, node = Caches(), user_cache()
+    items = weakref.ref(caches.kept(rewrite(node), lambda: Cached(Kept(), True)).items)
     node = rewrite(node)
     assert items() is not None
 
@@ -104,16 +110,16 @@ def test_what_went_with_its_engine_is_not_found():
 @pytest.mark.parametrize("other", [copy.copy, copy.deepcopy, lambda node: pickle.loads(pickle.dumps(node))])
 def test_another_node_has_nothing_kept(other):
     """A copy, or what was pickled, is another `cache()`."""
-    caches, node = Caches(), cache()
-    caches.kept(node, lambda: Cached([1], True))
+    caches, node = Caches(), user_cache()
+    caches.kept(rewrite(node), lambda: Cached([1], True))
 
-    assert caches.found(other(node)) is None
-    assert caches.found(node) is not None
+    assert caches.found(rewrite(other(node))) is None
+    assert caches.found(rewrite(node)) is not None
 
 
 def test_this_process_does_not_open_what_stands_before():
     """It reads what another engine of its context has kept of a table that is not here."""
     caches, node = Caches(), Cache(Table([]))
-    caches.kept(node, lambda: Cached([1, 2], False))
+    caches.kept(rewrite(node), lambda: Cached([1, 2], False))
 
-    assert LocalEngine(2**28, caches=caches).submit(ToList(node)).result() == [1, 2]
+    assert LocalEngine(2**28, caches=caches).submit(rewrite(ToList(node))).result() == [1, 2]

@@ -12,7 +12,8 @@ from collectors import counting, grouping_by, to_list
 from dstream.engine.kernels.core_operations import operation, partial_groups, top_items
 from dstream.errors import UnsupportedError
 from dstream.failures import failure
-from dstream.plan import Distinct, DropWhile, Limit, Map, Read, Skip, Sorted, TakeWhile, Top, Unordered, rewrite
+from dstream.plan import Distinct, DropWhile, Limit, Map, Read, Skip, Sorted, TakeWhile, Unordered, rewrite
+from dstream.plan.core import Top
 from dstream.values.order import sort
 from sources.memory import Items
 
@@ -67,7 +68,7 @@ def test_a_failing_function_names_its_step_and_item(task, make):
 def test_a_node_that_needs_no_work_has_no_operation():
     """A node without a handler names itself; nothing falls through."""
     with pytest.raises(UnsupportedError, match=r"\.unordered\(\)"):
-        operation(Unordered(SOURCE))
+        operation(rewrite(Unordered(SOURCE)))
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 5000, 20_000])

@@ -20,17 +20,18 @@ from dstream.engine.spark.loops import waves
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Splits
 from dstream.engine.worker.rows import ITEMS, Row
-from dstream.plan import Filter, Limit, Map, Node, Parallel, Partitions, Read, Sorted, rewrite
+from dstream.plan import Filter, Limit, Map, Parallel, Partitions, Read, Sorted, rewrite
 from reducers import to_ilist
 from sources import Items
 
 CLUSTER = SimpleNamespace(cores=2, counting=lambda: None, setting=lambda name: "10m")
 
 
-def pieces(root: Node, *, in_small_pieces: bool) -> int:
+def pieces(root, *, in_small_pieces: bool) -> int:
     """Return into how many pieces a plan is divided."""
-    known = facts.facts_of(root, CLUSTER, in_small_pieces=in_small_pieces)
-    graph, _ = compiled(rewrite(Partitions(root)), known)
+    plan = rewrite(Partitions(root))
+    known = facts.facts_of(plan, CLUSTER, in_small_pieces=in_small_pieces)
+    graph, _ = compiled(plan, known)
     assert isinstance(graph.ending, Each)
     return GraphRun(graph, known, CLUSTER, Ports({})).flow(graph.ending.inputs).count_partitions()
 
@@ -42,7 +43,7 @@ def pieces(root: Node, *, in_small_pieces: bool) -> int:
 def test_a_loop_divides_what_the_caller_holds(monkeypatch, source, expected):
     """Into pieces of a few items, unless the user said into how many; all else in as many as there are cores."""
     monkeypatch.setattr(facts, "_ITEMS_OF_A_SMALL_PIECE", 10)
-    root = rewrite(Map(Read(source), str))
+    root = Map(Read(source), str)
 
     assert pieces(root, in_small_pieces=True) == expected
     assert pieces(root, in_small_pieces=False) == (source.partitions or 2)
@@ -52,7 +53,7 @@ def test_parallel_decides_for_loops_too(monkeypatch):
     """What the user asked for stays."""
     monkeypatch.setattr(facts, "_ITEMS_OF_A_SMALL_PIECE", 10)
 
-    assert pieces(rewrite(Parallel(Read(Items(range(100))), 4)), in_small_pieces=True) == 4
+    assert pieces(Parallel(Read(Items(range(100))), 4), in_small_pieces=True) == 4
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 from dstream.engine.submitted import Submitted
 from dstream.errors import CancelledError, IllegalStateError
 from dstream.failures import known_of
-from dstream.plan import ForEachPartition, Loop, ToList
+from dstream.plan import ForEachPartition, Loop, ToList, rewrite
 
 
 def submitted(context, stream, end=ToList):
     """Submit the plan of a stream."""
-    return context.running_engine().submit(end(stream._node))
+    return context.running_engine().submit(rewrite(end(stream._node)))
 
 
 def until(condition, seconds=60.0):

@@ -1,4 +1,4 @@
-"""What a new core operation takes: its node, what one partition does, and what several do. Nothing else knows of it."""
+"""What a new operation takes: its node, its core operation, what one partition does with it, and what several do."""
 
 from __future__ import annotations
 
@@ -10,25 +10,43 @@ from typing import Any
 
 import pytest
 
+from dstream.engine.compiler import Facts, compiled
 from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node
 from dstream.engine.graph.decisions import Done, Move
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
 from dstream.engine.kernels.core_operations import Operation, Task, operation
+from dstream.engine.local import LocalEngine
 from dstream.engine.worker.sinks import WriteItems
-from dstream.plan import Node, step_of
-from dstream.plan.nodes import node
+from dstream.errors import UnsupportedError
+from dstream.plan import Node, core
+from dstream.plan.core import Core, End, Keeping, ToList, node
+from dstream.plan.rewrite import core_of
+from dstream.plan.steps import Step
 from dstream.stream import Stream
+from sources.ranges import Range
 
 
 @node
-class LastOnes(Node):
-    """The last `count` items."""
+class Last(Node):
+    """The last `count` items, as the user writes it."""
 
     upstream: Node
     count: int
 
     def _arguments(self) -> Iterable[str]:
         return (str(self.count),)
+
+
+@node
+class LastOnes(Keeping):
+    """The last `count` items."""
+
+    count: int
+
+
+@core_of.register
+def _(node: Last, inputs: Sequence[Core], step: Step) -> Core:
+    return LastOnes(inputs[0], node.count, step=step)
 
 
 @operation.register
@@ -55,14 +73,14 @@ class LastOfEach(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         last = operation(self.node)
-        written = Vertex(piped(inputs, self.node, last, "of each partition"), WriteItems(), step_of(self.node))
+        written = Vertex(piped(inputs, self.node, last, "of each partition"), WriteItems(), self.node.step)
         met = Rows((Taken(written),), 1, why="the last items of each partition meet in one task")
         return Done(piped((met,), self.node, last, "of all of them"))
 
 
 def last(stream: Stream[Any], count: int) -> Stream[Any]:
     """Return the last items of a stream: the fluent method, which stands alone here."""
-    return Stream(LastOnes(stream._node, count), stream._runtime)
+    return Stream(Last(stream._node, count), stream._runtime)
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 5])
@@ -80,4 +98,40 @@ def test_a_new_operation_is_explained(spark_context):
     text = str(last(spark_context.stream(range(10), 3), 4).explain("mermaid"))
 
     assert "the last items of each partition meet in one task" in text
-    assert ".last_ones#40;4#41;" in text
+    assert ".last#40;4#41;" in text
+
+
+@node
+class Unheard(Keeping):
+    """An operation that no engine has a handler for."""
+
+
+@node
+class Unread(Core):
+    """One without a handler that reads from nothing."""
+
+
+@node
+class Unended(End):
+    """An end that no engine has a handler for."""
+
+
+STEP = Step(".other()", None, 2, 2)
+SOURCE = core.Read(Range(0, 1), step=STEP)
+
+
+@pytest.mark.parametrize("plan", [ToList(Unheard(SOURCE, step=STEP), step=STEP), Unended(SOURCE, step=STEP)])
+def test_what_has_no_handler_names_itself_and_the_engine(plan):
+    """Nothing falls through."""
+    with pytest.raises(UnsupportedError, match=r"the Spark engine does not run .*\.other\(\)"):
+        compiled(plan, Facts(2, 2, 100))
+    with pytest.raises(UnsupportedError, match=r"the local engine .*\.other\(\)"):
+        LocalEngine(2**20).submit(plan).result()
+
+
+def test_a_source_without_a_handler_names_itself_and_the_engine():
+    """Also one that reads from nothing."""
+    plan = ToList(Unread(step=STEP), step=STEP)
+
+    with pytest.raises(UnsupportedError, match=r"the local engine does not read from \.other\(\)"):
+        LocalEngine(2**20).submit(plan).result()

@@ -26,11 +26,16 @@ LEGAL = {
     "dstream/values/__init__.py": "import dstream.errors",
     "dstream/spi/__init__.py": "import dstream.keys, dstream.values",
     "dstream/plan/__init__.py": "import dstream.spi",
+    "dstream/plan/core.py": "import dstream.spi",
+    "dstream/plan/ends.py": "import dstream.plan.core",
+    "dstream/plan/nodes.py": "import dstream.plan.core",
+    "dstream/plan/nodes_by_key.py": "import dstream.plan.core",
+    "dstream/plan/rewrite.py": "import dstream.plan.nodes",
     "dstream/gatherers/__init__.py": "import dstream.spi, dstream.values, dstream.errors, dstream.keys",
     "dstream/storage/__init__.py": "import dstream.spi, dstream.pickling",
     "dstream/engine/__init__.py": "",
     "dstream/engine/kernels/__init__.py": "",
-    "dstream/engine/kernels/core_operations.py": "import dstream.plan, dstream.failures",
+    "dstream/engine/kernels/core_operations.py": "import dstream.plan.core, dstream.failures",
     "dstream/engine/local/__init__.py": "import dstream.engine.kernels.core_operations",
     "dstream/engine/worker/__init__.py": "import dstream.engine.kernels.core_operations",
     "dstream/engine/spark/__init__.py": "import dstream.engine.kernels.core_operations, pyspark.sql",
@@ -56,6 +61,7 @@ REDUCER_USERS = "Only the session and the command import reducers"
 ENGINE_USERS = "Only the session imports an engine"
 STORAGE_USERS = "Only the session imports the storage"
 ENGINES = "No engine imports another, and shared kernels import none"
+CORE = "Engines know core operations, and no node that a user writes"
 PYSPARK = "Only the Spark engine, and what its workers run, import pyspark"
 
 ILLEGAL = [
@@ -93,6 +99,9 @@ ILLEGAL = [
     (ENGINES, "dstream/engine/local/__init__.py", "import dstream.engine.spark"),
     (ENGINES, "dstream/engine/spark/__init__.py", "import dstream.engine.local"),
     (ENGINES, "dstream/engine/kernels/core_operations.py", "import dstream.engine.spark"),
+    (CORE, "dstream/engine/kernels/core_operations.py", "import dstream.plan"),
+    (CORE, "dstream/engine/local/__init__.py", "import dstream.plan.nodes"),
+    (CORE, "dstream/engine/spark/__init__.py", "import dstream.plan.rewrite"),
     (PYSPARK, "dstream/session/context.py", "import pyspark"),
     (PYSPARK, "dstream/engine/kernels/core_operations.py", "import pyspark.sql"),
     (PYSPARK, "sources/__init__.py", "import pyspark"),

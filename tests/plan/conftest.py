@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dstream.plan import Node, Read
+from dstream.plan import Core, Node, Read
 from sources.memory import Items
 
 
@@ -17,10 +17,10 @@ def source() -> Node:
 
 
 @pytest.fixture
-def shape() -> Callable[[Node], str]:
+def shape() -> Callable[[Core], str]:
     """Write a plan of one input for each node as names: `Read Chain Limit`."""
 
-    def names(root: Node) -> str:
+    def names(root: Core) -> str:
         found = [type(root).__name__]
         while root.inputs():
             (root,) = root.inputs()

@@ -12,7 +12,7 @@ import pytest
 from collectors import collecting_and_then, counting, grouping_by, mapping, reducing, teeing, to_list, to_map
 from dstream import Stream
 from dstream.errors import LargeCaptureWarning, SerializationError
-from dstream.plan import Collect
+from dstream.plan import Collect, rewrite
 from dstream.plan.capture_checks import check_captures
 
 LOCK = threading.Lock()
@@ -38,7 +38,7 @@ class Slotted:
 def refusal(fn):
     """Return the message with which a `map` of `fn` is refused."""
     with pytest.raises(SerializationError) as caught:
-        check_captures(Stream.of(1).map(fn)._node)
+        check_captures(rewrite(Stream.of(1).map(fn)._node))
     return str(caught.value)
 
 
@@ -108,18 +108,18 @@ PLANS = {
 def test_every_function_of_a_plan_is_looked_at(place):
     """Also of steps behind others that need a job of their own, of collectors and of sources."""
     with pytest.raises(SerializationError, match="'LOCK'"):
-        check_captures(PLANS[place](Stream.of("a"), lambda *items: LOCK))
+        check_captures(rewrite(PLANS[place](Stream.of("a"), lambda *items: LOCK)))
 
 
 def test_what_stays_in_the_caller_may_capture_anything():
     """The actions of `peek`, the items themselves."""
-    check_captures(Stream.of(LOCK).peek(lambda n: LOCK)._node)
+    check_captures(rewrite(Stream.of(LOCK).peek(lambda n: LOCK)._node))
 
 
 def test_the_message_names_the_step():
     """Which of how many, with its line."""
     with pytest.raises(SerializationError, match=r"^step 3 of 4: \.map\(lambda\) at .*: the function at .* captures"):
-        check_captures(Stream.of(1).map(str).map(lambda n: LOCK).filter(bool)._node)
+        check_captures(rewrite(Stream.of(1).map(str).map(lambda n: LOCK).filter(bool)._node))
 
 
 def test_a_context_a_stream_and_a_collection_are_named(local_context):
@@ -150,7 +150,7 @@ def warned(fn):
     """Return the warnings about a `map` of `fn`, and the line of the call."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_captures(Stream.of(1).map(fn).filter(fn)._node)
+        check_captures(rewrite(Stream.of(1).map(fn).filter(fn)._node))
     return caught
 
 
@@ -188,7 +188,7 @@ def test_what_is_not_large_does_not_warn():
     table = bytes(9 * 2**20)
 
     assert warned(lambda n: (table, warnings, functions)) == []
-    check_captures(Stream.of(bytes(11 * 2**20)).map(len)._node)
+    check_captures(rewrite(Stream.of(bytes(11 * 2**20)).map(len)._node))
 
 
 def test_a_large_object_is_pickled_once_at_most():
@@ -211,9 +211,9 @@ def test_a_variable_that_is_not_there_yet_is_no_problem():
     def later(n):
         return helper
 
-    check_captures(Stream.of(1).map(later)._node)
+    check_captures(rewrite(Stream.of(1).map(later)._node))
     helper = len
-    check_captures(Stream.of(1).map(later)._node)
+    check_captures(rewrite(Stream.of(1).map(later)._node))
 
 
 def test_a_function_that_refers_to_itself_is_no_problem():
@@ -224,4 +224,4 @@ def test_a_function_that_refers_to_itself_is_no_problem():
 
     knot = []
     knot.append(knot)
-    check_captures(Stream.of(1).map(down).filter(lambda n: knot)._node)
+    check_captures(rewrite(Stream.of(1).map(down).filter(lambda n: knot)._node))

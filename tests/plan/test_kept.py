@@ -9,13 +9,11 @@ import pytest
 from dstream.plan import (
     Cache,
     Cached,
-    Chain,
     Concat,
     Join,
     Limit,
     Map,
     Read,
-    Recall,
     Sorted,
     ToList,
     Where,
@@ -24,6 +22,7 @@ from dstream.plan import (
     rewrite,
     topological,
 )
+from dstream.plan import core as operations
 
 KEPT = Cached([1, 2], is_ordered=True)
 
@@ -36,7 +35,7 @@ def test_a_plan_of_which_nothing_is_kept_stays_as_it_is(source):
 
 
 def test_what_is_kept_is_read_instead_of_what_stands_before_it(source, shape):
-    """The node has the place and the step of the user's call."""
+    """The operation has the step of the user's call."""
     cache = Cache(Sorted(source), where=Where("a.py", 3))
     core = rewrite(ToList(Map(cache, str)))
     read = recalled(core, lambda node: KEPT)
@@ -44,23 +43,23 @@ def test_what_is_kept_is_read_instead_of_what_stands_before_it(source, shape):
     assert shape(core) == "Read Sorted Cache Chain ToList"
     assert shape(read) == "Recall Chain ToList"
     recall, chain, _ = topological(read)
-    assert (recall.items, recall.is_ordered, recall.where) == (KEPT.items, True, cache.where)
+    assert (recall.items, recall.is_ordered, recall.step.where) == (KEPT.items, True, cache.where)
     assert (recall.step.position, chain.step) == (3, topological(core)[3].step)
 
 
 @pytest.mark.parametrize("make", [lambda c, s: Concat((c, s)), lambda c, s: Join(c, s, abs, abs)])
-def test_nodes_of_two_inputs_read_what_is_kept(source, make):
+def test_operations_of_two_inputs_read_what_is_kept(source, make):
     """The other side stays what it is."""
     cache, other = Cache(Sorted(source)), Limit(source, 3)
     core = rewrite(make(cache, other))
     read = recalled(core, lambda node: KEPT)
 
-    assert [type(node) for node in read.inputs()] == [Recall, Limit]
+    assert [type(each) for each in read.inputs()] == [operations.Recall, operations.Limit]
     assert read.inputs()[1] is core.inputs()[1]
 
 
 def test_a_cache_that_is_shared_is_read_once(source):
-    """Both readers have the same node."""
+    """Both readers have the same operation."""
     cache = Cache(source)
     first, second = recalled(rewrite(Concat((Map(cache, str), Limit(cache, 1)))), lambda node: KEPT).inputs()
 
@@ -72,7 +71,7 @@ def test_each_cache_is_looked_for_once(source):
     cache, answers = Cache(source), [KEPT]
     read = recalled(rewrite(Concat((Map(cache, str), Limit(cache, 1)))), lambda node: answers.pop())
 
-    assert [type(node) for node in topological(read)] == [Recall, Chain, Limit, Concat]
+    assert [type(each).__name__ for each in topological(read)] == ["Recall", "Chain", "Limit", "Concat"]
 
 
 def test_a_plan_with_a_cache_is_pickled(source):

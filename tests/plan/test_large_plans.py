@@ -12,7 +12,8 @@ import pytest
 
 from dstream import Entry, Stream
 from dstream.gatherers import scan
-from dstream.plan import Chain, Filter, Limit, Map, Read, Skip, is_bounded, is_ordered, rewrite, topological
+from dstream.plan import Filter, Limit, Map, Skip, is_bounded, is_ordered, rewrite, topological
+from dstream.plan import core as operations
 
 STEPS = 20_000
 
@@ -60,8 +61,8 @@ def test_a_plan_of_20000_steps_is_rewritten_and_shown(source):
         plan = Filter(Map(plan, add_one), positive)
     core = rewrite(plan)
 
-    assert (type(core), len(core.ops), type(core.upstream)) == (Chain, STEPS, Read)
-    assert (is_bounded(plan), is_ordered(plan), len(topological(plan))) == (True, True, STEPS + 1)
+    assert (type(core), len(core.ops), type(core.upstream)) == (operations.Chain, STEPS, operations.Read)
+    assert (is_bounded(core), is_ordered(core), len(topological(plan))) == (True, True, STEPS + 1)
 
 
 def test_20000_limits_and_skips_become_two_nodes(source):
@@ -72,7 +73,7 @@ def test_20000_limits_and_skips_become_two_nodes(source):
     for number in range(STEPS // 2):
         plan = Limit(plan, STEPS - number)
 
-    assert [type(node) for node in topological(rewrite(plan))] == [Read, Limit, Skip]
+    assert [type(each) for each in topological(rewrite(plan))] == [operations.Read, operations.Limit, operations.Skip]
 
 
 def test_20000_streams_can_be_concatenated(local_context):

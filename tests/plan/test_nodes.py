@@ -8,7 +8,21 @@ from functools import partial
 
 import pytest
 
-from dstream.plan import Concat, Filter, FlatMap, Join, Limit, Map, Parallel, Sorted, Union, Where, call_site, unchanged
+from dstream.plan import (
+    Concat,
+    Filter,
+    FlatMap,
+    Join,
+    Limit,
+    Map,
+    Parallel,
+    Sorted,
+    Union,
+    Where,
+    call_site,
+    rewrite,
+    unchanged,
+)
 
 
 def test_a_node_cannot_be_changed(source):
@@ -35,12 +49,12 @@ def test_a_node_gives_its_inputs_in_order(source):
 
 
 @pytest.mark.parametrize("make", [lambda *parts: Concat(parts), lambda *parts: Union(parts), Join])
-def test_a_node_takes_other_inputs(source, make):
-    """It is another node of the same kind, which reads from those."""
-    inputs = Limit(source, 1), Limit(source, 2)
-    other = make(source, source).with_inputs(inputs, None)
+def test_an_operation_takes_other_inputs(source, make):
+    """It is another one of the same kind, which reads from those."""
+    inputs, made = (rewrite(Limit(source, 1)), rewrite(Limit(source, 2))), rewrite(make(source, source))
+    other = made.with_inputs(inputs)
 
-    assert (type(other), other.inputs()) == (type(make(source, source)), inputs)
+    assert (type(other), other.step, other.inputs()) == (type(made), made.step, inputs)
 
 
 @pytest.mark.parametrize(

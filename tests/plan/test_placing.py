@@ -8,7 +8,7 @@ import pytest
 
 import dstream as ds
 from dstream import IntStream, Stream
-from dstream.plan import Cache, Cached, Concat, Read, Table
+from dstream.plan import Cache, Cached, Concat, Read, Table, rewrite
 from dstream.plan.placing import MOST_ITEMS, place
 from dstream.stream.stream import read
 from sources import text_files
@@ -40,7 +40,7 @@ class Feed:
 
 def placed(stream):
     """Return where the plan of a stream runs."""
-    return place(stream._node)
+    return place(rewrite(stream._node))
 
 
 def numbers(count):
@@ -128,12 +128,12 @@ def test_place_asks_the_storage_of_a_collection(tmp_path):
 
 def test_place_leaves_tables_to_spark():
     """A DataFrame is there."""
-    assert place(Table([])).reason == "runs on Spark: from_df(list) is there"
+    assert place(rewrite(Table([]))).reason == "runs on Spark: from_df(list) is there"
 
 
 def test_place_asks_what_is_kept_instead_of_where_it_came_from():
     """Kept here, its own items count; kept elsewhere, the plan goes there; nowhere, those of the source count."""
-    cache = Cache(Read(Items(MANY)))
+    cache = rewrite(Cache(Read(Items(MANY))))
 
     def reason(cached):
         return place(cache, {cache: cached}.get).reason
@@ -149,7 +149,13 @@ def test_place_asks_once_what_is_kept():
     answers = [Cached([1], True, 1)]
     cache = Cache(Read(Items(MANY)))
 
-    assert place(Concat((cache, cache)), lambda node: answers.pop()).is_here
+    assert place(rewrite(Concat((cache, cache))), lambda node: answers.pop()).is_here
+
+
+def test_place_counts_a_page_as_far_as_it_is_read():
+    """A limit behind a skip ends what is read of the source, wherever the user wrote it."""
+    assert placed(Stream.of(*MANY).skip(2).limit(3)).reason == "runs in this process: 5 items from the caller"
+    assert not placed(Stream.of(*MANY).filter(bool).skip(2).limit(3)).is_here
 
 
 def test_place_reads_no_iterator():

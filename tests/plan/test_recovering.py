@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dstream import Stream
 from dstream.gatherers import map_concurrent
-from dstream.plan import Called, Chain, rewrite, topological
+from dstream.plan import rewrite, topological
+from dstream.plan.core import Called, Chain
 
 
 def test_a_step_and_its_guards_become_one_step():

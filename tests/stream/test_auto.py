@@ -14,7 +14,7 @@ from dstream.engine.auto import AutoEngine
 from dstream.engine.kernels.cached_items import KeptItems, KeptSource
 from dstream.engine.local import LocalEngine
 from dstream.engine.memory_bound import Bound
-from dstream.plan import ToList, nothing_kept, placing
+from dstream.plan import ToList, nothing_kept, placing, rewrite
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist, to_imap
 
@@ -66,8 +66,8 @@ def test_auto_shows_the_first_of_a_collection_here(tmp_path, capsys):
             assert len(stream.map(str).limit(3).to_list()) > 1
         assert context.running_engine()._there is None
 
-        assert placing.place(numbers.stream()._node).reason.endswith("is read by workers")
-        assert not placing.place(numbers.stream(lambda entry: entry.key < 5).limit(3)._node).is_here
+        assert placing.place(rewrite(numbers.stream()._node)).reason.endswith("is read by workers")
+        assert not placing.place(rewrite(numbers.stream(lambda entry: entry.key < 5).limit(3)._node)).is_here
 
 
 def test_auto_leaves_partitions_and_tables_to_spark(context):
@@ -138,7 +138,7 @@ def test_auto_reads_on_spark_what_was_kept_there(context):
     ran_here = []
     assert (kept.map(lambda n: ran_here.append(n) or n).to_list(), ran_here) == ([*SMALL], [])
     here = LocalEngine(2**28, caches=context.running_engine()._here._caches)
-    found = here.submit(ToList(kept._node)).result()  # as a thread may find it that came too late
+    found = here.submit(rewrite(ToList(kept._node))).result()  # as a thread may find it that came too late
     assert found == [*SMALL]
 
 

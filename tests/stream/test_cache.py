@@ -16,7 +16,8 @@ from dstream import Stream
 from dstream.engine.kernels.cached_items import KeptItems
 from dstream.engine.memory_bound import Bound
 from dstream.errors import IllegalStateError, SerializationError
-from dstream.plan import Recall, is_ordered, recalled, rewrite
+from dstream.plan import is_ordered, recalled, rewrite
+from dstream.plan.core import Recall
 from dstream.testing import Parts
 from dstream.testing.engines import MASTER, SETTINGS
 
@@ -129,7 +130,7 @@ def test_what_is_kept_is_as_ordered_as_the_stream(engine, make):
     read = recalled(rewrite(cached._node), caches_of(engine.context).found)
 
     assert isinstance(read, Recall)
-    assert is_ordered(read) == is_ordered(make(engine.stream([1]))._node)
+    assert is_ordered(read) == is_ordered(rewrite(make(engine.stream([1]))._node))
 
 
 def test_what_is_kept_changes_no_plan(engine):

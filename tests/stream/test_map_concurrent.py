@@ -124,7 +124,8 @@ def test_equal_items_past_the_memory_bound_are_called_once(monkeypatch):
     """What waits for its call waits on disk."""
     from dstream.engine.kernels.concurrent_calls import called_once
     from dstream.engine.kernels.core_operations import operation
-    from dstream.plan import Called, rewrite
+    from dstream.plan import rewrite
+    from dstream.plan.core import Called
 
     calls = []
     stream = Stream.of(1).gather(map_concurrent(4, lambda n: calls.append(n) or n % 7, cache=True))

@@ -19,7 +19,7 @@ from dstream.engine.worker.readers import (
 )
 from dstream.engine.worker.routing import RouteFirstOnes, RouteItems
 from dstream.engine.worker.sinks import RouteByKey, RouteByPlace
-from dstream.plan import Distinct, Node, PartitionBy, step_of
+from dstream.plan.core import Core, Distinct, PartitionBy
 
 __all__ = ["back_in_place"]
 
@@ -39,7 +39,7 @@ class OneOfEachKey(Wide):
     is_ordered: bool
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        node, step, targets = self.node, step_of(self.node), self.facts.targets(partitions)
+        node, step, targets = self.node, self.node.step, self.facts.targets(partitions)
         if not self.is_ordered:
             routed = Taken(Vertex(inputs, RouteFirstOnes(node.key, targets, step), step))
             met = Rows((routed,), targets, read_columns, is_ordered=False, why=_FIRSTS_MEET)
@@ -56,7 +56,7 @@ _FIRSTS_MEET = "the first items of each key, one from each task, meet in one pla
 _FIRSTS = "the first item of each key"
 
 
-def back_in_place(node: Node, rows: Taken, targets: int) -> Items:
+def back_in_place(node: Core, rows: Taken, targets: int) -> Items:
     """Return the items of (place, item) pairs in the order of their places."""
     placed = Rows((rows,), targets, is_ordered=True, why="back to their place, to keep the order")
     return piped((placed,), node, in_place_order, "in the order that they had")
@@ -93,7 +93,7 @@ class ToPartitions(Wide):
 
 
 def _to_partitions(node: PartitionBy, items: Items) -> Items:
-    step = step_of(node)
+    step = node.step
     routed = Vertex(items, RouteItems(node.key, node.count, step), step)
     met = Rows((Taken(routed),), node.count, is_ordered=False, why="equal keys come to one place")
     return piped((met,), node, None)

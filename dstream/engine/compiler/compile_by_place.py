@@ -21,21 +21,7 @@ from dstream.engine.worker.readers import KeepRange, read_batches
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.engine.worker.sinks import RouteByRange, SortRuns, WriteItems, WritePrefix
 from dstream.engine.worker.stage import Piece, Sink
-from dstream.plan import (
-    Chain,
-    Configure,
-    DropWhile,
-    Limit,
-    Node,
-    Parallel,
-    Read,
-    Skip,
-    Sorted,
-    TakeWhile,
-    Top,
-    Unordered,
-    step_of,
-)
+from dstream.plan.core import Chain, Core, DropWhile, Hint, Limit, Read, Skip, Sorted, TakeWhile, Top
 
 __all__ = ["is_generated"]
 
@@ -59,9 +45,9 @@ def _(node: Limit, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return across(node, inputs[0], compiling, wide)
 
 
-def is_generated(node: Node) -> bool:
+def is_generated(node: Core) -> bool:
     """Say whether each partition of `node` is endless by itself: what `generate` makes, step by step."""
-    while isinstance(node, Chain | Unordered | Parallel | Configure):
+    while isinstance(node, Chain | Hint):
         node = node.upstream
     return isinstance(node, Read) and not (node.source.bounded or node.source.ordered)
 
@@ -89,7 +75,7 @@ def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling
     is_rest = isinstance(node, DropWhile)
 
     def wide() -> Wide:
-        sink = WritePrefix(step_of(node).guard(node.predicate), keep_rest=is_rest)
+        sink = WritePrefix(node.step.guard(node.predicate), keep_rest=is_rest)
         return Waves(node, FromMark() if is_rest else UpToMark(), sink)
 
     return across(node, inputs[0], compiling, wide)
@@ -206,7 +192,7 @@ class Waves(Wide):
             return self._found()
         each = self.inputs[0]
         some = each.between(self.place, self.place + self.size) if isinstance(each, Splits) else each
-        step = step_of(self.node)
+        step = self.node.step
         vertex = Vertex((some,), self.sink, step, is_kept=True, first=self.partitions)
         outcomes = (Outcome(self.prefix.found_in(self.partitions)), Outcome())
         purpose = f"looking for its {self._wanted()}"
@@ -279,7 +265,7 @@ class Sort(Wide):
     sources: int = 0
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        step = step_of(self.node)
+        step = self.node.step
         runs = Vertex(inputs, SortRuns(self.node.key, self.node.reverse, step), step, is_kept=True)
         looking = replace(self, runs=runs, sources=partitions)
         many = (Row(0, 0, 0, SAMPLE, _ITEMS_WORTH_A_TARGET * partitions, b""),)
@@ -297,7 +283,7 @@ class Sort(Wide):
     def next(self, report: Report) -> Move:
         assert self.runs is not None, "the runs are written before the sample is seen"
         samples: Sequence[Row] = report.rows
-        step, total = step_of(self.node), sum(row.size for row in samples)
+        step, total = self.node.step, sum(row.size for row in samples)
         targets = min(self.facts.targets(self.sources), 1 + total // _ITEMS_WORTH_A_TARGET)
         runs = Taken(self.runs, f"channel <> {SAMPLE}")
         if targets > 1:
@@ -326,7 +312,7 @@ class FirstOfEach(Wide):
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        top, step = operation(self.node), step_of(self.node)
+        top, step = operation(self.node), self.node.step
         first = f"the first {self.node.count:,}"
         candidates = Vertex(piped(inputs, self.node, top, f"{first} of each partition"), WriteItems(), step)
         met = Rows((Taken(candidates),), 1, is_ordered=True, why=f"{first} of each partition meet in one task")

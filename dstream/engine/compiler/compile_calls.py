@@ -21,7 +21,9 @@ from dstream.engine.worker.readers import read_places, without_places
 from dstream.engine.worker.routing import RouteByInput, RouteTogether
 from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
-from dstream.plan import Called, Node, is_bounded, step_of, topological
+from dstream.plan.core import Called, Core
+from dstream.plan.properties import is_bounded
+from dstream.plan.walk import topological
 
 __all__ = ["calls_run_first"]
 
@@ -37,7 +39,7 @@ def _(node: Called, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return (compiling.decide(CallsFirst(items, node)),) if calls_run_first(node, compiling.root) else items
 
 
-def calls_run_first(node: Called, root: Node) -> bool:
+def calls_run_first(node: Called, root: Core) -> bool:
     """Say whether calls that have a rate or a cache run in a job of their own: more than one way leads from them on."""
     ways = {id(root): 1}
     for each in reversed(topological(root)):
@@ -55,7 +57,7 @@ class AtRate(Wide):
     is_ordered: bool
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        targets, step = self.facts.cores, step_of(self.node)
+        targets, step = self.facts.cores, self.node.step
         if partitions <= targets:
             return Done(piped(inputs, self.node, operation(replace(self.node, slots=partitions)), self._rate()))
         together = Vertex(inputs, RouteTogether(partitions, targets), step)
@@ -76,7 +78,7 @@ class CalledOnce(Wide):
     is_ordered: bool
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        node, step = self.node, step_of(self.node)
+        node, step = self.node, self.node.step
         targets = self.facts.targets(partitions)
         if node.calling.rate is not None:
             targets = min(targets, self.facts.cores)
@@ -97,7 +99,7 @@ class CallsFirst(OfOne):
     node: Called
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
-        step = step_of(self.node)
+        step = self.node.step
         results = Vertex(inputs[0], WriteItems(), step, is_kept=True)
         return Ask(self, results, "places", f"channel = {ITEMS}", step, "calls, for several that read the results")
 

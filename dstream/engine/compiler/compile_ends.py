@@ -17,29 +17,25 @@ from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bo
 from dstream.engine.worker.readers import combine_groups, read_buckets, read_columns
 from dstream.engine.worker.routing import RouteGroups
 from dstream.engine.worker.sinks import Accumulate, Act, RouteToBuckets, WriteColumns, WriteItems
-from dstream.plan import (
+from dstream.plan.core import (
     Chain,
     Collect,
     Columns,
     Concat,
-    Configure,
+    Core,
     ForEachPartition,
     Gather,
+    Hint,
     Limit,
     Loop,
-    Node,
-    Parallel,
     Partitions,
     Read,
     Skip,
     ToList,
-    Union,
-    Unordered,
     Write,
-    is_bounded,
-    step_of,
-    topological,
 )
+from dstream.plan.properties import is_bounded
+from dstream.plan.walk import topological
 from dstream.spi import ByPlace, Collector, MapWriter, Writer
 
 __all__ = ["FEW", "Apart", "reads_only", "reduced_apart"]
@@ -53,7 +49,7 @@ def _(end: ToList, compiling: Compiling) -> Ending:
     skipped, limit = _page(end.upstream)
     if limit is not None:
         return Pulled(compiling.items_of(limit.upstream), limit, skipped, True)
-    return Last(Vertex(compiling.items_of(end.upstream), WriteItems(), step_of(end)), Listed())
+    return Last(Vertex(compiling.items_of(end.upstream), WriteItems(), end.step), Listed())
 
 
 @compile_end.register
@@ -64,11 +60,11 @@ def _(end: Loop, compiling: Compiling) -> Ending:
     return Pulled(compiling.items_of(last), limit, skipped, ends)
 
 
-def _page(core: Node) -> tuple[int, Limit | None]:
+def _page(last: Core) -> tuple[int, Limit | None]:
     """Return how many items to leave out before a limit, and the limit, if a plan ends in these two."""
-    if isinstance(core, Skip) and core.count <= FEW and isinstance(core.upstream, Limit):
-        return core.count, core.upstream
-    return 0, core if isinstance(core, Limit) else None
+    if isinstance(last, Skip) and last.count <= FEW and isinstance(last.upstream, Limit):
+        return last.count, last.upstream
+    return 0, last if isinstance(last, Limit) else None
 
 
 @compile_end.register
@@ -79,12 +75,12 @@ def _(end: Partitions, compiling: Compiling) -> Ending:
 
 @compile_end.register
 def _(end: ForEachPartition, compiling: Compiling) -> Ending:
-    return Last(Vertex(compiling.items_of(end.upstream), Act(end.action, step_of(end)), step_of(end)), Nothing())
+    return Last(Vertex(compiling.items_of(end.upstream), Act(end.action, end.step), end.step), Nothing())
 
 
 @compile_end.register
 def _(end: Columns, compiling: Compiling) -> Ending:
-    columns = Vertex(compiling.items_of(end.upstream), WriteColumns(step_of(end)), step_of(end))
+    columns = Vertex(compiling.items_of(end.upstream), WriteColumns(end.step), end.step)
     return Last(columns, Framed(end.is_frame))
 
 
@@ -99,13 +95,13 @@ def _(end: Collect, compiling: Compiling) -> Ending:
     return compiling.decide(Groups(items, end, compiling.facts, compiling.is_ordered(end.upstream)))
 
 
-def _has_letters(root: Node) -> bool:
+def _has_letters(root: Core) -> bool:
     return any(guard.treatment == "sent" for guard in guards_of(root))
 
 
 def _one_container_each(items: Items, end: Collect) -> Last:
     """Reduce the items of each partition where they are."""
-    step = step_of(end)
+    step = end.step
     return Last(Vertex(items, Accumulate(end.collector, step), step, notes=(_COMBINES,)), Combined(end.collector))
 
 
@@ -123,7 +119,7 @@ class Groups(OfOne):
     counts = True
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
-        (items,), (several,), collector, step = inputs, partitions, self.end.collector, step_of(self.end)
+        (items,), (several,), collector, step = inputs, partitions, self.end.collector, self.end.step
         if several == 1 or collector.keyed is None:
             return Done(last=_one_container_each(items, self.end))
         targets = self.facts.targets(several or 0)
@@ -140,7 +136,7 @@ _NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its
 
 @compile_end.register
 def _(end: Write, compiling: Compiling) -> Ending:
-    items, step = compiling.items_of(end.upstream), step_of(end)
+    items, step = compiling.items_of(end.upstream), end.step
     if end.collector is not None:
         return compiling.decide(Buckets(items, end, compiling.facts))
     receipts = piped(items, None, functools.partial(written, cast(Writer, end.writer), step))
@@ -157,7 +153,7 @@ class Buckets(OfOne):
     counts = True
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
-        collector, writer, step = self.end.collector, cast(MapWriter, self.end.writer), step_of(self.end)
+        collector, writer, step = self.end.collector, cast(MapWriter, self.end.writer), self.end.step
         assert collector is not None, "entries come from a collector"
         assert collector.keyed is not None, "it is a keyed one"
         targets = min(self.facts.targets(partitions[0] or 0), writer.buckets)
@@ -170,12 +166,12 @@ class Buckets(OfOne):
         return Done(last=Last(Vertex(buckets, WriteItems(), step), Listed()))
 
 
-def reads_only(root: Node) -> bool:
+def reads_only(root: Core) -> bool:
     """Say whether one stage gives the items of a plan, so that dividing its sources further changes nothing else."""
     return all(isinstance(node, _READING) for node in topological(root))
 
 
-_READING = (Read, Chain, Concat, Union, Unordered, Parallel, Configure)
+_READING = (Read, Chain, Concat, Hint)
 
 
 @dataclass(frozen=True)
@@ -183,9 +179,9 @@ class Apart:
     """A gatherer inside of whose partitions the work can begin before the neighbours are known.
 
     Attributes:
-        gather: its node.
+        gather: its operation.
         kind: what it does in parallel.
-        behind: the nodes behind it, each of which needs one item only.
+        behind: the operations behind it, each of which needs one item only.
     """
 
     gather: Gather
@@ -193,14 +189,14 @@ class Apart:
     behind: tuple[Chain, ...]
 
 
-def reduced_apart(last: Node, collector: Collector[Any, Any, Any]) -> Apart | None:
+def reduced_apart(last: Core, collector: Collector[Any, Any, Any]) -> Apart | None:
     """Return the gatherer whose results are only reduced, if they can be so apart from those across borders.
 
     What `peek` steps see and what is noted of failures would not be in order then.
     """
     behind: list[Chain] = []
     node = last
-    while isinstance(node, Chain | Unordered | Parallel | Configure):
+    while isinstance(node, Chain | Hint):
         if isinstance(node, Chain):
             behind.append(node)
         node = node.upstream
@@ -227,7 +223,7 @@ class ReducedApart(OfOne):
             return Done(
                 last=_one_container_each(self._behind(piped(items, apart.gather, operation(apart.gather))), self.end)
             )
-        step = step_of(self.end)
+        step = self.end.step
         bordering = Bordering(apart.kind, tuple(map(operation, apart.behind)), Accumulate(self.end.collector, step))
         own = self._shown(piped(items, apart.gather, None, "what lies inside of each partition"))
         inside = Vertex(own, AccumulateInside(bordering), step, notes=(_COMBINES,))

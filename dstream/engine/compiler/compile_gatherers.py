@@ -32,7 +32,8 @@ from dstream.engine.worker.read_ahead import ReadAhead
 from dstream.engine.worker.readers import KeepRange
 from dstream.engine.worker.rows import ITEMS, TOLD, Row
 from dstream.engine.worker.sinks import WriteItems
-from dstream.plan import Chain, Configure, Gather, Node, Op, Parallel, Read, Unordered, step_of, unchanged
+from dstream.plan.core import Chain, Core, Gather, Hint, Read
+from dstream.plan.steps import Op, unchanged
 from dstream.spi import AtEnd, ByPlace, ItemWise, RunningValue
 
 __all__ = ["reads_ahead"]
@@ -67,8 +68,8 @@ def _wide(node: Gather) -> Wide:
 def reads_ahead(node: Gather) -> bool:
     """Say whether each partition may read the items that follow it itself, since nothing of the user's makes them."""
     kind = node.gatherer.parallel
-    upstream: Node = node.upstream
-    while isinstance(upstream, Chain | Unordered | Parallel | Configure):
+    upstream: Core = node.upstream
+    while isinstance(upstream, Chain | Hint):
         if isinstance(upstream, Chain) and not all(map(_is_unseen, upstream.ops)):
             return False
         upstream = upstream.upstream
@@ -106,7 +107,7 @@ class WithNeighbours(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         largest = max(_LARGEST_TOGETHER // max(partitions, 1), _LARGEST_ALONE)
-        step = step_of(self.node)
+        step = self.node.step
         kept = Vertex(inputs, WriteWithHead(self.kind.following, largest), step, is_kept=True)
         first = f", and its first {self.kind.following:,}" if self.kind.following else ""
         purpose = f"how many items each partition has{first}"
@@ -148,18 +149,18 @@ class FromTotals(Wide):
     kept: Vertex | None = None
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        step = step_of(self.node)
+        step = self.node.step
         kept = Vertex(inputs, WriteWithTotal(self.kind, step, partitions - 1), step, is_kept=True)
         return Ask(replace(self, kept=kept), kept, "rows", _TOLD, step, "the value of each partition")
 
     def next(self, report: Any) -> Move:
         if isinstance(report, Report):
             totals = [row for row in report.rows if row.size]
-            return Totalled(self, functools.partial(_values_before, self.kind), totals, step_of(self.node))
+            return Totalled(self, functools.partial(_values_before, self.kind), totals, self.node.step)
         assert self.kept is not None, "totals come from what is kept"
         if sum(map(len, report.values())) > _LARGEST_TOGETHER:
             return Done(_in_one_task(Taken(self.kept, _ITEMS_AND_BESIDE), self.node, operation(self.node)))
-        reader = ReadRunning(self.kind, step_of(self.node), report)
+        reader = ReadRunning(self.kind, self.node.step, report)
         why = "the items stay where they are; this process learns the value of each partition"
         again = Rows((Taken(self.kept),), None, reader, why=why, notes=(_IF_LARGE,))
         return Done(piped((again,), self.node, None, "each partition starts from the value before it"))
@@ -185,7 +186,7 @@ class StatesTogether(Wide):
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        step = step_of(self.node)
+        step = self.node.step
         state = functools.partial(state_of_part, self.kind, step)
         states = Vertex(piped(inputs, self.node, state, "each partition on its own"), WriteItems(), step)
         end = functools.partial(finish, self.node.gatherer, step)
@@ -203,7 +204,7 @@ class Integrated(Wide):
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        step = step_of(self.node)
+        step = self.node.step
         does = "each partition with a state of its own"
         kept = Vertex(inputs, WriteIntegrated(self.node.gatherer, step), step, is_kept=True, does=does)
         return Ask(self, kept, "places", _TOLD, step, "whether its integrator wanted no more")
@@ -217,7 +218,7 @@ class Integrated(Wide):
         wanted = KeepRange(dict.fromkeys(range(last + 1), (0, None)))
         pushed = Rows((Taken(report.vertex),), None, wanted, why="the items stay where they are")
         states = Taken(report.vertex, f"{_TOLD} and source <= {last}", as_items=True)
-        end = functools.partial(finish, self.node.gatherer, step_of(self.node))
+        end = functools.partial(finish, self.node.gatherer, self.node.step)
         given = piped((pushed,), self.node, None, "up to where it wanted no more")
         return Done((*given, *_in_one_task(states, self.node, end, _STATES, _COMBINES)))
 
@@ -234,5 +235,5 @@ class InOneTask(Wide):
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        written = Vertex(inputs, WriteItems(), step_of(self.node))
+        written = Vertex(inputs, WriteItems(), self.node.step)
         return Done(_in_one_task(Taken(written), self.node, operation(self.node)))

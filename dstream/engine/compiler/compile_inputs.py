@@ -27,7 +27,7 @@ from dstream.engine.kernels.cached_items import read_here
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.guards import shipped
 from dstream.engine.worker.sinks import WriteItems
-from dstream.plan import Cache, Chain, Concat, Configure, Node, Parallel, Read, Recall, Table, Union, Unordered, step_of
+from dstream.plan.core import Cache, Chain, Concat, Hint, Read, Recall, Table
 from dstream.spi import Held
 
 __all__: list[str] = []
@@ -49,8 +49,7 @@ def _divisor(node: Read, compiling: Compiling) -> int:
     return max(facts.parallelism, int(held) // few)
 
 
-@compile_node.register(Union)
-@compile_node.register(Concat)
+@compile_node.register
 def _(node: Concat, inputs: Sequence[Items], compiling: Compiling) -> Items:
     together = one_after_another(tuple(chain.from_iterable(inputs)))
     is_read = all(isinstance(each, Splits) for each in together)
@@ -59,10 +58,8 @@ def _(node: Concat, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return in_one_task(together) if compiling.facts.is_sequential and is_read else together
 
 
-@compile_node.register(Unordered)
-@compile_node.register(Parallel)
-@compile_node.register(Configure)
-def _(node: Node, inputs: Sequence[Items], compiling: Compiling) -> Items:
+@compile_node.register
+def _(node: Hint, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return piped(inputs[0], node, None)
 
 
@@ -104,7 +101,7 @@ class Keep(OfOne):
     node: Cache
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
-        return AskForKept(self, self.node, Vertex(inputs[0], WriteItems(), step_of(self.node), is_kept=True))
+        return AskForKept(self, self.node, Vertex(inputs[0], WriteItems(), self.node.step, is_kept=True))
 
     def next(self, report: Input) -> Move:
         return Done(piped((report,), self.node, None))

@@ -21,7 +21,7 @@ from dstream.engine.worker.readers import read_buckets
 from dstream.engine.worker.routing import RouteSide
 from dstream.engine.worker.rows import ITEMS
 from dstream.errors import UnsupportedError
-from dstream.plan import CoGroup, Join, Node, step_of
+from dstream.plan.core import CoGroup, Core, Join
 
 __all__ = ["may_be_small"]
 
@@ -42,7 +42,7 @@ def _(node: CoGroup, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return (compiling.decide(Meet(node, left, right, compiling.facts, (), True)),)
 
 
-def may_be_small(node: Join, is_bounded: Callable[[Node], bool]) -> list[IsLeft]:
+def may_be_small(node: Join, is_bounded: Callable[[Core], bool]) -> list[IsLeft]:
     """Return which sides may travel to the other one, in the order in which they are looked at."""
     candidates = {"inner": [False, True], "left": [False], "right": [True], "full": []}[node.how]
     return [is_left for is_left in candidates if is_bounded(node.left if is_left else node.right)]
@@ -92,7 +92,7 @@ class Meet:
         vertex = self._routed(is_left, is_kept=True)
         looking = replace(self, kept={**self.kept, is_left: vertex})
         purpose = f"the {_name(is_left)} side is computed, and measured"
-        return Ask(looking, vertex, "bytes", "", step_of(self.node), purpose, outcomes=self._sizes())
+        return Ask(looking, vertex, "bytes", "", self.node.step, purpose, outcomes=self._sizes())
 
     def _sizes(self) -> tuple[Outcome, ...]:
         """Return how large the side may be that is looked at; `peek` steps may have seen something of a small one."""
@@ -117,7 +117,7 @@ class Meet:
         if size <= self.facts.largest_small_side:
             purpose = f"the {_name(is_left)} side comes to this process"
             where = f"channel = {ITEMS}"
-            return Ask(replace(known, is_coming=True), report.vertex, "rows", where, step_of(self.node), purpose)
+            return Ask(replace(known, is_coming=True), report.vertex, "rows", where, self.node.step, purpose)
         return replace(known, candidates=tuple(others))._look_at_next()
 
     def _travelling(self, is_left: IsLeft, payloads: tuple[bytes, ...]) -> Move:
@@ -142,7 +142,7 @@ class Meet:
 
     def _all_move(self) -> Move:
         """Let both sides meet by key, the one that is held before the other one in each partition."""
-        node, step = self.node, step_of(self.node)
+        node, step = self.node, self.node.step
         if not self.counts:
             raise UnsupportedError(
                 f"the Spark engine joins an infinite stream only with one of at most "
@@ -172,7 +172,7 @@ class Meet:
     def _routed(self, is_left: IsLeft, *, is_kept: bool = False, first: int = 0) -> Vertex:
         sink = RouteSide(self._side(is_left), self.targets)
         does = f"sends the items of the {_name(is_left)} side to the place of their key"
-        return Vertex(self._items(is_left), sink, step_of(self.node), is_kept, first, does)
+        return Vertex(self._items(is_left), sink, self.node.step, is_kept, first, does)
 
     def _items(self, is_left: IsLeft) -> Items:
         return self.left if is_left else self.right

@@ -13,7 +13,9 @@ from dstream.engine.graph.vertices import Items, Pending, Splits, in_one_task, i
 from dstream.engine.kernels.core_operations import Operation, operation
 from dstream.engine.kernels.guards import Action
 from dstream.errors import UnsupportedError
-from dstream.plan import End, Limit, Node, TakeWhile, bounded_nodes, fold, ordered_nodes
+from dstream.plan.core import Core, End, Limit, TakeWhile
+from dstream.plan.properties import bounded_operations, ordered_operations
+from dstream.plan.walk import fold
 
 __all__ = ["Across", "Compiling", "Facts", "OfOne", "Wide", "compile_end", "compile_node", "compiled"]
 
@@ -53,23 +55,23 @@ class Compiling:
         actions: what to call in this process for what each `peek` step saw, by its channel.
     """
 
-    root: Node
+    root: End
     facts: Facts
     actions: dict[int, Action] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._bounded, self._ordered = bounded_nodes(self.root), ordered_nodes(self.root)
+        self._bounded, self._ordered = bounded_operations(self.root), ordered_operations(self.root)
 
-    def is_bounded(self, node: Node) -> bool:
+    def is_bounded(self, node: Core) -> bool:
         """Say whether the items of an operation end."""
         return self._bounded[id(node)]
 
-    def is_ordered(self, node: Node) -> bool:
+    def is_ordered(self, node: Core) -> bool:
         """Say whether the items of an operation have an encounter order that must be kept."""
         return self._ordered[id(node)]
 
-    def items_of(self, node: Node) -> Items:
+    def items_of(self, node: Core) -> Items:
         """Return the items of an operation, compiled with all that it reads from."""
         return fold(node, lambda each, inputs: compile_node(each, inputs, self))
 
@@ -80,20 +82,20 @@ class Compiling:
 
 
 def compiled(end: End, facts: Facts) -> tuple[Graph, dict[int, Action]]:
-    """Return the graph of a rewritten plan, and what `peek` steps call in this process, by their channels."""
+    """Return the graph of a plan, and what `peek` steps call in this process, by their channels."""
     compiling = Compiling(end, facts)
     ending = compile_end(end, compiling)
     return Graph(tuple(compiling.decisions), ending), compiling.actions
 
 
 @functools.singledispatch
-def compile_end(end: Node, compiling: Compiling) -> Ending:
+def compile_end(end: End, compiling: Compiling) -> Ending:
     """Return what becomes of the items before `end`."""
     raise UnsupportedError(f"the Spark engine does not run a plan that ends in {end!r}")
 
 
 @functools.singledispatch
-def compile_node(node: Node, inputs: Sequence[Items], compiling: Compiling) -> Items:
+def compile_node(node: Core, inputs: Sequence[Items], compiling: Compiling) -> Items:
     """Return the items of an operation, given those of the operations that it reads from."""
     raise UnsupportedError(f"the Spark engine does not run {node.label()}")
 
@@ -134,7 +136,7 @@ class Across:
         ends: the items end. One task reads sources that do not, unless a prefix of them is wanted.
     """
 
-    node: Node
+    node: Core
     items: Items
     narrow: Operation
     wide: Wide
@@ -157,7 +159,7 @@ class Across:
         return self.wide.begin(items, several or 0)
 
 
-def across(node: Node, items: Items, compiling: Compiling, wide: Callable[[], Wide]) -> Items:
+def across(node: Core, items: Items, compiling: Compiling, wide: Callable[[], Wide]) -> Items:
     """Let the one partition that there is run an operation, or run it across several."""
     narrow, ends = operation(node), compiling.is_bounded(node.inputs()[0])
     if is_one_task(items):
@@ -165,7 +167,7 @@ def across(node: Node, items: Items, compiling: Compiling, wide: Callable[[], Wi
     return (compiling.decide(Across(node, items, narrow, wide(), ends)),)
 
 
-def _endless_in_one_task(node: Node, items: Items) -> Items:
+def _endless_in_one_task(node: Core, items: Items) -> Items:
     """Let one task read items that do not end, unless a prefix of them, which does end, is wanted."""
     if all(isinstance(each, Splits) for each in items):
         return in_one_task(items)

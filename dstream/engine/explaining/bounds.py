@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from dstream.engine.graph.vertices import FromTable, Input, Items, Kept, Rows, SourceSplits, Splits, Vertex
-from dstream.plan import Recall, inputs_first
+from dstream.plan.core import Recall
 from dstream.plan.stages import NOTHING, ONE, Amount, exactly, total
+from dstream.plan.walk import inputs_first
 from dstream.spi import Counted
 
 __all__ = ["ANY", "MANY", "Cost", "Counting", "Either", "amount", "may_read", "range_of"]

@@ -26,8 +26,11 @@ from dstream.engine.graph.vertices import (
     Vertex,
     with_calls,
 )
-from dstream.plan import Called, Chain, Guard, Recall, Step, inputs_first, is_ordered_after
+from dstream.plan.core import Called, Chain, Recall
+from dstream.plan.properties import is_ordered_after
 from dstream.plan.stages import ONE, Amount, Call, Exchange, Stage
+from dstream.plan.steps import Guard, Step
+from dstream.plan.walk import inputs_first
 
 __all__ = ["Picture", "calls_of"]
 
@@ -57,10 +60,10 @@ def calls_of(applied: Applied) -> Iterator[Call]:
                 yield Call(op.step.label, op.step.where, seen)
                 yield from _guarded(op.guards)
         case Called(guards=guards):
-            yield Call(node.label(), node.where, note)
+            yield Call(node.label(), node.step.where, note)
             yield from _guarded(guards)
         case _:
-            yield Call(node.label(), node.where, note)
+            yield Call(node.label(), node.step.where, note)
 
 
 def _guarded(guards: Iterable[Guard]) -> Iterator[Call]:
@@ -193,7 +196,7 @@ class Picture:
             case Splits(parts=(SourceSplits(node),)):
                 notes = [_IN_CALLER] if node.source.in_caller else []
                 draft = _Draft(
-                    self._count(each), node.source.ordered, calls=[Call(node.label(), node.where)], notes=notes
+                    self._count(each), node.source.ordered, calls=[Call(node.label(), node.step.where)], notes=notes
                 )
             case Splits(parts=(Splits() as inner,)):
                 (stage,) = self._ends[id(inner)]
@@ -206,10 +209,10 @@ class Picture:
             case Rows():
                 draft = self._moved(each)
             case Kept(Recall() as recall):
-                call = Call(recall.label(), recall.where, _KEPT_BEFORE)
+                call = Call(recall.label(), recall.step.where, _KEPT_BEFORE)
                 draft = _Draft(self._count(each), recall.is_ordered, calls=[call])
             case FromTable(node):
-                draft = _Draft(self._count(each), False, calls=[Call(node.label(), node.where, _TABLE)])
+                draft = _Draft(self._count(each), False, calls=[Call(node.label(), node.step.where, _TABLE)])
             case _:
                 raise AssertionError("what a decision gives is drawn in its place")
         return self._added(draft)

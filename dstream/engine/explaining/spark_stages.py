@@ -16,19 +16,9 @@ from dstream.engine.graph.results import Assembled, Combined, Ending, Last, Noth
 from dstream.engine.graph.vertices import Items, Pending, Vertex, piped
 from dstream.engine.kernels.guards import guards_of
 from dstream.engine.worker.sinks import WriteItems
-from dstream.plan import (
-    End,
-    Found,
-    Loop,
-    ToList,
-    Write,
-    configuration,
-    is_ordered,
-    parallelism,
-    recalled,
-    rewrite,
-    step_of,
-)
+from dstream.plan.core import End, Loop, ToList, Write
+from dstream.plan.properties import configuration, is_ordered, parallelism
+from dstream.plan.recalling import Found, recalled
 from dstream.plan.stages import ONE, Amount, Call, Job, Stages, exactly
 
 __all__ = ["stages"]
@@ -46,8 +36,7 @@ def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -
     Raises:
         UnsupportedError: Spark does not run such a plan.
     """
-    core = recalled(rewrite(end), found)
-    assert isinstance(core, End), "an end stays one"
+    core = recalled(end, found)
     graphs = [compiled(*bounds)[0] for bounds in _bounds(core, _facts(core, cores, largest_small_side))]
     outlook = Outlook(graphs)
     ending = _Ending(core, graphs[-1].ending, outlook)
@@ -187,7 +176,7 @@ class _Ending:
         return last.vertex.inputs if isinstance(last, Last) else ()
 
     def _read(self, items: Items) -> Vertex:
-        return Vertex(items, WriteItems(), step_of(self.end))
+        return Vertex(items, WriteItems(), self.end.step)
 
     def outcome(self) -> str:
         """Say how the result comes to the caller."""

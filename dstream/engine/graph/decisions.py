@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol
 
 from dstream.engine.graph.results import Ending, Last
 from dstream.engine.graph.vertices import Items, Vertex
-from dstream.plan import Cache, Step
+from dstream.plan.core import Cache
+from dstream.plan.steps import Step
 
 __all__ = [
     "Ask",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.engine.graph.vertices import Items, Pending, Vertex
-from dstream.plan import Limit
+from dstream.plan.core import Limit
 from dstream.spi import Collector
 
 __all__ = ["Assembled", "Combined", "Each", "Ending", "Finish", "Framed", "Last", "Listed", "Nothing", "Pulled"]

@@ -16,7 +16,8 @@ from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.worker.readers import read_items
 from dstream.engine.worker.rows import Row
 from dstream.engine.worker.stage import Piece, Sink
-from dstream.plan import Node, Read, Step, Table
+from dstream.plan.core import Core, Read, Table
+from dstream.plan.steps import Step
 
 __all__ = [
     "Applied",
@@ -54,7 +55,7 @@ class Applied(NamedTuple):
         note: what the call means here, such as that all items stand in one partition.
     """
 
-    node: Node | None
+    node: Core | None
     operation: Operation | None
     note: str = ""
 
@@ -218,7 +219,7 @@ class _Calls(Sequence[Applied]):
 _MANY = 128
 
 
-def piped(inputs: Items, node: Node | None, operation: Operation | None, note: str = "") -> Items:
+def piped(inputs: Items, node: Core | None, operation: Operation | None, note: str = "") -> Items:
     """Return the inputs with a call at the end of each."""
     return with_calls(inputs, (Applied(node, operation, note),))
 

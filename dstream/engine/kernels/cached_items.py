@@ -18,7 +18,7 @@ from dstream.engine.kernels.caches import HeldByContext
 from dstream.engine.kernels.item_batches import Batcher, loads
 from dstream.engine.memory_bound import Bound
 from dstream.memory import pieces
-from dstream.plan import Read, Recall
+from dstream.plan.core import Read, Recall
 
 __all__ = ["KeptItems", "KeptSource", "read_here"]
 
@@ -102,4 +102,4 @@ def read_here(node: Recall) -> Read | None:
     """Return what reads the items of `node` if they are in this process, where the local engine kept them."""
     if not isinstance(node.items, KeptItems):
         return None
-    return Read(KeptSource(node.items, node.is_ordered), node.label(), where=node.where, step=node.step)
+    return Read(KeptSource(node.items, node.is_ordered), step=node.step)

@@ -8,7 +8,8 @@ from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 from dstream.errors import SerializationError
-from dstream.plan import Cache, Cached, CacheIdentity
+from dstream.plan.core import Cache, CacheIdentity
+from dstream.plan.recalling import Cached
 
 __all__ = ["Caches", "HeldByContext"]
 

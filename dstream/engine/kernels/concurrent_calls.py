@@ -13,7 +13,7 @@ from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.engine.kernels.guards import Handler
 from dstream.engine.kernels.spilling import in_batches, merged
 from dstream.failures import blame, naming
-from dstream.plan import Called
+from dstream.plan.core import Called
 from dstream.spi import Outcome
 
 __all__ = ["called_once", "calls_of"]

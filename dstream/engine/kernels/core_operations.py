@@ -1,4 +1,4 @@
-"""What each core node does to items that stand in one place, in order.
+"""What each core operation does to items that stand in one place, in order.
 
 `operation(node)` gives it as a function without the node's inputs, so that it can travel to a
 worker. The local engine runs nothing else; Spark runs the same functions inside its stages.
@@ -22,11 +22,8 @@ from dstream.engine.memory_bound import Bound
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.memory import pieces
-from dstream.plan import Guard
-from dstream.plan.nodes import Distinct, DropWhile, Limit, Node, Skip, Sorted, TakeWhile
-from dstream.plan.rewrite import Chain, Op, Top
-from dstream.plan.steps import Step
-from dstream.plan.walk import step_of
+from dstream.plan.core import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
+from dstream.plan.steps import Guard, Op, Step
 from dstream.spi.collector import Collector, identity
 from dstream.spi.store import MapWriter, Writer
 from dstream.values.order import before, sort
@@ -84,9 +81,9 @@ def operated(operations: Iterable[Operation], items: Iterator[Any], task: Task) 
 
 
 @functools.singledispatch
-def operation(node: Node) -> Operation:
+def operation(node: Core) -> Operation:
     """Return what `node` does to the items of its input, as a function that can be pickled."""
-    raise UnsupportedError(f"{node.label()} cannot run on one partition of items")
+    raise UnsupportedError(f"neither the local engine nor a task of Spark runs {node.label()} on its items")
 
 
 @operation.register
@@ -131,7 +128,7 @@ def _skip(count: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
 
 @operation.register
 def _(node: TakeWhile) -> Operation:
-    return functools.partial(_take_while, step_of(node).guard(node.predicate))
+    return functools.partial(_take_while, node.step.guard(node.predicate))
 
 
 def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -140,7 +137,7 @@ def _take_while(predicate: Callable[[Any], object], items: Iterator[Any], task: 
 
 @operation.register
 def _(node: DropWhile) -> Operation:
-    return functools.partial(_drop_while, step_of(node).guard(node.predicate))
+    return functools.partial(_drop_while, node.step.guard(node.predicate))
 
 
 def _drop_while(predicate: Callable[[Any], object], items: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -149,7 +146,7 @@ def _drop_while(predicate: Callable[[Any], object], items: Iterator[Any], task: 
 
 @operation.register
 def _(node: Distinct) -> Operation:
-    return functools.partial(_distinct, step_of(node), guarded(node))
+    return functools.partial(_distinct, node.step, guarded(node))
 
 
 def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -159,7 +156,7 @@ def _distinct(step: Step, key: Callable[[Any], Any] | None, items: Iterator[Any]
 
 @operation.register
 def _(node: Sorted) -> Operation:
-    return functools.partial(_sorted, step_of(node), node.key, node.reverse)
+    return functools.partial(_sorted, node.step, node.key, node.reverse)
 
 
 def _sorted(
@@ -171,7 +168,7 @@ def _sorted(
 
 @operation.register
 def _(node: Top) -> Operation:
-    return functools.partial(_top, step_of(node), node.count, node.key, node.reverse)
+    return functools.partial(_top, node.step, node.count, node.key, node.reverse)
 
 
 def _top(
@@ -245,4 +242,4 @@ def written_entries(
 
 def guarded(node: Distinct) -> Callable[[Any], Any] | None:
     """Return the key function of `node` so that its exceptions name the step and the item."""
-    return None if node.key is None else step_of(node).guard(node.key)
+    return None if node.key is None else node.step.guard(node.key)

@@ -16,8 +16,7 @@ from types import FrameType, TracebackType
 from typing import Any, cast
 
 from dstream.failures import blame
-from dstream.plan.nodes import unchanged
-from dstream.plan.rewrite import Op
+from dstream.plan.steps import Op, unchanged
 from dstream.values.numbers import exact_float, exact_int
 
 __all__ = ["converted", "many", "run_chain"]

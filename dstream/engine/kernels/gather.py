@@ -9,7 +9,7 @@ from typing import Any
 
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.failures import naming
-from dstream.plan.nodes import Gather
+from dstream.plan.core import Gather
 from dstream.plan.steps import Step
 from dstream.spi import AtEnd, ByPlace, Gatherer
 
@@ -18,7 +18,6 @@ __all__ = ["finish", "gathered", "state_of_part"]
 
 @operation.register
 def _(node: Gather) -> Operation:
-    assert node.step is not None, "rewrite gives every node its step"
     return functools.partial(gathered, node.gatherer, node.step)
 
 

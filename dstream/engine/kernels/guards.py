@@ -17,7 +17,9 @@ from dstream.engine.kernels.fused_steps import converted, many
 from dstream.engine.kernels.spilling import Run
 from dstream.failures import blame, near, shown
 from dstream.pickling import dumps
-from dstream.plan import Called, Chain, Guard, Node, Op, Step, topological
+from dstream.plan.core import Called, Chain, Core
+from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.walk import topological
 from dstream.values import DeadLetter
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ class Recovered:
         progress: says whether the user wants to be told.
     """
 
-    def __init__(self, core: Node, progress: Progress) -> None:
+    def __init__(self, core: Core, progress: Progress) -> None:
         self._progress = progress
         self._taken = {guard.channel: _Taken(guard) for guard in guards_of(core)}
 
@@ -161,8 +163,8 @@ class Recovered:
             yield from items
 
 
-def guards_of(core: Node) -> Iterator[Guard]:
-    """Give the guards of a plan of core nodes."""
+def guards_of(core: Core) -> Iterator[Guard]:
+    """Give the guards of a plan."""
     for each in topological(core):
         if isinstance(each, Chain):
             yield from chain.from_iterable(op.guards for op in each.ops)

@@ -10,7 +10,8 @@ from typing import Any
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.failures import naming, shown
 from dstream.keys import canonical, canonical_all
-from dstream.plan import Pairing, PartitionBy, Step
+from dstream.plan.core import Pairing, PartitionBy
+from dstream.plan.steps import Step
 from dstream.values import Entry
 
 __all__ = ["Side", "item_key", "results", "sides_of"]
@@ -69,13 +70,11 @@ def _parts(item: Any) -> tuple[Any, Any]:
 
 def sides_of(node: Pairing) -> tuple[Side, Side]:
     """Return the left and the right side of a join."""
-    assert node.step is not None, "rewrite gives every node its step"
     return Side(node.left_key, node.step), Side(node.right_key, node.step)
 
 
 @operation.register
 def _(node: PartitionBy) -> Operation:
-    assert node.step is not None, "rewrite gives every node its step"
     return functools.partial(_checked, node.key, node.step)
 
 

@@ -11,7 +11,7 @@ from dstream.engine.kernels.hash_join import Matching, cogrouped, index_of, matc
 from dstream.engine.kernels.item_batches import loads
 from dstream.failures import naming
 from dstream.keys import canonical_all
-from dstream.plan import Step
+from dstream.plan.steps import Step
 
 __all__ = ["cogroup_batches", "join_batches", "join_with", "pairs_of_batches"]
 

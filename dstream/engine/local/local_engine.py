@@ -25,39 +25,32 @@ from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.submitted import Cancellation, Submitted
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
-from dstream.plan import (
+from dstream.plan.core import (
     Cache,
-    Cached,
     Called,
     CoGroup,
     Collect,
     Columns,
     Concat,
-    Configure,
+    Core,
     End,
     ForEachPartition,
-    Guard,
+    Hint,
     Join,
     Loop,
-    Node,
-    Op,
     Pairing,
-    Parallel,
     Partitions,
     Read,
     Recall,
-    Step,
     Table,
     ToList,
-    Unordered,
+    Unary,
     Write,
-    bounded_nodes,
-    is_ordered,
-    recalled,
-    rewrite,
-    step_of,
-    topological,
 )
+from dstream.plan.properties import bounded_operations, is_ordered
+from dstream.plan.recalling import Cached, recalled
+from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.walk import topological
 from dstream.spi import MapWriter, Writer
 
 if TYPE_CHECKING:
@@ -88,9 +81,8 @@ class LocalEngine:
         return Submitted(functools.partial(self._run, end, call))
 
     def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
-        end = recalled(rewrite(plan), self._caches.found)
-        assert isinstance(end, End)
-        step = step_of(end)
+        end = recalled(plan, self._caches.found)
+        step = end.step
         task = _LocalTask(
             self._worker_memory, self._progress, self._caches, call or Call.of_step(step), end, cancellation
         )
@@ -171,7 +163,7 @@ class _LocalTask:
         progress: Progress,
         caches: Caches,
         call: Call,
-        core: Node,
+        core: Core,
         cancellation: Cancellation,
     ) -> None:
         self._recovered = Recovered(core, progress)
@@ -188,7 +180,7 @@ class _LocalTask:
     @functools.cached_property
     def bounded(self) -> dict[int, bool]:
         """Whether the items of each operation end, by its `id`."""
-        return bounded_nodes(self._core)
+        return bounded_operations(self._core)
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
         return self._recovered.taking(guard)
@@ -236,11 +228,11 @@ class _LocalTask:
         return Facts(self._call.title(), self._read)
 
 
-def _open(root: Node, task: _LocalTask) -> Iterator[Any]:
-    """Open a plan of core nodes: down to where the items come from, then up again, without recursion."""
-    path: list[Node] = []
+def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
+    """Open a plan: down to where the items come from, then up again, without recursion."""
+    path: list[Core] = []
     node = root
-    while isinstance(node, Pairing) or (len(node.inputs()) == 1 and not isinstance(node, Concat)):
+    while isinstance(node, Unary | Pairing):
         path.append(node)
         node = node.inputs()[0]
     items, depth = _start(node, task), Depth()
@@ -249,14 +241,14 @@ def _open(root: Node, task: _LocalTask) -> Iterator[Any]:
     return items
 
 
-def _open_later(root: Node, task: _LocalTask) -> Iterator[Any]:
+def _open_later(root: Core, task: _LocalTask) -> Iterator[Any]:
     """Open a plan that another one reads beside its own when the first item is asked for, on a stack with room."""
     yield from relayed(_open_later(root, task)) if stack_is_deep() else _open(root, task)
 
 
 @functools.singledispatch
-def _start(node: Node, task: _LocalTask) -> Iterator[Any]:
-    raise AssertionError(f"{node!r} reads from nothing")
+def _start(node: Core, task: _LocalTask) -> Iterator[Any]:
+    raise UnsupportedError(f"the local engine does not read from {node.label()}")
 
 
 @_start.register
@@ -286,7 +278,7 @@ def _(node: Concat, task: _LocalTask) -> Iterator[Any]:
 
 
 @functools.singledispatch
-def _apply(node: Node, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+def _apply(node: Core, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     return operation(node)(items, task)
 
 
@@ -322,9 +314,7 @@ def _(node: CoGroup, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     return cogrouped(left.pairs(items), right.pairs(_open_later(node.right, task)), task.bound)
 
 
-@_apply.register(Unordered)
-@_apply.register(Parallel)
-@_apply.register(Configure)
-def _(node: Node, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+@_apply.register
+def _(node: Hint, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     """Leave the items alone: one process has one partition, which is in order."""
     return items

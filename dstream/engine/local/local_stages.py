@@ -9,8 +9,11 @@ from typing import Any
 
 from dstream.engine.explaining.picture import calls_of
 from dstream.engine.graph.vertices import Applied
-from dstream.plan import Concat, Found, Node, is_bounded, is_ordered, nothing_kept, recalled, rewrite, topological
+from dstream.plan.core import Concat, Core
+from dstream.plan.properties import is_bounded, is_ordered
+from dstream.plan.recalling import Found, nothing_kept, recalled
 from dstream.plan.stages import NOTHING, ONE, Call, Exchange, Job, Stage, Stages
+from dstream.plan.walk import topological
 from dstream.spi import Collector, Output
 
 __all__ = ["stages"]
@@ -25,9 +28,9 @@ class _Draft:
     is_closed: bool = False
 
 
-def stages(root: Node, into: Any, found: Found = nothing_kept) -> Stages:
+def stages(root: Core, into: Any, found: Found = nothing_kept) -> Stages:
     """Return the stages of a plan in this process; arguments as for Spark."""
-    core = recalled(rewrite(root), found)
+    core = recalled(root, found)
     nodes = topological(core)
     readers = Counter(id(upstream) for node in nodes for upstream in node.inputs())
     drafts: list[_Draft] = []
@@ -41,7 +44,7 @@ def stages(root: Node, into: Any, found: Found = nothing_kept) -> Stages:
     return Stages("the local engine", end, outcome, drawn, (Job(end.label, ONE),), ONE, NOTHING, NOTHING, notes)
 
 
-def _drawn(node: Node, inputs: Sequence[int], drafts: list[_Draft]) -> int:
+def _drawn(node: Core, inputs: Sequence[int], drafts: list[_Draft]) -> int:
     if len(inputs) != 1 or isinstance(node, Concat) or drafts[inputs[0]].is_closed:
         drafts.append(_Draft(tuple(inputs)))
         for stage in inputs:
@@ -56,7 +59,7 @@ def _stage(draft: _Draft, ordered: bool) -> Stage:
     return Stage(tuple(draft.calls), tuple(Exchange(each, "pipe") for each in draft.inputs), ONE, ordered, jobs=(0,))
 
 
-def _end(core: Node, into: Any) -> tuple[Call, str]:
+def _end(core: Core, into: Any) -> tuple[Call, str]:
     if isinstance(into, Collector):
         return Call(f"collect({into.name or '...'})"), "the collector takes one item after another"
     if isinstance(into, Output):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from dstream.plan import Step
+    from dstream.plan.steps import Step
 
 __all__ = ["Cluster"]
 

@@ -45,7 +45,11 @@ from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece, TableInput
 from dstream.failures import naming
 from dstream.pickling import dumps
-from dstream.plan import Cached, Recall, Step, Table, inputs_first, is_ordered
+from dstream.plan.core import Recall, Table
+from dstream.plan.properties import is_ordered
+from dstream.plan.recalling import Cached
+from dstream.plan.steps import Step
+from dstream.plan.walk import inputs_first
 from dstream.spi import Split
 from dstream.values.fields import field_names
 
@@ -188,7 +192,7 @@ class GraphRun:
     def _kept(self, ask: AskForKept) -> Input:
         """Return what is kept of a `cache()`; or compute it now, so that `peek` steps before it see something."""
         cached = self._cluster.caches.kept(ask.node, functools.partial(self._computed, ask))
-        recall = Recall(cached.items, cached.is_ordered, where=ask.node.where, step=ask.node.step)
+        recall = Recall(cached.items, cached.is_ordered, step=ask.node.step)
         read = read_here(recall)
         if read is None:
             return Kept(recall)
@@ -354,11 +358,11 @@ def _split(source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[
             yield _followed(cut(split, node.step), *operations)
 
 
-def _whole(split: Split[Any], step: Step | None) -> Piece:
+def _whole(split: Split[Any], step: Step) -> Piece:
     return Piece(packed_split(split, step), (), (), step)
 
 
-def _in_batches(split: Split[Any], step: Step | None) -> Piece:
+def _in_batches(split: Split[Any], step: Step) -> Piece:
     """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
     whole = _whole(split, step)
     if whole.split is None or len(whole.split) <= _LARGEST_SPLIT:

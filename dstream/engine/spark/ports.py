@@ -10,7 +10,7 @@ from dstream.engine.kernels.guards import Action
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.rows import Row
 from dstream.failures import blame
-from dstream.plan import Step
+from dstream.plan.steps import Step
 
 __all__ = ["Ports"]
 

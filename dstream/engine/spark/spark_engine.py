@@ -23,8 +23,11 @@ from dstream.engine.submitted import Cancellation, Submitted
 from dstream.engine.worker.rows import COLUMNS, ITEMS
 from dstream.engine.worker.sinks import WriteItems
 from dstream.failures import naming
-from dstream.plan import End, Loop, Partitions, Step, ToList, configuration, is_bounded, recalled, rewrite, step_of
 from dstream.plan.capture_checks import check_captures
+from dstream.plan.core import End, Loop, Partitions, ToList
+from dstream.plan.properties import configuration, is_bounded
+from dstream.plan.recalling import recalled
+from dstream.plan.steps import Step
 from dstream.spi import Collector
 
 if TYPE_CHECKING:
@@ -59,9 +62,8 @@ class SparkEngine:
     def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
         check_captures(plan)
         self._cluster.check_running()
-        end = recalled(rewrite(plan), self._cluster.caches.found)
-        assert isinstance(end, End)
-        run = self._begun(end, call or Call.of_step(step_of(end)), cancellation)
+        end = recalled(plan, self._cluster.caches.found)
+        run = self._begun(end, call or Call.of_step(end.step), cancellation)
         match run.graph.ending:
             case Pulled() as ending:
                 items = pulled(run, ending)
@@ -70,7 +72,7 @@ class SparkEngine:
                 return _partitions(inputs, run)
         with run:
             rows, finish = run.last()
-            return _finished(rows, finish, step_of(end), run)
+            return _finished(rows, finish, end.step, run)
 
     def _begun(self, end: End, call: Call, cancellation: Cancellation) -> Run:
         """Return a run of a plan that ends in `call`."""

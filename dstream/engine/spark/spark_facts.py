@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from dstream.engine.compiler import Facts
 from dstream.engine.spark.cluster import Cluster
-from dstream.plan import Node, parallelism
+from dstream.plan.core import Core
+from dstream.plan.properties import parallelism
 
 __all__ = ["BROADCAST", "LARGEST_SMALL_SIDE", "bytes_of", "facts_of", "largest_small_side"]
 
@@ -20,7 +21,7 @@ BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _ITEMS_OF_A_SMALL_PIECE = 16_384
 
 
-def facts_of(root: Node, cluster: Cluster, *, in_small_pieces: bool) -> Facts:
+def facts_of(root: Core, cluster: Cluster, *, in_small_pieces: bool) -> Facts:
     """Return what the graph of a plan depends on.
 
     Args:

@@ -23,7 +23,7 @@ from dstream.engine.spark.session.forked_processes import is_forked
 from dstream.engine.spark.spark_facts import facts_of
 from dstream.engine.worker.rows import ITEMS, WAITING, Row
 from dstream.engine.worker.side_channels import FEW_BYTES, SideRows
-from dstream.plan import End
+from dstream.plan.core import End
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:

@@ -24,9 +24,7 @@ from dstream.engine.worker.rows import ITEMS, Row, from_record_batches, to_recor
 from dstream.engine.worker.side_channels import SideRows
 from dstream.failures import naming
 from dstream.memory import UNSEEN, Growth, small_lists
-from dstream.plan import Guard
-from dstream.plan.rewrite import Op
-from dstream.plan.steps import Step
+from dstream.plan.steps import Guard, Op, Step
 from dstream.spi import Split
 
 if TYPE_CHECKING:

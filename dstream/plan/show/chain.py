@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dstream.plan.join_nodes import Pairing
 from dstream.plan.nodes import Concat, Node, Union
+from dstream.plan.nodes_by_key import Pairing
 
 __all__ = ["describe"]
 

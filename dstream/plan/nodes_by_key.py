@@ -1,15 +1,40 @@
-"""The nodes of operations on two streams whose items meet by their keys."""
+"""The nodes of operations by key, on one stream or on two."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from dstream.plan.nodes import Node, node
-from dstream.plan.steps import Step, shown_function
+from dstream.plan.core import node
+from dstream.plan.nodes import Node
+from dstream.plan.steps import shown_function
 
-__all__ = ["CoGroup", "Join", "Pairing"]
+__all__ = ["CoGroup", "Distinct", "Join", "Pairing", "PartitionBy"]
+
+
+@node
+class Distinct(Node):
+    """The first item of each key; the key of an item is `key(item)`, or the item itself."""
+
+    upstream: Node
+    key: Callable[[Any], Any] | None = None
+
+    def _arguments(self) -> Iterable[str]:
+        return () if self.key is None else (shown_function(self.key),)
+
+
+@node
+class PartitionBy(Node):
+    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself."""
+
+    upstream: Node
+    count: int
+    key: Callable[[Any], Any] | None = None
+
+    def _arguments(self) -> Iterable[str]:
+        yield str(self.count)
+        if self.key is not None:
+            yield f"key={shown_function(self.key)}"
 
 
 @node
@@ -28,11 +53,6 @@ class Pairing(Node):
 
     def inputs(self) -> tuple[Node, ...]:
         return self.left, self.right
-
-    def with_inputs(self, inputs: Sequence[Node], step: Step | None) -> Self:
-        left, right = inputs
-        changes: dict[str, Any] = {"left": left, "right": right}
-        return dataclasses.replace(self, step=step, **changes)
 
     def label(self) -> str:
         return self.call("...")
@@ -64,12 +84,6 @@ class Join(Pairing):
 
     def _more(self) -> list[str]:
         return [] if self.how == "inner" else [f"how={self.how!r}"]
-
-    def streams(self, ends: Sequence[bool]) -> bool:
-        """Say whether one side can be held while the other one, which may be endless, passes by."""
-        left_ends, right_ends = ends
-        left_may_pass, right_may_pass = self.how in ("inner", "left"), self.how in ("inner", "right")
-        return (left_ends or right_ends) and (left_ends or left_may_pass) and (right_ends or right_may_pass)
 
 
 @node

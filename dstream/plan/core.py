@@ -1,0 +1,396 @@
+"""Core operations: what engines know of a plan. `rewrite` makes them of the nodes that users write.
+
+Each knows its `Step`. What a call was given only to be shown is there alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypeVar, cast, dataclass_transform
+
+from dstream.plan.steps import Guard, Op, Step
+from dstream.spi.collector import Collector
+from dstream.spi.gatherer import Gatherer
+from dstream.spi.in_parallel import Calling
+from dstream.spi.source import Source
+from dstream.spi.store import MapWriter, Writer
+
+__all__ = [
+    "Cache",
+    "CacheIdentity",
+    "Called",
+    "Chain",
+    "CoGroup",
+    "Collect",
+    "Columns",
+    "Concat",
+    "Configure",
+    "Core",
+    "Distinct",
+    "DropWhile",
+    "End",
+    "ForEachPartition",
+    "Gather",
+    "Hint",
+    "Join",
+    "Keeping",
+    "Limit",
+    "Loop",
+    "Pairing",
+    "Parallel",
+    "PartitionBy",
+    "Partitions",
+    "Read",
+    "Recall",
+    "Skip",
+    "Sorted",
+    "Table",
+    "TakeWhile",
+    "ToList",
+    "Top",
+    "Unary",
+    "Unordered",
+    "Write",
+    "node",
+]
+
+C = TypeVar("C", bound=type)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(dataclasses.field,))
+def node(cls: C) -> C:
+    """Make `cls` a frozen value that compares by identity: a core operation, or a node that a user writes."""
+    made: Any = dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
+    return cast(C, made)
+
+
+@node
+class Core:
+    """One operation: its functions, its values and the operations that it reads from.
+
+    Attributes:
+        step: the call of the user's that it stands for: by it it names itself in pictures, and when it fails.
+    """
+
+    step: Step = dataclasses.field(kw_only=True)
+
+    def inputs(self) -> tuple[Core, ...]:
+        """Return the operations that this one reads from, in order."""
+        return ()
+
+    def with_inputs(self, inputs: Sequence[Core]) -> Self:
+        """Return the same operation on others, one for each of `inputs()`."""
+        return self
+
+    def label(self) -> str:
+        """Return the call as the user wrote it, such as `.distinct()`; of several in one, all of them."""
+        return self.step.label
+
+    def __repr__(self) -> str:
+        return f"<{self.label()}>"
+
+
+@node
+class Unary(Core):
+    """An operation on the items of one stream."""
+
+    upstream: Core
+
+    def inputs(self) -> tuple[Core, ...]:
+        return (self.upstream,)
+
+    def with_inputs(self, inputs: Sequence[Core]) -> Self:
+        (upstream,) = inputs
+        return dataclasses.replace(self, upstream=upstream)
+
+
+@node
+class Keeping(Unary):
+    """One whose items have an order, and an end, if those before have one; `properties` knows those that differ."""
+
+
+@node
+class Read(Core):
+    """The items of a source."""
+
+    source: Source[Any]
+
+
+@node
+class Table(Core):
+    """The rows of a table of the engine's own kind.
+
+    Attributes:
+        table: the user's table.
+        kind: the class that each row becomes, by the names of its fields; None for the engine's own rows.
+    """
+
+    table: Any
+    kind: type | None
+
+
+@node
+class Recall(Core):
+    """The items that an engine kept of a `Cache`, in its own terms. Only `recalled` makes it."""
+
+    items: Any
+    is_ordered: bool
+
+
+@node
+class Concat(Core):
+    """The items of each part, one part after another; `is_union`: in any order."""
+
+    parts: tuple[Core, ...]
+    is_union: bool
+
+    def inputs(self) -> tuple[Core, ...]:
+        return self.parts
+
+    def with_inputs(self, inputs: Sequence[Core]) -> Self:
+        return dataclasses.replace(self, parts=tuple(inputs))
+
+    def label(self) -> str:
+        return self.step.label if self.is_union else f"concat of {len(self.parts)}"
+
+
+@node
+class Chain(Keeping):
+    """A run of element-wise steps, executed as one."""
+
+    ops: tuple[Op, ...]
+
+    def label(self) -> str:
+        return "".join(step.label for op in self.ops for step in op.steps())
+
+
+@node
+class Called(Keeping):
+    """What the calls of a gatherer give.
+
+    Attributes:
+        slots: how many tasks share its rate.
+    """
+
+    calling: Calling
+    guards: tuple[Guard, ...]
+    slots: int = 1
+
+
+@node
+class Hint(Keeping):
+    """The same items; the engine is told something of them, or of the run."""
+
+
+@node
+class Unordered(Hint):
+    """The same items, released from their encounter order."""
+
+
+@node
+class Parallel(Hint):
+    """The last of these in a plan says in how many partitions it runs; None leaves it to the data and the cores."""
+
+    partitions: int | None
+
+
+@node
+class Configure(Hint):
+    """The engine runs with these settings."""
+
+    settings: Mapping[str, str]
+
+
+@node
+class Cache(Keeping):
+    """The same items, computed once and kept for the plans that read them later.
+
+    Attributes:
+        identity: under which the items are kept: that of the user's node.
+    """
+
+    identity: CacheIdentity
+
+
+class CacheIdentity:
+    """Which `cache()` it is: equal to itself alone. A copy of it, or what is unpickled, is another one."""
+
+    __slots__ = ("__weakref__",)
+
+
+@node
+class Limit(Keeping):
+    """The first `count` items."""
+
+    count: int
+
+
+@node
+class Skip(Keeping):
+    """The items after the first `count`."""
+
+    count: int
+
+
+@node
+class TakeWhile(Keeping):
+    """The longest prefix whose items satisfy a predicate, which is trusted to end it."""
+
+    predicate: Callable[[Any], object]
+
+
+@node
+class DropWhile(Keeping):
+    """What follows the longest prefix whose items satisfy a predicate."""
+
+    predicate: Callable[[Any], object]
+
+
+@node
+class Gather(Keeping):
+    """What a gatherer makes of the items."""
+
+    gatherer: Gatherer[Any, Any, Any]
+
+
+@node
+class Sorted(Keeping):
+    """The items in the order of their keys; equal keys keep their order."""
+
+    key: Callable[[Any], Any] | None
+    reverse: bool
+
+
+@node
+class Top(Keeping):
+    """The first `count` items in the order of their keys: `sorted().limit(count)`.
+
+    Attributes:
+        is_one_call: its step is the whole of it; otherwise that of the sort.
+    """
+
+    count: int
+    key: Callable[[Any], Any] | None
+    reverse: bool
+    is_one_call: bool
+
+    def label(self) -> str:
+        return self.step.label if self.is_one_call else f"{self.step.label}.limit({self.count})"
+
+
+@node
+class Distinct(Keeping):
+    """The first item of each key; the key of an item is `key(item)`, or the item itself."""
+
+    key: Callable[[Any], Any] | None
+
+
+@node
+class PartitionBy(Keeping):
+    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself."""
+
+    count: int
+    key: Callable[[Any], Any] | None
+
+
+@node
+class Pairing(Core):
+    """Two streams.
+
+    Attributes:
+        left_key: gives the key of an item of `left`; None: the items are entries, and their values are meant.
+        right_key: the same for `right`.
+    """
+
+    left: Core
+    right: Core
+    left_key: Callable[[Any], Any] | None
+    right_key: Callable[[Any], Any] | None
+
+    def inputs(self) -> tuple[Core, ...]:
+        return self.left, self.right
+
+    def with_inputs(self, inputs: Sequence[Core]) -> Self:
+        left, right = inputs
+        return dataclasses.replace(self, left=left, right=right)
+
+
+@node
+class Join(Pairing):
+    """Each pair of a left and a right item with equal keys.
+
+    Attributes:
+        how: `inner`, `left`, `right` or `full`: of which side the items that match nothing are kept.
+    """
+
+    how: str
+
+    def streams(self, ends: Sequence[bool]) -> bool:
+        """Say whether one side can be held while the other one, which may be endless, passes by."""
+        left_ends, right_ends = ends
+        left_may_pass, right_may_pass = self.how in ("inner", "left"), self.how in ("inner", "right")
+        return (left_ends or right_ends) and (left_ends or left_may_pass) and (right_ends or right_may_pass)
+
+
+@node
+class CoGroup(Pairing):
+    """Each key with the items of both sides that have it."""
+
+
+@node
+class End(Keeping):
+    """What becomes of the items of a plan. An engine is given one, with the plan before it."""
+
+
+@node
+class ToList(End):
+    """All items as a list, in encounter order; every partition runs at once."""
+
+
+@node
+class Loop(End):
+    """The items one after another, in encounter order, lazily: no more partitions run than are asked for."""
+
+
+@node
+class Partitions(End):
+    """The items of each partition, lazily, partitions in encounter order."""
+
+
+@node
+class Collect(End):
+    """The items reduced by a collector."""
+
+    collector: Collector[Any, Any, Any]
+
+
+@node
+class ForEachPartition(End):
+    """`action` runs on the items of each partition, where the partition is."""
+
+    action: Callable[[Any], object]
+
+
+@node
+class Write(End):
+    """A writer takes the items where they are.
+
+    Attributes:
+        writer: takes the items of each partition; with a collector, the entries of each bucket.
+        collector: a keyed one whose groups are the entries, or None.
+    """
+
+    writer: Writer | MapWriter
+    collector: Collector[Any, Any, Any] | None
+
+
+@node
+class Columns(End):
+    """The items as a table with columns.
+
+    Attributes:
+        is_frame: a table of the engine's own kind, whose rows stay where they are; otherwise one of Arrow.
+    """
+
+    is_frame: bool
