@@ -221,12 +221,14 @@ def test_spark_fails_as_plain_python(spark_context: ds.Context, pipeline: Pipeli
     _check_failure(pipeline, spark_context)
 
 
-def _ways(pipelines: st.SearchStrategy[Pipeline], context: ds.Context, examples: int) -> set[bool]:
+def _ways(
+    pipelines: st.SearchStrategy[Pipeline], terminals: dict[str, Terminal], context: ds.Context, examples: int
+) -> set[bool]:
     """Check pipelines around the bound of the automatic engine; return which ways they went."""
     ways = set()
 
     @settings(ON_SPARK, max_examples=examples)
-    @given(pipelines, st.sampled_from(list(TERMINALS)))
+    @given(pipelines, st.sampled_from(list(terminals)))
     def drawn(pipeline: Pipeline, terminal: str) -> None:
         ways.add(placing.place(rewrite(pipeline.on(context)[0]._node)).is_here)
         _check(pipeline, terminal, context)
@@ -239,5 +241,6 @@ def test_auto_equals_plain_python(spark_context: ds.Context, monkeypatch: pytest
     """Whichever way a pipeline goes, it gives the same, in the same order, and fails in the same way."""
     monkeypatch.setattr(placing, "MOST_ITEMS", 5)
     with ds.connect(MASTER, engine="auto", config=SETTINGS) as context:
-        assert _ways(ordered_pipelines(most=3), context, examples=10) == {True, False}
-        assert _ways(failing_pipelines(most=2), context, examples=6) == {True, False}
+        assert _ways(ordered_pipelines(most=3), TERMINALS, context, examples=10) == {True, False}
+        # Who ends early may meet a failure on Spark that a lazy iterator does not come to.
+        assert _ways(failing_pipelines(most=2), WHOLE, context, examples=6) == {True, False}
