@@ -72,7 +72,7 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
             yield from ((each.step, value) for value in values if _may_hold_functions(value))
 
 
-def _may_hold_functions(value: Any) -> bool:
+def _may_hold_functions(value: object) -> bool:
     return callable(value) or (dataclasses.is_dataclass(value) and not isinstance(value, Core | Step))
 
 

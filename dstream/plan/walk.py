@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dstream.plan.core import Core
 from dstream.plan.nodes import Node
@@ -19,11 +19,8 @@ N = TypeVar("N", Node, Core)
 
 def topological(root: N) -> list[N]:
     """Return every node or operation of the plan once, each after those that it reads from."""
-    return inputs_first(root, _inputs)
-
-
-def _inputs(each: Any) -> Any:
-    return each.inputs()  # Of the same family; pyright 1.1 cannot tell.
+    # Pyright cannot know that what a node reads from is of its own family.
+    return inputs_first(root, lambda each: each.inputs())  # pyright: ignore[reportArgumentType]
 
 
 def steps_of(order: Sequence[Node]) -> list[Step]:
