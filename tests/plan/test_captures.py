@@ -12,6 +12,7 @@ import pytest
 from collectors import collecting_and_then, counting, grouping_by, mapping, reducing, teeing, to_list, to_map
 from dstream import Stream
 from dstream.errors import LargeCaptureWarning, SerializationError
+from dstream.gatherers import map_concurrent
 from dstream.plan import Collect, rewrite
 from dstream.plan.capture_checks import check_captures
 
@@ -86,6 +87,9 @@ PLANS = {
     "filter": lambda s, fn: s.filter(fn)._node,
     "flat_map": lambda s, fn: s.flat_map(fn)._node,
     "map_multi": lambda s, fn: s.map_multi(fn)._node,
+    "resolve": lambda s, fn: s.map(int).resolve(ValueError, fn)._node,
+    "map_concurrent": lambda s, fn: s.gather(map_concurrent(2, fn))._node,
+    "resolve of calls": lambda s, fn: s.gather(map_concurrent(2, int)).resolve(ValueError, fn)._node,
     "distinct": lambda s, fn: s.distinct(fn)._node,
     "sorted": lambda s, fn: s.sorted(fn)._node,
     "take_while": lambda s, fn: s.take_while(fn)._node,

@@ -158,6 +158,12 @@ def test_place_counts_a_page_as_far_as_it_is_read():
     assert not placed(Stream.of(*MANY).filter(bool).skip(2).limit(3)).is_here
 
 
+def test_place_does_not_count_a_limit_behind_a_step_that_may_leave_items_out():
+    """Nobody knows how many items fail."""
+    assert placed(Stream.of(*MANY).map(abs).limit(3)).is_here
+    assert not placed(Stream.of(*MANY).map(abs).ignore(ValueError).limit(3)).is_here
+
+
 def test_place_reads_no_iterator():
     """What is pulled from it would be kept in memory, and may be waited for."""
     items = iter("abc")

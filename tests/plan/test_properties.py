@@ -17,6 +17,7 @@ from dstream.plan import (
     Skip,
     Sorted,
     TakeWhile,
+    Union,
     Unordered,
     check,
     configuration,
@@ -45,7 +46,8 @@ def test_order_comes_from_the_source_and_from_sorting(source):
 
 
 def test_a_concat_is_ordered_and_bounded_if_all_its_parts_are(source):
-    """One part without an order, or without an end, takes it from the whole."""
+    """One part without an order, or without an end, takes it from the whole; a union has no order."""
+    assert (is_ordered(rewrite(Union((source, source)))), is_bounded(rewrite(Union((source, source))))) == (False, True)
     assert (is_ordered(rewrite(Concat((source, COUNTING)))), is_ordered(rewrite(Concat((source, ENDLESS))))) == (
         True,
         False,
