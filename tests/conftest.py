@@ -76,6 +76,22 @@ def local_context(data: Path) -> Iterator[ds.Context]:
         yield context
 
 
+@pytest.fixture(scope="session")
+def connect_server() -> Iterator[str]:
+    """The address of the one server of Spark Connect of the test run."""
+    from tests.connect.server import running_server
+
+    with running_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def connect_context(connect_server: str, data: Path) -> Iterator[ds.Context]:
+    """The one context of the test run on a server of Spark Connect."""
+    with ds.connect(connect_server, storage=data) as context:
+        yield context
+
+
 @pytest.fixture(params=["local", "spark"])
 def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
     """Each engine in turn."""

@@ -53,7 +53,7 @@ def main(paths: list[str]) -> None:
         print(f"\n{total:,} words, {len(counts):,} of them different, in {seconds:.1f} s with start-up")
         print(
             f"the lines were read, and the words counted and written into the map {counts.name!r}, "
-            f"by Spark {ctx.spark.version}, {ctx.spark.sparkContext.master}"
+            f"by Spark {ctx.spark.version}, {ctx.spark.conf.get('spark.master')}"
         )
 
 

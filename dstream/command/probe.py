@@ -123,7 +123,7 @@ def _spark() -> Iterator[Finding]:
     ctx = connect(engine="spark")
     threading.Thread(target=_load_packages, daemon=True).start()
     spark = ctx.spark
-    master, seconds = spark.sparkContext.master, time.perf_counter() - started
+    master, seconds = spark.conf.get("spark.master"), time.perf_counter() - started
     yield Finding("Spark", "ok", f"{spark.version}, {master}, started in {seconds:.1f} s")
     is_here = master == "local" or master.startswith("local[")
     tasks = 1 if is_here else 2

@@ -18,10 +18,10 @@ __all__ = ["Origin", "is_full", "is_of_spark", "item_of", "origin_of", "shorten"
 
 _MACHINERY = frozenset(
     {"pyspark", "py4j", "contextlib", "functools", "more_itertools", "cloudpickle", "pickle", "copyreg", "pyarrow",
-     "heapq", "threading", "socket", "selectors", "socketserver", "concurrent", "dis"}
+     "heapq", "grpc", "threading", "socket", "selectors", "socketserver", "concurrent", "dis"}
 )  # fmt: skip
 """What dstream runs on: its frames say nothing to a user, unless the user's own function called it."""
-_SPARK = frozenset({"pyspark", "py4j"})
+_SPARK = frozenset({"pyspark", "py4j", "grpc"})
 _STANDARD = (sys.stdlib_module_names | {"more_itertools"}) - {"__main__"}
 
 

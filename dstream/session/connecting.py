@@ -47,8 +47,9 @@ def connect(
     of the current folder or the nearest one above; docs/how-to/configure.md says more.
 
     Args:
-        master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`. Without one: a Spark session
-            that runs in this process already, or all cores of this machine.
+        master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
+            `"sc://host:15002"`. Without one: a Spark session that runs in this process already, or all cores of this
+            machine.
         engine: `"spark"`, the default, `"local"` for plain Python in this process, or `"auto"`: streams of at
             most 4,096 items that this process holds run here, all others on Spark, which starts when the
             first of them does. docs/concepts/engines.md says what decides.
@@ -135,7 +136,7 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
     refuse_on_a_worker("connect()")
     from dstream.engine.spark.session import launch
 
-    launch.check_machine()
+    launch.check_machine(chosen["master"])
     settings = launch.Settings(
         chosen["master"], chosen["config"], chosen["log_level"], chosen["worker_memory"], chosen["progress"]
     )

@@ -221,6 +221,26 @@ def test_spark_fails_as_plain_python(spark_context: ds.Context, pipeline: Pipeli
     _check_failure(pipeline, spark_context)
 
 
+@pytest.mark.parametrize("terminal", TERMINALS)
+def test_connect_ends_as_plain_python(connect_context: ds.Context, terminal: str) -> None:
+    """Every terminal operation gives on Spark Connect what plain Python gives."""
+    _check(Pipeline([3, "ab", None, 2.5, "ab", (1, None)], 8, []), terminal, connect_context)
+
+
+@settings(ON_SPARK, max_examples=10)
+@given(ordered_pipelines(most=8), st.sampled_from(list(TERMINALS)))
+def test_connect_equals_plain_python(connect_context: ds.Context, pipeline: Pipeline, terminal: str) -> None:
+    """Spark Connect gives what iterators give, in the same order, and `peek` sees the same items."""
+    _check(pipeline, terminal, connect_context)
+
+
+@settings(ON_SPARK, max_examples=4)
+@given(failing_pipelines(most=4))
+def test_connect_fails_as_plain_python(connect_context: ds.Context, pipeline: Pipeline) -> None:
+    """A function that fails for some items fails with its own type, or not at all if no such item comes."""
+    _check_failure(pipeline, connect_context)
+
+
 def _ways(
     pipelines: st.SearchStrategy[Pipeline], terminals: dict[str, Terminal], context: ds.Context, examples: int
 ) -> set[bool]:

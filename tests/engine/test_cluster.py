@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.engine.spark.spark_errors import translated
 from dstream.engine.worker.stage import read_tables
 from dstream.errors import EngineError
@@ -60,4 +60,4 @@ def test_what_a_dead_jvm_kept_needs_no_release():
 
     running = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object()))
 
-    Cluster(running, 2**30).release(Pinned())
+    ClassicPort(running).release(Pinned())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,7 +30,7 @@ class Executors:
 
     def __init__(self):
         self.released = []
-        self.release = self.released.append
+        self.port = SimpleNamespace(release=self.released.append)
 
     def rows_one_partition_at_a_time(self, rows):
         assert rows.conditions == [f"channel = {ITEMS}"]

@@ -25,6 +25,10 @@ TEXTS = {
     "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.": "was stopped",
     "Job 3 cancelled because SparkContext was shut down": "was stopped",
     "All masters are unresponsive! Giving up.": "the Spark master is gone",
+    "Sent message larger than max (140003082 vs. 134217728)": "larger than a message to the server of Spark Connect",
+    "failed to connect to all addresses; last error: UNKNOWN": "the server of Spark Connect cannot be reached",
+    "[OPERATION_CANCELED] Operation has been canceled.": "the job was cancelled",
+    "[INVALID_HANDLE.SESSION_CLOSED] The handle is invalid. Session was closed.": "was stopped",
     "Answer from Java side is empty": "Spark's Java process is gone",
 }
 

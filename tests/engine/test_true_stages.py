@@ -13,6 +13,7 @@ import pytest
 import reducers
 from collectors import counting, grouping_by
 from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
 from dstream.plan.stages import Stages
 from dstream.session.explaining import stages_on
@@ -50,8 +51,9 @@ class Measured:
 def measuring(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]:
     """Count what Spark does meanwhile."""
     measured, group = Measured(), f"explained {next(_groups)}"
-    for name in ("rows", "places", "rows_one_partition_at_a_time", "pinned"):
+    for name in ("rows", "places", "rows_one_partition_at_a_time"):
         monkeypatch.setattr(Cluster, name, _counting(getattr(Cluster, name), measured))
+    monkeypatch.setattr(ClassicPort, "pinned", _counting(ClassicPort.pinned, measured))
     context = spark.sparkContext
     context.setJobGroup(group, group)
     yield measured
@@ -64,9 +66,9 @@ def measuring(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]
 
 
 def _counting(method: Callable[..., Any], measured: Measured) -> Callable[..., Any]:
-    def counted(cluster: Cluster, frame: Any) -> Any:
+    def counted(where: Any, frame: Any) -> Any:
         measured.python_stages += frame._jdf.queryExecution().executedPlan().toString().count("MapInArrow")
-        return method(cluster, frame)
+        return method(where, frame)
 
     return counted
 

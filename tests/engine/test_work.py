@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream.engine.progress import Call, Progress
+from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.engine.spark.spark_jobs import ItemCounts, Work
 
 
@@ -13,7 +14,8 @@ def test_a_job_that_begins_while_it_is_cancelled_does_not_run(spark_context):
     assert spark_context.stream([1, 2]).map(lambda n: n).to_list() == [1, 2]
     spark = spark_context.spark
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # A group of this thread's own would stay its own.
-    work = Work(spark.sparkContext, Progress(asked=False), ItemCounts(spark.sparkContext), Call.of_user())
+    port = ClassicPort(spark)
+    work = Work(port, Progress(asked=False), ItemCounts(port), Call.of_user())
     work.cancel()
 
     with pytest.raises(Exception, match="cancelled"), work.job(work.call):

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from dstream.engine.kernels.caches import HeldByContext
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.port.spark_port import Port
 from dstream.engine.spark.segments import Frame
 from dstream.engine.worker.rows import ITEMS
+from dstream.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,10 +31,19 @@ class KeptRows(HeldByContext):
         self.partitions = partitions
         self._items = rows.where(f"channel = {ITEMS}")
         self._cluster = cluster
-        weakref.finalize(self, cluster.release, rows).atexit = False
+        weakref.finalize(self, cluster.port.release, rows).atexit = False
 
-    def frame(self) -> Frame:
-        """Return what reads the items."""
+    def frame(self, port: Port) -> Frame:
+        """Return what reads the items.
+
+        Raises:
+            UnsupportedError: the session of `port` may not read them.
+        """
+        if not port.reads(self._items):
+            raise UnsupportedError(
+                "with Spark Connect, what cache() keeps is there for runs without configure(...), which gives a run a "
+                "session of its own: leave out one of the two"
+            )
         return Frame(self._items, self.partitions)
 
     def __iter__(self) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""`Cluster`: the Spark session as the engine uses it: stages, shuffles, jobs, and their failures."""
+"""`Cluster`: a Spark session as the engine uses it: stages, shuffles, jobs, and their failures."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ import functools
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.progress import Call
-from dstream.engine.spark.session.forked_processes import check_process, is_forked, left_to_parent
-from dstream.engine.spark.session.shipped_code import Code
+from dstream.engine.spark.port.spark_port import Port
+from dstream.engine.spark.session.forked_processes import check_process, left_to_parent
 from dstream.engine.spark.shipped_splits import packed, packed_split
 from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
-from dstream.engine.worker.rows import SCHEMA, Row, from_record_batches
+from dstream.engine.worker.rows import Row, arrow_schema, from_record_batches
 from dstream.engine.worker.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
-from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import SparkContext
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from dstream.plan.steps import Step
@@ -39,18 +37,15 @@ class Cluster:
     """Builds DataFrames of rows and runs them.
 
     Attributes:
-        spark: the session.
+        port: the session.
         worker_memory: how many bytes a worker may hold before operations spill.
         caches: what is kept of `cache()` steps, also by another engine of the same context.
     """
 
-    def __init__(
-        self, spark: SparkSession, worker_memory: int, code: Code | None = None, caches: Caches | None = None
-    ) -> None:
-        self.spark = spark
+    def __init__(self, port: Port, worker_memory: int, caches: Caches | None = None) -> None:
+        self.port = port
         self.worker_memory = worker_memory
         self.caches = Caches() if caches is None else caches
-        self._code = code
         self._work: Work | None = None
         self._call: Call | None = None
         self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
@@ -66,9 +61,7 @@ class Cluster:
         if not settings:
             return self
         cluster = copy.copy(self)
-        cluster.spark = _clone(self.spark)
-        for name, value in settings.items():
-            cluster.spark.conf.set(name, value)
+        cluster.port = self.port.with_settings(settings)
         cluster._numbers = functools.lru_cache(_MOST_NUMBERS)(cluster._new_numbers)
         return cluster
 
@@ -93,14 +86,14 @@ class Cluster:
             EngineError: Spark was stopped, or is not ours to talk to.
         """
         check_process()
-        if not self.is_running():
+        if not self.port.is_running():
             raise stopped()
 
     @property
     def cores(self) -> int:
-        """How many tasks run at the same time; asked anew, since executors come and go."""
+        """How many tasks run at the same time."""
         check_process()
-        return self.spark.sparkContext.defaultParallelism
+        return self.port.cores()
 
     def numbers(self, count: int) -> DataFrame:
         """Return `count` partitions with their number in each; Spark plans them once."""
@@ -108,7 +101,7 @@ class Cluster:
         return self._numbers(count)
 
     def _new_numbers(self, count: int) -> DataFrame:
-        return self.spark.range(0, count, 1, max(count, 1))
+        return self.port.session.range(0, count, 1, max(count, 1))
 
     def shipped(self, pieces: Sequence[Piece]) -> DataFrame:
         """Return one partition for each piece, with the piece in it."""
@@ -117,21 +110,18 @@ class Cluster:
 
         numbers = pa.array(range(len(pieces)), type=pa.int32())
         table = pa.table({"target": numbers, "payload": pa.array(map(packed, pieces), type=pa.binary())})
-        return self.spark.createDataFrame(table).repartitionById(len(pieces), "target")
+        return self.port.session.createDataFrame(table).repartitionById(len(pieces), "target")
 
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
         check_process()
-        if self._code is not None:
-            self._code.ship()
         pickled = packed(Stage(source, sink, self.worker_memory))
         path = tuple(os.path.abspath(entry) for entry in sys.path)
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return run(pickled, path, batches)
 
-        with _interpreter_of_the_driver(self.spark.sparkContext):
-            return frame.mapInArrow(dstream_stage, _schema())
+        return self.port.mapped(frame, dstream_stage, _schema())
 
     def columns(self, frame: DataFrame, schema: pa.Schema) -> DataFrame:
         """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
@@ -142,64 +132,36 @@ class Cluster:
         def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return read_columns(schema, path, batches)
 
-        with _interpreter_of_the_driver(self.spark.sparkContext):
-            return frame.mapInArrow(dstream_columns, from_arrow_schema(schema))
+        return self.port.mapped(frame, dstream_columns, from_arrow_schema(schema))
 
     def table(self, splits: Sequence[Any], schema: pa.Schema) -> DataFrame:
         """Return a DataFrame of the Arrow batches that splits read, one task for each."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        if self._code is not None:
-            self._code.ship()
         pickled = [packed_split(split, "this collection") for split in splits]
         path = tuple(os.path.abspath(entry) for entry in sys.path)
 
         def dstream_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return read_tables(pickled, path, batches)
 
-        with _interpreter_of_the_driver(self.spark.sparkContext):
-            return self.numbers(len(pickled)).mapInArrow(dstream_table, from_arrow_schema(schema))
+        return self.port.mapped(self.numbers(len(pickled)), dstream_table, from_arrow_schema(schema))
 
     def shuffled(self, frame: DataFrame, targets: int) -> DataFrame:
         """Return the rows each in the partition of its target, one target after another, in the order of their sources.
 
         Several targets share a partition if there are more of them than partitions.
         """
-        from pyspark.sql import functions as F
-
-        placed = frame.repartitionById(targets, F.col("target") % targets)
+        placed = frame.repartitionById(targets, self.port.column("target") % targets)
         return placed.sortWithinPartitions("target", "source", "sequence")
 
     def beside(self, frame: DataFrame, targets: int) -> DataFrame:
         """Return the rows with targets behind those of others, which `shuffled` brings into the same partitions."""
-        from pyspark.sql import functions as F
-
-        return frame.withColumn("target", F.col("target") + F.lit(targets))
-
-    def pinned(self, frame: DataFrame) -> DataFrame:
-        """Return `frame` so that it is computed once, by the next job, and kept where it was computed."""
-        return frame.localCheckpoint(eager=False)
+        return frame.withColumn("target", self.port.column("target") + targets)
 
     def partitions(self, pinned: DataFrame) -> int:
-        """Return in how many partitions the rows of a pinned frame stand."""
-        executed: Any = pinned._jdf
-        return int(executed.queryExecution().toRdd().getNumPartitions())
-
-    def release(self, pinned: DataFrame) -> None:
-        """Let the executors forget what they keep of a pinned frame, if Spark still runs."""
-        from py4j.protocol import Py4JError
-
-        if self.is_running():
-            with suppress(Py4JError, ConnectionError):  # A JVM that has died keeps nothing.
-                # No RDD runs. A frame that was checkpointed is a plan of one node, and inside of it is the only handle
-                # by which Spark (4.3) forgets the rows before Java's collector comes; `unpersist()` of a frame is for
-                # what `persist()` kept.
-                executed: Any = pinned._jdf
-                executed.queryExecution().analyzed().rdd().unpersist(False)
-
-    def is_running(self) -> bool:
-        """Say whether nobody has stopped Spark, as far as this process may ask it."""
-        return not is_forked() and self.spark.sparkContext._jsc is not None
+        """Return in how many partitions the rows of a pinned frame stand, for which a job may have to run."""
+        with translated(), self._job():
+            return self.port.partitions(pinned)
 
     def rows(self, frame: DataFrame) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
@@ -215,20 +177,18 @@ class Cluster:
 
     def sizes(self, frame: DataFrame) -> Iterator[tuple[int, int]]:
         """Run one job and return (channel, bytes) of its rows."""
-        from pyspark.sql import functions as F
-
         with translated(), self._job():
-            table = frame.select("channel", F.octet_length("payload")).toArrow()
+            table = frame.selectExpr("channel", "octet_length(payload)").toArrow()
         return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
     def setting(self, name: str) -> str:
         """Return a setting of the session, which is there or has a default."""
-        return self.spark.conf.get(name) or ""
+        return self.port.session.conf.get(name) or ""
 
     def rows_one_partition_at_a_time(self, frame: DataFrame) -> Iterator[Row]:
         """Give the rows partition by partition, the next one computed while this one is looked at."""
         with translated(), self._job():
-            iterator = left_to_parent(iter(frame.toLocalIterator(prefetchPartitions=True)))
+            iterator = left_to_parent(self.port.in_turn(frame))
         while True:
             check_process()
             with translated(), self.waiting():
@@ -242,32 +202,9 @@ class Cluster:
         return nullcontext() if self._work is None or self._call is None else self._work.job(self._call)
 
 
-def _clone(session: SparkSession) -> SparkSession:
-    """Return a session with the same settings, which may then differ; `newSession` would begin with the defaults."""
-    java: Any = session._jsparkSession
-    return type(session)(session.sparkContext, java.cloneSession())
-
-
-@contextmanager
-def _interpreter_of_the_driver(context: SparkContext) -> Iterator[None]:
-    """Let the function that is defined meanwhile run on this interpreter, also in a session that the user started.
-
-    PySpark would take the first `python3` on the PATH, which may know nothing of this environment.
-    """
-    theirs = context.pythonExec
-    if "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = theirs
-
-
 @functools.cache
 def _schema() -> StructType:
-    """Return the parsed schema; Spark would parse its text for every stage."""
-    from pyspark.sql.types import StructType
+    """Return the schema of rows, parsed; Spark would parse a text for every stage."""
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    parsed = StructType.fromDDL(SCHEMA)
-    assert isinstance(parsed, StructType)
-    return parsed
+    return from_arrow_schema(arrow_schema())

@@ -43,6 +43,7 @@ from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece, TableInput
+from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.pickling import dumps
 from dstream.plan.core import Recall, Table
@@ -206,7 +207,7 @@ class GraphRun:
             beside.add(row)
         self._ports.deliver(beside.in_order())
         kept = KeptRows(rows, partitions, self._cluster)
-        return Cached(kept, is_ordered(ask.node), is_there=self._cluster.is_running)
+        return Cached(kept, is_ordered(ask.node), is_there=self._cluster.port.is_running)
 
     # ----------------------------------------------------------------------------------------------------- vertices
 
@@ -216,7 +217,7 @@ class GraphRun:
         if made is None:
             before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
             made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster, vertex.first, before)
-            made = self._cluster.pinned(made) if vertex.is_kept else made
+            made = self._cluster.port.pinned(made) if vertex.is_kept else made
             self._frames[id(vertex)] = made
             self._held.append(vertex)
         return made
@@ -257,7 +258,8 @@ class GraphRun:
         return Frame(self._read_frames[id(each.taken)], self._count(each), each.reader, operations_of(each.applied))
 
     def _recalled(self, recall: Recall, operations: tuple[Operation, ...]) -> Sequence[Segment]:
-        kept: Frame = recall.items.frame()
+        with naming(recall.step):
+            kept: Frame = recall.items.frame(self._cluster.port)
         return (replace(kept, operations=operations),)
 
     def _table(self, node: Table) -> Frame:
@@ -267,7 +269,13 @@ class GraphRun:
             table: Any = node.table
             if node.kind is not None:
                 table = table.select(*(f"`{name}`" for name in field_names(node.kind)))
-            rows = cluster.pinned(cluster.stage(table, TableInput(table.schema, node.kind), WriteItems()))
+            if not cluster.port.reads(table):
+                with naming(node.step):
+                    raise UnsupportedError(
+                        "with Spark Connect, a DataFrame is read in its own session: make it with ctx.spark, and leave "
+                        "out configure(...), which gives a run a session of its own"
+                    )
+            rows = cluster.port.pinned(cluster.stage(table, TableInput(table.schema, node.kind), WriteItems()))
             self._tables[id(node)] = Frame(rows, cluster.partitions(rows))
         return self._tables[id(node)]
 

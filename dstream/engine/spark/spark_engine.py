@@ -46,12 +46,12 @@ class SparkEngine:
         self._cluster = cluster
         self._stop = stop
         self._progress = progress
-        self._counts = ItemCounts(cluster.spark.sparkContext)
+        self._counts = ItemCounts(cluster.port)
 
     @property
     def spark(self) -> Any:
         """The session that the plans run on."""
-        return self._cluster.spark
+        return self._cluster.port.session
 
     def submit(self, end: End) -> Submitted:
         """Return a run of the plan on Spark."""
@@ -76,7 +76,7 @@ class SparkEngine:
 
     def _begun(self, end: End, call: Call, cancellation: Cancellation) -> Run:
         """Return a run of a plan that ends in `call`."""
-        work = Work(self._cluster.spark.sparkContext, self._progress, self._counts, call, cancellation.check)
+        work = Work(self._cluster.port, self._progress, self._counts, call, cancellation.check)
         cancellation.by(work.cancel)
         cluster = self._cluster.at_work(work).with_settings(configuration(end))
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
@@ -118,7 +118,7 @@ def _partitions(inputs: Items, run: Run) -> list[Iterator[Any]]:
                 piece_rows([piece], WriteItems(), number, run.cluster) for number, piece in enumerate(segment.pieces)
             )
         else:
-            pinned = run.cluster.pinned(segment_rows(segment, WriteItems(), 0, run.cluster))
+            pinned = run.cluster.port.pinned(segment_rows(segment, WriteItems(), 0, run.cluster))
             # What `peek` saw in partitions of which there are no more now comes with the first one.
             beyond = f" or (channel > {ITEMS} and source >= {segment.partitions})"
             frames = (
@@ -156,7 +156,7 @@ def _arrow(rows: DataFrame, step: Step, run: Run) -> pa.Table:
 
 def _data_frame(rows: DataFrame, step: Step, run: Run) -> DataFrame:
     """Return a DataFrame that reads columns where they were computed."""
-    pinned = run.cluster.pinned(rows)
+    pinned = run.cluster.port.pinned(rows)
     schemas = run.payloads(pinned.where(f"channel <> {ITEMS}"), COLUMNS)
     with naming(step):
         schema = schema_of(schemas)

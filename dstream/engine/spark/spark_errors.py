@@ -39,9 +39,14 @@ class _Trouble(NamedTuple):
 
 _STOPPED = _Trouble(
     r"stopped SparkContext|SparkContext (?:was|has been|is) (?:shut|stopp)|SparkContext was shut down"
-    r"|SparkSession.*(?:stopped|closed)|sparkContext.*null",
+    r"|SparkSession.*(?:stopped|closed)|sparkContext.*null|INVALID_HANDLE\.SESSION|Cannot invoke RPC",
     "the Spark session of this context was stopped",
     "close this context and connect() again; let the context stop Spark, with ctx.close() or a with block",
+)
+_UNREACHABLE = _Trouble(
+    r"failed to connect to all addresses|StatusCode\.UNAVAILABLE",
+    "the server of Spark Connect cannot be reached",
+    "look whether it runs, then close this context and connect() again",
 )
 _GONE = _Trouble(
     r"Connection refused|Answer from Java side is empty|Error while (?:sending or )?receiving|Connection reset by peer"
@@ -51,6 +56,7 @@ _GONE = _Trouble(
     "start this process again; if memory was short, connect(config={'spark.driver.memory': '4g'}) gives it more",
 )
 _TROUBLES = (
+    _UNREACHABLE,
     _Trouble(
         r"All masters are unresponsive|Master removed our application|Disconnected from Spark cluster"
         r"|Application has been killed",
@@ -82,7 +88,12 @@ _TROUBLES = (
         "connect(config={'spark.executor.memory': '4g'})",
     ),
     _Trouble(
-        r"SPARK_JOB_CANCELLED|cancelled part of|Job \d+ cancelled|was cancelled",
+        r"RESOURCE_EXHAUSTED|(?:larger|bigger) than max|exceeds maximum size",
+        "what the job takes along is larger than a message to the server of Spark Connect may be",
+        "let the workers read it: from a file, or from a distributed map or list",
+    ),
+    _Trouble(
+        r"SPARK_JOB_CANCELLED|OPERATION_CANCELED|cancelled part of|Job \d+ cancelled|was cancelled",
         "the job was cancelled",
         "run the operation again, if it was not you who cancelled it",
     ),

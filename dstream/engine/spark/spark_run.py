@@ -94,13 +94,13 @@ class Run:
         The rows are in order. The first part of each partition is here; others stay where they were written, for as
         long as the context lasts, and come one after another. The actions of `peek` steps have run before that.
         """
-        pinned = self.cluster.pinned(frame)
+        pinned = self.cluster.port.pinned(frame)
         try:
             rows = list(self._without_peeked(self._with_letters(pinned, "target = 0")))
             written = sum(row.sequence if row.channel == WAITING else len(row.payload) for row in rows)
             yield written, self._completed(rows, pinned)
         finally:
-            self.cluster.release(pinned)
+            self.cluster.port.release(pinned)
 
     def _completed(self, rows: Iterable[Row], pinned: DataFrame) -> Iterator[Row]:
         """Give the rows that carry items; where further parts wait, those too."""
@@ -146,7 +146,7 @@ class Run:
         """Run a job and give its rows; dead letters come behind the others."""
         if not self.recovered.has_letters:
             return self.cluster.rows(frame)
-        return self._with_letters(self.cluster.pinned(frame), "true")
+        return self._with_letters(self.cluster.port.pinned(frame), "true")
 
     def _with_letters(self, pinned: DataFrame, wanted: str) -> Iterator[Row]:
         """Give the rows that are `wanted`; dead letters come behind them, a part at a time."""

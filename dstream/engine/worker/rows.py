@@ -19,16 +19,14 @@ __all__ = [
     "COLUMNS",
     "ITEMS",
     "SAMPLE",
-    "SCHEMA",
     "STOPPED",
     "TOLD",
     "WAITING",
     "Row",
+    "arrow_schema",
     "from_record_batch",
     "to_record_batch",
 ]
-
-SCHEMA = "target int, source int, sequence bigint, channel int, size int, payload binary"
 
 ITEMS = 0
 """The channel of the items themselves. Channels above it carry the items that a `peek` step saw."""
@@ -67,7 +65,7 @@ def to_record_batch(row: Row) -> pa.RecordBatch:
     """
     import pyarrow as pa
 
-    schema, payload = _schema(), pa.py_buffer(row.payload)
+    schema, payload = arrow_schema(), pa.py_buffer(row.payload)
     places = zip(schema.types, _FORMS, row[:-1], strict=False)
     arrays = [pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(form.pack(value))]) for kind, form, value in places]
     borders = pa.py_buffer(_BORDERS.pack(0, payload.size))
@@ -93,7 +91,8 @@ def from_record_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 
 @functools.cache
-def _schema() -> pa.Schema:
+def arrow_schema() -> pa.Schema:
+    """Return the columns of rows."""
     import pyarrow as pa
 
     kinds = (pa.int32(), pa.int32(), pa.int64(), pa.int32(), pa.int32(), pa.binary())

@@ -12,6 +12,7 @@ import dstream as ds
 from collectors import counting, grouping_by
 from dstream.engine.progress import Progress
 from dstream.engine.progress.board import Board
+from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.engine.spark.spark_jobs import ItemCounts, _Sums
 from dstream.engine.worker.item_counts import CountItems
 
@@ -230,7 +231,7 @@ def test_counting_passes_items_on_and_adds_their_number(task):
 
 def test_numbers_are_forgotten_with_their_operation(spark_context):
     """One accumulator serves for ever."""
-    counts = ItemCounts(spark_context.spark.sparkContext)
+    counts = ItemCounts(ClassicPort(spark_context.spark))
     first, second = counts.counting("a"), counts.counting("b")
     first.accumulator.add({"a": 3})
     assert (counts.of("a"), counts.of("b"), first.accumulator is second.accumulator) == (3, 0, True)

@@ -11,9 +11,10 @@ from weakref import WeakSet
 
 from dstream.engine.spark.spark_errors import forked
 
-__all__ = ["check_process", "is_forked", "left_to_parent"]
+__all__ = ["check_process", "is_forked", "left_to_parent", "talks_to_a_server"]
 
 _is_forked = False
+_talks_to_a_server = False
 _of_parent: WeakSet[Iterator[Any]] = WeakSet()
 
 
@@ -32,6 +33,12 @@ def check_process() -> None:
         raise forked()
 
 
+def talks_to_a_server() -> None:
+    """Note that this process has a connection to a server of Spark Connect."""
+    global _talks_to_a_server
+    _talks_to_a_server = True
+
+
 def left_to_parent(iterator: Iterator[Any]) -> Iterator[Any]:
     """Return `iterator`, which reads from a socket, and lives for ever in processes that are forked meanwhile.
 
@@ -45,7 +52,7 @@ def _after_fork() -> None:
     global _is_forked
     pyspark = sys.modules.get("pyspark")
     context = getattr(pyspark, "SparkContext", None)  # It may be half imported.
-    _is_forked = context is not None and context._gateway is not None
+    _is_forked = _talks_to_a_server or (context is not None and context._gateway is not None)
     for iterator in _of_parent:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(iterator))
 

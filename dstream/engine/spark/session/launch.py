@@ -24,10 +24,13 @@ from typing import TYPE_CHECKING, Any
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.progress import Progress
 from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.port.classic_port import ClassicPort
+from dstream.engine.spark.port.spark_port import Port
 from dstream.engine.spark.session.forked_processes import check_process, is_forked
 from dstream.engine.spark.session.java import find_java, has_java_options
 from dstream.engine.spark.session.jvm_output import Pump
 from dstream.engine.spark.session.shipped_code import Code
+from dstream.engine.spark.session.spark_connect import connected_port, is_connect, is_server, leave
 from dstream.engine.spark.spark_engine import SparkEngine
 from dstream.errors import IllegalStateError, SetupError
 
@@ -41,10 +44,10 @@ _OURS = {
     "spark.executorEnv.PYTHONHASHSEED": "0",
     # A worker whose task was cancelled holds a core, for which the next job waits: it gets no two seconds more (4.3).
     "spark.python.task.killTimeout": "10ms",
-    "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 _OUR_SQL = {
+    "spark.sql.adaptive.enabled": "false",
     # A row is a batch of up to 256 KB: the default of 10,000 rows would be gigabytes.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
@@ -75,7 +78,8 @@ class Settings:
     """What a context asks of Spark.
 
     Attributes:
-        master: the Spark master; None for all cores of this machine, or whatever is running already.
+        master: the Spark master, or a server of Spark Connect; None for all cores of this machine, or whatever is
+            running already.
         config: Spark settings by name.
         log_level: the level of Spark's own messages, `"OFF"` for none.
         worker_memory: how many bytes a worker may hold before operations spill.
@@ -102,13 +106,13 @@ _lock = threading.RLock()
 _running: _Running | None = None
 
 
-def check_machine() -> None:
-    """Make sure, before anything starts, that Spark can run here.
+def check_machine(master: str | None) -> None:
+    """Make sure, before anything starts, that Spark can run here, unless it runs on a server.
 
     Raises:
         SetupError: Java is missing or too old.
     """
-    if "PYSPARK_GATEWAY_PORT" not in os.environ and _session_of_the_user() is None:
+    if not is_server(master) and "PYSPARK_GATEWAY_PORT" not in os.environ and _session_of_the_user() is None:
         find_java()
 
 
@@ -125,11 +129,14 @@ def start(settings: Settings, caches: Caches) -> SparkEngine:
         SetupError: Spark cannot start.
     """
     check_process()
+    theirs = _session_of_the_user()
+    if is_server(settings.master) or is_connect(theirs):
+        port = connected_port(settings.master, theirs, {**_sql(settings), **settings.config})
+        return _engine(port, settings, caches, functools.partial(leave, port.session))
     with _lock:
-        theirs = _session_of_the_user()
         if theirs is not None and _running is None:
-            return _engine(_guest_session(theirs, settings), settings, caches, _nothing)
-        return _engine(_shared_session(settings), settings, caches, _Release())
+            return _engine(_classic_port(_guest_session(theirs, settings), settings), settings, caches, _nothing)
+        return _engine(_classic_port(_shared_session(settings), settings), settings, caches, _Release())
 
 
 def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
@@ -138,6 +145,8 @@ def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
     None if that is known only when Spark runs. Nothing is started.
     """
     session = _session_of_the_user() if _running is None or is_forked() else _running.spark
+    if is_server(master) or is_connect(session):
+        return None
     if session is not None:
         return session.sparkContext.defaultParallelism
     if "spark.default.parallelism" in config:
@@ -170,14 +179,20 @@ def _nothing() -> None:
     """Leave the user's own session running."""
 
 
-def _engine(spark: SparkSession, settings: Settings, caches: Caches, stop: Any) -> SparkEngine:
-    for name, value in _OUR_SQL.items():
-        if name not in settings.config:
-            spark.conf.set(name, value)
+def _classic_port(spark: SparkSession, settings: Settings) -> ClassicPort:
+    for name, value in _sql(settings).items():
+        spark.conf.set(name, value)
     context = spark.sparkContext
-    code = None if _is_this_machine(context.master) else Code(context)
-    cluster = Cluster(spark, settings.worker_memory, code, caches)
-    return SparkEngine(cluster, stop, Progress(settings.progress))
+    return ClassicPort(spark, None if _is_this_machine(context.master) else Code(context.addPyFile))
+
+
+def _sql(settings: Settings) -> dict[str, str]:
+    """Return what the session of an engine is set to, unless the user says otherwise."""
+    return {name: value for name, value in _OUR_SQL.items() if name not in settings.config}
+
+
+def _engine(port: Port, settings: Settings, caches: Caches, stop: Any) -> SparkEngine:
+    return SparkEngine(Cluster(port, settings.worker_memory, caches), stop, Progress(settings.progress))
 
 
 def _is_this_machine(master: str | None) -> bool:

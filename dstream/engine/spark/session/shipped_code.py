@@ -12,15 +12,11 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from dstream.failures import is_installed
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 __all__ = ["Code"]
 
@@ -32,20 +28,31 @@ _LARGEST_FILE = 2**20
 
 
 class Code:
-    """Sends modules to the workers of one Spark context, each top-level module or package once and whole."""
+    """Sends modules to the workers of one Spark session, each top-level module or package once and whole.
 
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
+    Args:
+        send: adds a zip file to what workers import from.
+    """
+
+    def __init__(self, send: Callable[[str], object]) -> None:
+        self._send_file = send
         self._known: set[str] = set(_NEVER)
         self._zips = 0
         self._folder: Path | None = None
+
+    def of_clone(self, send: Callable[[str], object]) -> Code:
+        """Return what sends modules to the workers of a clone of the session, which has those that were sent here."""
+        code = Code(send)
+        code._known = set(self._known)
+        return code
 
     def ship(self) -> None:
         """Send what was imported since the last call; to be called before a stage is defined."""
         # Workers get all four of ours, loaded or not: one of another release there would not fit the others.
         names = {*_OURS, *(name.partition(".")[0] for name in list(sys.modules))} - self._known
         self._known |= names
-        places = [place for name in sorted(names) for place in _places(name)]
+        # A package without an `__init__.py` may be found twice in one folder.
+        places = list(dict.fromkeys(place for name in sorted(names) for place in _places(name)))
         if places:
             self._send(places)
 
@@ -58,8 +65,8 @@ class Code:
         archive = self._folder / f"{self._folder.name}-{self._zips}.zip"
         _write(archive, places)
         search_path = list(sys.path)
-        self._context.addPyFile(str(archive))
-        # addPyFile puts the zip before the driver's own folders, where it would hide what the user edits (4.3).
+        self._send_file(str(archive))
+        # A classic session puts the zip before the driver's own folders, where it would hide what the user edits (4.3).
         sys.path[:] = search_path
 
 

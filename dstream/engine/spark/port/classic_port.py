@@ -1,0 +1,158 @@
+"""`ClassicPort`: a Spark session of this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
+from dstream.engine.spark.session.forked_processes import is_forked
+from dstream.engine.spark.session.shipped_code import Code
+from dstream.values.contexts import contextmanager
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["ClassicPort"]
+
+_DESCRIPTION = "spark.job.description"
+_GROUP = "spark.jobGroup.id"
+
+
+class ClassicPort:
+    """A session that Python reaches through Java.
+
+    Args:
+        session: the session.
+        code: sends modules to workers that do not see the files of this process; None if they do.
+    """
+
+    def __init__(self, session: SparkSession, code: Code | None = None) -> None:
+        self.session = session
+        self._code = code
+
+    def cores(self) -> int:
+        """Ask anew each time: executors come and go."""
+        return self.session.sparkContext.defaultParallelism
+
+    def is_running(self) -> bool:
+        return not is_forked() and self.session.sparkContext._jsc is not None
+
+    def with_settings(self, settings: Mapping[str, str]) -> ClassicPort:
+        """Clone the session; `newSession` would begin with the defaults."""
+        java: Any = self.session._jsparkSession
+        clone = type(self.session)(self.session.sparkContext, java.cloneSession())
+        for name, value in settings.items():
+            clone.conf.set(name, value)
+        return ClassicPort(clone, self._code)
+
+    def reads(self, frame: DataFrame) -> bool:
+        return True
+
+    def column(self, name: str) -> Column:
+        from pyspark.sql import functions
+
+        return functions.col(name)
+
+    def mapped(self, frame: DataFrame, function: ArrowFunction, schema: StructType | str) -> DataFrame:
+        if self._code is not None:
+            self._code.ship()
+        with _interpreter_of_the_driver(self.session.sparkContext):
+            return frame.mapInArrow(function, schema)
+
+    def pinned(self, frame: DataFrame) -> DataFrame:
+        return frame.localCheckpoint(eager=False)
+
+    def partitions(self, pinned: DataFrame) -> int:
+        executed: Any = pinned._jdf
+        return int(executed.queryExecution().toRdd().getNumPartitions())
+
+    def release(self, pinned: DataFrame) -> None:
+        from py4j.protocol import Py4JError
+
+        if self.is_running():
+            with suppress(Py4JError, ConnectionError):  # A JVM that has died keeps nothing.
+                # No RDD runs. A frame that was checkpointed is a plan of one node, and inside of it is the only handle
+                # by which Spark (4.3) forgets the rows before Java's collector comes; `unpersist()` of a frame is for
+                # what `persist()` kept.
+                executed: Any = pinned._jdf
+                executed.queryExecution().analyzed().rdd().unpersist(False)
+
+    def in_turn(self, frame: DataFrame) -> Iterator[Row]:
+        return iter(frame.toLocalIterator(prefetchPartitions=True))
+
+    def jobs(self, tag: str) -> ClassicJobs:
+        return ClassicJobs(self.session.sparkContext, tag)
+
+    def sums(self, adding: Any) -> Any:
+        return self.session.sparkContext.accumulator({}, adding)
+
+
+class ClassicJobs:
+    """Jobs of a job group, or with a job tag where the user's thread has a group of its own."""
+
+    def __init__(self, context: SparkContext, tag: str) -> None:
+        self._context = context
+        self._tag = tag
+        self._is_tagged = False
+
+    @contextmanager
+    def named(self, description: str) -> Iterator[None]:
+        """Say so in the thread's local properties.
+
+        An iterator that Spark makes meanwhile keeps the words for the jobs that it starts later.
+        """
+        context = self._context
+        theirs, their_group = context.getLocalProperty(_DESCRIPTION), context.getLocalProperty(_GROUP)
+        self._is_tagged = their_group is not None
+        context.setLocalProperty(_DESCRIPTION, description)
+        context.addJobTag(self._tag) if self._is_tagged else context.setLocalProperty(_GROUP, self._tag)
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # Spark may have died, which the job's own exception says.
+                context.setLocalProperty(_DESCRIPTION, theirs)  # type: ignore[arg-type]  # None removes it
+                if self._is_tagged:
+                    context.removeJobTag(self._tag)
+                else:
+                    context.setLocalProperty(_GROUP, None)  # type: ignore[arg-type]
+
+    def cancel(self) -> None:
+        if self._is_tagged:
+            self._context.cancelJobsWithTag(self._tag)
+        else:
+            java: Any = self._context._jsc  # `cancelJobGroup` of PySpark 4.3 leaves a job alone that is not known yet.
+            java.sc().cancelJobGroupAndFutureJobs(self._tag)
+
+    def how_far(self) -> HowFar | None:
+        java: Any = self._context._jsc
+        spark = java.sc()
+        tracker = spark.statusTracker()
+        numbers = tracker.getJobIdsForTag(self._tag) if self._is_tagged else tracker.getJobIdsForGroup(self._tag)
+        if len(numbers) == 0:
+            return None
+        job = spark.statusStore().job(numbers[0])
+        stages, ended = job.stageIds().size(), job.numCompletedStages() + job.numSkippedStages()
+        if ended >= stages:  # The next one has yet to begin.
+            return None
+        return HowFar((job.numCompletedTasks(), job.numTasks() - job.numSkippedTasks()), (ended + 1, stages))
+
+
+@contextmanager
+def _interpreter_of_the_driver(context: SparkContext) -> Iterator[None]:
+    """Let the function that is defined meanwhile run on this interpreter, also in a session that the user started.
+
+    PySpark would take the first `python3` on the PATH, which may know nothing of this environment.
+    """
+    theirs = context.pythonExec
+    if "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = theirs

@@ -1,0 +1,176 @@
+"""`ConnectPort`: a Spark session on a server, which is reached through Spark Connect.
+
+What Spark Connect (4.3) has no form of: how many partitions a frame has, which a job counts; accumulators, so that
+nobody sees how many items were read; rows that are kept for a session are not there for another, not even for its
+clone. They stay on the server until Java's collector comes, after the client has said that nobody needs them.
+
+Rows are kept by local checkpoints, as in a classic session. `persist()` is no way to keep them: Spark finds what it
+holds by comparing plans, so that a second stream of the same functions would be given the rows of the first.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
+from dstream.engine.spark.session.forked_processes import is_forked
+from dstream.engine.spark.session.shipped_code import Code
+from dstream.engine.worker.partition_numbers import PARTITION, numbered
+from dstream.values.contexts import contextmanager
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql.types import StructType
+
+__all__ = ["ConnectPort"]
+
+_MANY = 2**20
+_LONGEST_CANCEL = 10.0
+_BETWEEN_CANCELS = 0.05
+_in_thread = threading.local()
+"""The jobs that run in a thread, innermost last: Spark tells a session, not a job, how far it is."""
+
+
+class ConnectPort:
+    """A session on a server.
+
+    Args:
+        session: a `pyspark.sql.connect.session.SparkSession`.
+        of: the port to the session that it was cloned from.
+    """
+
+    def __init__(self, session: Any, of: ConnectPort | None = None) -> None:
+        send = functools.partial(session.addArtifacts, pyfile=True)
+        self.session = session
+        self._code: Code = Code(send) if of is None else of._code.of_clone(send)
+        self._cores: int | None = None if of is None else of.cores()
+        session.registerProgressHandler(_told)
+
+    def cores(self) -> int:
+        """Return it as it was at first, when a job over a range was run, which has as many partitions."""
+        if self._cores is None:
+            self._cores = self.partitions(self.session.range(_MANY))
+        return self._cores
+
+    def is_running(self) -> bool:
+        return not is_forked() and not self.session.is_stopped
+
+    def with_settings(self, settings: Mapping[str, str]) -> ConnectPort:
+        clone = self.session.cloneSession()
+        for name, value in settings.items():
+            clone.conf.set(name, value)
+        return ConnectPort(clone, self)
+
+    def reads(self, frame: DataFrame) -> bool:
+        return frame.sparkSession is self.session
+
+    def column(self, name: str) -> Column:
+        from pyspark.sql.connect import functions
+
+        return functions.col(name)
+
+    def mapped(self, frame: DataFrame, function: ArrowFunction, schema: StructType | str) -> DataFrame:
+        self._code.ship()
+        return frame.mapInArrow(function, schema)
+
+    def pinned(self, frame: DataFrame) -> DataFrame:
+        with _active(self.session):
+            return frame.localCheckpoint(eager=False)
+
+    def partitions(self, pinned: DataFrame) -> int:
+        """Run a job that reads the rows, which computes them."""
+        return int(self.mapped(pinned, numbered, PARTITION).count())
+
+    def release(self, pinned: DataFrame) -> None:
+        """Do nothing: the frame itself tells the server when nobody holds it."""
+
+    def in_turn(self, frame: DataFrame) -> Iterator[Row]:
+        rows = frame.toLocalIterator(prefetchPartitions=True)
+        return _followed(list(islice(rows, 1)), rows)  # The request, and its tag, are made with the first row.
+
+    def jobs(self, tag: str) -> ConnectJobs:
+        return ConnectJobs(self.session, tag)
+
+    def sums(self, adding: Any) -> None:
+        return None
+
+
+class ConnectJobs:
+    """Operations of a session that have a tag."""
+
+    def __init__(self, session: Any, tag: str) -> None:
+        self._session = session
+        self._tag = tag
+        self._running = 0
+        self._lock = threading.Lock()
+        self._how_far: HowFar | None = None
+
+    @contextmanager
+    def named(self, description: str) -> Iterator[None]:
+        running = _running_here()
+        self._count(1)
+        running.append(self)
+        self._session.addTag(self._tag)
+        try:
+            yield
+        finally:
+            self._session.removeTag(self._tag)
+            running.pop()
+            self._how_far = None
+            self._count(-1)
+
+    def cancel(self) -> None:
+        """Interrupt the operations; one that the server does not know yet is asked for again."""
+        until = time.monotonic() + _LONGEST_CANCEL
+        while self._running and not self._session.interruptTag(self._tag) and time.monotonic() < until:
+            time.sleep(_BETWEEN_CANCELS)
+
+    def how_far(self) -> HowFar | None:
+        return self._how_far
+
+    def tell(self, stages: list[Any]) -> None:
+        """Take note of the stages of the operation that runs."""
+        ended = sum(stage.done for stage in stages)
+        if ended < len(stages):
+            done, tasks = (sum(getattr(stage, name) for stage in stages) for name in _TASKS)
+            self._how_far = HowFar((done, tasks), (ended + 1, len(stages)))
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._running += change
+
+
+def _followed(first: list[Row], rows: Iterator[Row]) -> Iterator[Row]:
+    yield from first
+    yield from rows
+
+
+@contextmanager
+def _active(session: Any) -> Iterator[None]:
+    """Make a session that of the thread: a frame that the server keeps is taken for one of that session (4.3)."""
+    thread, theirs = type(session)._active_session, type(session).getActiveSession()
+    thread.session = session
+    try:
+        yield
+    finally:
+        thread.session = theirs
+
+
+_TASKS = ("num_completed_tasks", "num_tasks")
+
+
+def _running_here() -> list[ConnectJobs]:
+    running: list[ConnectJobs] = _in_thread.__dict__.setdefault("running", [])
+    return running
+
+
+def _told(stages: Any, **_: Any) -> None:
+    """Take what a session says of the operation whose answer this thread waits for."""
+    running = _running_here()
+    if running and stages is not None:
+        running[-1].tell(list(stages))

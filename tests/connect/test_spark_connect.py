@@ -1,0 +1,200 @@
+"""A context on a server of Spark Connect: the same results, failures and ways to end a run as in one process."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import os
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import dstream as ds
+from collectors import counting, grouping_by, joining, teeing, to_list, to_map, top_n
+from dstream.engine.spark.session import spark_connect
+from dstream.errors import CancelledError, EngineError, IllegalStateError, SetupError, UnsupportedError
+from dstream.gatherers import window_sliding
+from dstream.plan import ToList
+from reducers import to_ilist, to_imap
+from tests.connect.server import running_server
+
+SAMPLES = Path(__file__).parents[2] / "docs/samples"
+SETTING = {"spark.sql.shuffle.partitions": "3"}
+
+
+def slowly(n):
+    """Take a while for each item."""
+    time.sleep(0.05)
+    return n
+
+
+RESULTS = {
+    "chain": lambda s: s.map(str).filter(lambda t: "1" in t).flat_map(list).to_list(),
+    "sorted": lambda s: s.sorted(key=lambda n: -n * 7 % 101).to_list(),
+    "top": lambda s: s.sorted(reverse=True).limit(3).to_list(),
+    "page": lambda s: s.skip(11).limit(7).to_list(),
+    "take_while": lambda s: s.take_while(lambda n: n < 33).to_list(),
+    "drop_while": lambda s: s.drop_while(lambda n: n < 77).to_list(),
+    "infinite": lambda s: s.flat_map(lambda n: itertools.count(n)).limit(50).to_list(),
+    "distinct": lambda s: s.map(lambda n: n % 7).distinct().to_list(),
+    "windows": lambda s: s.gather(window_sliding(3)).map(sum).to_list(),
+    "enumerate": lambda s: s.enumerate().to_list(),
+    "groups": lambda s: s.map(str).collect(
+        grouping_by(lambda t: t[-1:], teeing(counting(), joining(), lambda n, text: (n, text)))
+    ),
+    "map": lambda s: s.collect(to_map(lambda n: n % 5, lambda n: [n], operator.add)),
+    "top_n": lambda s: s.collect(top_n(3)),
+    "text": lambda s: s.map(str).collect(joining("-")),
+    "join": lambda s: s.join(s.map(lambda n: n * 2), on=(str, str)).to_list(),
+    "union": lambda s: s.concat(s.map(operator.neg)).to_list(),
+    "reduce": lambda s: s.map(str).reduce(operator.add).get(),
+    "ints": lambda s: s.map_to_int(lambda n: n).summary_statistics(),
+    "partitions": lambda s: s.parallel(3).map(lambda n: n).count(),
+    "arrow": lambda s: s.map(lambda n: {"n": n}).to_arrow().to_pylist(),
+    "in a loop": lambda s: [n for n, _ in zip(s.map(str), range(5), strict=False)],
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_are_those_of_the_local_engine(connect_context, local_context, name):
+    """Operations of every kind: in place, by key, by range, in waves, pulled, with two sides."""
+    found, expected = (RESULTS[name](context.stream(range(100), 5)) for context in (connect_context, local_context))
+
+    assert repr(found) == repr(expected)
+
+
+def test_a_failure_names_step_line_and_item(connect_context):
+    """The exception is the user's own."""
+    with pytest.raises(ZeroDivisionError) as raised:
+        connect_context.stream(range(9), 3).map(lambda n: 1 // (n - 4)).to_list()
+
+    failure = ds.failure(raised.value)
+    assert failure.item == 4
+    assert "map" in str(failure.step.label)
+
+
+def test_what_comes_beside_items_arrives(connect_context):
+    """`peek` sees items in order, dead letters reach the caller once."""
+    seen = []
+    stream = connect_context.stream(range(8), 4).peek(seen.append).map(lambda n: 1 // (n % 4))
+
+    assert stream.on_error(ZeroDivisionError, into=to_ilist("connect letters")).count() == 6
+    assert seen == list(range(8))
+    assert [letter.item for letter in connect_context.get_list("connect letters")] == [0, 4]
+
+
+def test_what_a_cache_keeps_is_computed_once(connect_context, tmp_path):
+    """Also where a run reads a part of it."""
+    file = tmp_path / "calls"
+
+    def noted(n):
+        with file.open("a") as calls:
+            calls.write("x")
+        return n
+
+    cached = connect_context.stream(range(10), 5).map(noted).cache()
+    assert (cached.count(), cached.to_list(), cached.limit(3).to_list()) == (10, list(range(10)), [0, 1, 2])
+    assert file.read_text() == "x" * 10
+
+
+def test_settings_belong_to_a_run(connect_context):
+    """A run with settings has a session of its own, into which nothing that is kept can go."""
+    stream = connect_context.stream(range(10), 5).map(lambda n: n % 3)
+    cached = stream.cache()
+
+    assert stream.configure(SETTING).distinct().to_list() == [0, 1, 2]
+    assert connect_context.spark.conf.get("spark.sql.shuffle.partitions") != "3"
+    assert cached.count() == 10
+    with pytest.raises(UnsupportedError, match=r"what cache\(\) keeps"):
+        cached.configure(SETTING).count()
+
+
+def test_frames_go_in_and_out(connect_context):
+    """A DataFrame belongs to the session of the context."""
+    spark = connect_context.spark
+    frame = connect_context.stream(range(5), 2).map(lambda n: {"n": n}).to_df()
+
+    assert sorted(row.n for row in frame.collect()) == list(range(5))
+    assert sorted(connect_context.from_df(spark.range(6).repartition(3)).map(lambda row: row.id).to_list()) == [
+        *range(6)
+    ]
+    with pytest.raises(UnsupportedError, match=r"make it with ctx\.spark"):
+        connect_context.from_df(spark.newSession().range(3)).to_list()
+
+
+def test_collections_are_written_by_the_workers_of_the_server(connect_context):
+    """A map and a list, read again by anybody."""
+    words = connect_context.stream(["a", "b", "a", "c"], 3)
+
+    assert dict(words.collect(to_imap("connect counts", str, lambda word: 1, operator.add))) == {"a": 2, "b": 1, "c": 1}
+    assert list(words.collect(to_ilist("connect words"))) == ["a", "b", "a", "c"]
+
+
+def test_workers_have_the_packages_of_this_process(connect_context):
+    """They travel, whatever is installed where the server runs."""
+
+    def place(_):
+        import dstream
+
+        return dstream.__file__
+
+    assert ".zip" in connect_context.stream([1]).map(place).find_first().get()
+
+
+def test_cancelling_ends_one_run_and_no_other(connect_context):
+    """Both are of one session."""
+    engine, slow = connect_context.running_engine(), connect_context.stream(range(400), 40).map(slowly)
+    run, other = (engine.submit(ToList(stream._node)) for stream in (slow, slow.limit(60)))
+    run.start()
+    other.start()
+    time.sleep(1)
+    run.cancel()
+
+    with pytest.raises(CancelledError):
+        run.result()
+    assert other.result() == list(range(60))
+
+
+def test_a_server_that_is_not_there_is_named():
+    """Without the token that may follow its address."""
+    with ds.connect("sc://127.0.0.1:1/;token=secret", storage="memory:") as context:
+        with pytest.raises(SetupError, match=r"sc://127\.0\.0\.1:1 cannot run dstream.*cannot be reached") as raised:
+            context.stream([1]).map(str).to_list()
+        assert "secret" not in str(raised.value)
+
+
+def test_a_server_that_dies_is_named(monkeypatch):
+    """And nothing hangs."""
+    monkeypatch.setattr(spark_connect, "_RETRIES", 2)
+    with running_server() as address:
+        context = ds.connect(address, storage="memory:")
+        assert context.stream([1]).map(str).to_list() == ["1"]
+    with pytest.raises(EngineError, match="cannot be reached"):
+        context.stream([1]).map(str).to_list()
+    context.close()
+    with pytest.raises(IllegalStateError):
+        context.stream([1])
+
+
+@pytest.mark.parametrize("sample", ["employees", "primes"])
+def test_samples_run_on_a_server(connect_server, sample, tmp_path):
+    """They say what they say on the local engine; where they run is a variable of the environment."""
+    command = [sys.executable, str(SAMPLES / f"{sample}.py")]
+    found, expected = (
+        subprocess.run(command, env={**os.environ, **where}, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+        for where in ({"DSTREAM_MASTER": connect_server}, {"DSTREAM_ENGINE": "local"})
+    )
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, expected.stdout, "")
+
+
+def test_what_is_kept_does_not_travel(connect_context):
+    """A plan does, and is computed again."""
+    cached = connect_context.stream(range(4), 2).cache()
+    assert cached.count() == 4
+
+    assert pickle.loads(pickle.dumps(cached.collect(to_list()))) == [0, 1, 2, 3]
