@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +42,52 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the doctests of the packages have their names; let Ctrl-C reach programs; let Java start fast."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # A shell starts what runs in its background so.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Some sixty Java processes start in one run, and most of their time goes into compiling what runs once.
+    # Some sixty Java processes start in one run, and most of their time goes into loading classes and into compiling
+    # what runs once.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     config.pluginmanager.register(Doctests(), "dstream-doctests")
+
+
+_MANY_TESTS = 1000
+_ARCHIVING = """
+import dstream as ds
+from pyspark import SparkContext
+
+with ds.connect("local[2]", storage="memory:", progress=False) as ctx:
+    ctx.stream([3, 1, 2], 2).map(abs).sorted().to_list()
+SparkContext._gateway.proc.stdin.close()
+SparkContext._gateway.proc.wait()
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def archived_classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the Java processes of a long run map the classes that one of them has loaded: each takes half as long.
+
+    Making the archive takes as long as it saves five of them. Without one, as with an older Java, they load classes.
+    """
+    options = os.environ["SPARK_SUBMIT_OPTS"]
+    archive = tmp_path_factory.getbasetemp() / "classes.jsa"
+    if len(request.session.items) >= _MANY_TESTS:
+        with suppress(subprocess.TimeoutExpired):
+            _archive(archive, options)
+    if archive.exists():
+        # If it does not fit, as with the jars in another folder, Java is to load classes and say nothing of it.
+        quiet = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+        os.environ["SPARK_SUBMIT_OPTS"] = f'{options} {quiet} "-XX:SharedArchiveFile={archive}"'
+    yield
+    os.environ["SPARK_SUBMIT_OPTS"] = options
+    archive.unlink(missing_ok=True)
+
+
+def _archive(archive: Path, options: str) -> None:
+    unfinished = archive.with_suffix(".unfinished")
+    environment = {**os.environ, "SPARK_SUBMIT_OPTS": f'{options} "-XX:ArchiveClassesAtExit={unfinished}"'}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", _ARCHIVING]
+    subprocess.run(command, env=environment, capture_output=True, timeout=240, check=False)
+    with suppress(FileNotFoundError):
+        unfinished.rename(archive)
 
 
 class EngineUnderTest:

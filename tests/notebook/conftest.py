@@ -35,7 +35,8 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Notebook:
         "JUPYTER_CONFIG_DIR": "config",
     }.items():
         monkeypatch.setenv(name, str(tmp_path / folder))
-    for name in [name for name in os.environ if name.startswith(("DSTREAM_", "SPARK_", "PYSPARK_"))]:
+    steering = {name for name in os.environ if name.startswith(("DSTREAM_", "SPARK_", "PYSPARK_"))}
+    for name in steering - {"SPARK_SUBMIT_OPTS"}:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
