@@ -112,6 +112,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark_context(data: Path) -> Iterator[ds.Context]:
     """The one Spark context of the test run: two cores, little memory, no UI."""
     with ds.connect(MASTER, config=SETTINGS, storage=data) as context:
+        with pytest.MonkeyPatch.context() as patch:
+            # Not in the settings of the context, which other contexts of the run have to repeat.
+            daemon = "-Dspark.python.daemon.module=tests.loaded_workers"
+            patch.setenv("SPARK_SUBMIT_OPTS", f"{os.environ['SPARK_SUBMIT_OPTS']} {daemon}")
+            context.running_engine()
         yield context
 
 
