@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from dstream.spi import Collector
+from dstream.spi import Collector, Sink
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
@@ -56,7 +56,7 @@ def checked_collector(value: Any, name: str = "downstream") -> Any:
     """
     if isinstance(value, Collector):
         return value
-    if hasattr(value, "reduce_into"):
+    if isinstance(value, Sink):
         raise TypeError(
             f"{name}: a reducer is not a collector and cannot be downstream; "
             f"{type(value).__name__} ends a stream, use it in stream.collect(...)"

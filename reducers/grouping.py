@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from dstream.spi import Collector, Kind, Output, Reducer
+from dstream.spi import Collector, Grouped, Reducer
 from dstream.spi.meant import hint_of_a_collector
-from reducers.writing import WritingReducer, checked_function, checked_text, kind_of
+from reducers.writing import CacheSink, MapSink, checked_function, checked_text, kind_of
 
 if TYPE_CHECKING:
     from dstream.distributed import IStreamCache, IStreamMap
@@ -61,7 +61,7 @@ def grouping_by_to_imap(
         ...     sorted(by_length.items())
         [Entry(key=1, value=2), Entry(key=2, value=1)]
     """
-    return _grouping("map", "grouping_by_to_imap", name, classifier, downstream, job)
+    return _grouping(MapSink, "grouping_by_to_imap", name, classifier, downstream, job)
 
 
 @overload
@@ -93,11 +93,11 @@ def grouping_by_to_icache(
         ...     ctx.stream(["a", "bb", "c"]).collect(grouping_by_to_icache("words", len))[1]
         ['a', 'c']
     """
-    return _grouping("cache", "grouping_by_to_icache", name, classifier, downstream, job)
+    return _grouping(CacheSink, "grouping_by_to_icache", name, classifier, downstream, job)
 
 
 def _grouping(
-    kind: Kind,
+    sink: type[MapSink[Any, Any]],
     function: str,
     name: str,
     classifier: Callable[[Any], Any],
@@ -110,5 +110,4 @@ def _grouping(
         raise TypeError(f"downstream must be a Collector, not {kind_of(downstream)}{hint_of_a_collector(downstream)}")
     if job is not None:
         checked_text(job, "job")
-    label = f"{function}({name!r})"
-    return WritingReducer(Output(kind, name, label, classifier=classifier, downstream=downstream, job=job))
+    return sink(name, f"{function}({name!r})", Grouped(classifier, downstream), job=job)

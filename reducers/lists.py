@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from dstream.spi import Output, Reducer
-from reducers.writing import WritingReducer, checked_text
+from dstream.spi import Reducer
+from reducers.writing import ListSink, checked_text
 
 if TYPE_CHECKING:
     from dstream.distributed import IStreamList
@@ -37,4 +37,4 @@ def to_ilist(name: str, *, job: str | None = None) -> Reducer[T, IStreamList[T]]
     checked_text(name, "name")
     if job is not None:
         checked_text(job, "job")
-    return WritingReducer(Output("list", name, f"to_ilist({name!r})", job=job))
+    return ListSink(name, f"to_ilist({name!r})", job=job)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from dstream.spi import Kind, Output, Reducer
+from dstream.spi import Reducer
 from reducers.entries import entries, merged
-from reducers.writing import WritingReducer, checked_function, checked_text
+from reducers.writing import CacheSink, MapSink, checked_function, checked_text
 
 if TYPE_CHECKING:
     from dstream.distributed import IStreamCache, IStreamMap
@@ -86,7 +86,7 @@ def to_imap(
         ...     counts["A"], len(counts)
         (2, 3)
     """
-    return _to_entries("map", "to_imap", name, key, value, merge, on_existing, job)
+    return _to_entries(MapSink, "to_imap", name, key, value, merge, on_existing, job)
 
 
 @overload
@@ -134,11 +134,11 @@ def to_icache(
         ...     ctx.stream(["a", "bcd"]).collect(to_icache("lengths", str.upper, len))["BCD"]
         3
     """
-    return _to_entries("cache", "to_icache", name, key, value, merge, on_existing, job)
+    return _to_entries(CacheSink, "to_icache", name, key, value, merge, on_existing, job)
 
 
 def _to_entries(
-    kind: Kind,
+    sink: type[MapSink[Any, Any]],
     function: str,
     name: str,
     key: Callable[[Any], Any] | None,
@@ -160,5 +160,4 @@ def _to_entries(
     if on_existing == "merge" and merge is None:
         raise ValueError("on_existing='merge' needs merge=, which makes one value of two")
     existing = partial(merged, merge) if merge is not None and on_existing == "merge" else None
-    label = f"{function}({name!r})"
-    return WritingReducer(Output(kind, name, label, collector=entries(key, value, merge), merge=existing, job=job))
+    return sink(name, f"{function}({name!r})", entries(key, value, merge), existing, job=job)

@@ -1,35 +1,127 @@
-"""`WritingReducer`, which all reducers are, and `replacing`, which changes one."""
+"""The sinks of maps, caches and lists, which all reducers of this package are, and `replacing`, which changes one."""
 
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from dstream.spi import Output, Reducer, Writing
+from dstream.spi import Collections, Collector, Grouped, MapWriter, Reducer, WriteJob, Writer
 from dstream.spi.meant import hint_of_a_field
 
-__all__ = ["WritingReducer", "checked_function", "checked_text", "kind_of", "replacing"]
+__all__ = [
+    "CacheSink",
+    "CollectionSink",
+    "ListSink",
+    "MapSink",
+    "Opened",
+    "checked_function",
+    "checked_text",
+    "kind_of",
+    "replacing",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@dataclass(frozen=True, slots=True)
+class Opened(Generic[R]):
+    """A collection that is written into.
+
+    Attributes:
+        collection: what `collect` hands back.
+        begin: begins an epoch of a job in the store of the collection.
+    """
+
+    collection: R
+    begin: Callable[..., WriteJob[Writer | MapWriter]]
+
+    def result(self) -> R:
+        """Return the collection."""
+        return self.collection
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class WritingReducer(Generic[T, R]):
-    """A reducer that says what to write, and leaves the writing to the context."""
+class CollectionSink(ABC, Generic[T, R]):
+    """What the sinks of collections have in common.
 
-    output: Output
+    Attributes:
+        name: that of the collection.
+        label: the reducer as the user wrote it.
+        replace: the collection's old content disappears in the same commit.
+        job: what names the job, so that it writes once however often it runs.
+    """
 
-    def reduce_into(self, context: Writing, node: Any) -> R:
-        """Run the plan that ends in `node` and return the collection that its items were written into."""
-        collection: R = context.write(node, self.output)
-        return collection
+    name: str
+    label: str
+    replace: bool = dataclasses.field(default=False, kw_only=True)
+    job: str | None = dataclasses.field(default=None, kw_only=True)
+
+    @property
+    @abstractmethod
+    def collector(self) -> Collector[Any, Any, Any] | Grouped | None:
+        """What makes entries of the items."""
+
+    @abstractmethod
+    def open(self, context: Collections) -> Opened[R]:
+        """Return the collection, made if there is none and it can be made."""
 
     def __repr__(self) -> str:
-        return self.output.label
+        return self.label
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ListSink(CollectionSink[T, R]):
+    """Appends items to a list."""
+
+    @property
+    def collector(self) -> None:
+        """None: the items are written as they are."""
+        return
+
+    def open(self, context: Collections) -> Opened[R]:
+        """Return the list."""
+        found = context.get_list(self.name)
+        return Opened(found, partial(found.store.begin, replace=self.replace))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MapSink(CollectionSink[T, R]):
+    """Writes entries into a map.
+
+    Attributes:
+        entries: makes them of the items.
+        merge: makes one value of the value that is there and the new one; unset, the new one replaces it.
+    """
+
+    entries: Collector[Any, Any, Any] | Grouped
+    merge: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def collector(self) -> Collector[Any, Any, Any] | Grouped:
+        """What makes entries of the items."""
+        return self.entries
+
+    def open(self, context: Collections) -> Opened[R]:
+        """Return the map."""
+        return self._opened(context.get_map(self.name))
+
+    def _opened(self, found: Any) -> Opened[R]:
+        return Opened(found, partial(found.store.begin, merge=self.merge, replace=self.replace))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CacheSink(MapSink[T, R]):
+    """Writes entries into a cache."""
+
+    def open(self, context: Collections) -> Opened[R]:
+        """Return the cache, which was configured before."""
+        return self._opened(context.get_cache(self.name))
 
 
 def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
@@ -50,10 +142,9 @@ def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
         ...     list(ctx.stream("xyz").collect(replacing(to_ilist("letters"))))
         ['x', 'y', 'z']
     """
-    if not isinstance(reducer, WritingReducer):
+    if not isinstance(reducer, CollectionSink):
         raise TypeError(f"replacing() takes a reducer of this package, such as to_imap(...), not {kind_of(reducer)}")
-    output = dataclasses.replace(reducer.output, replace=True, label=f"replacing({reducer.output.label})")
-    return WritingReducer(output)
+    return dataclasses.replace(reducer, replace=True, label=f"replacing({reducer.label})")
 
 
 def checked_function(value: F, name: str) -> F:

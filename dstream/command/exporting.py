@@ -46,7 +46,7 @@ def _parquet(file: Path, collection: AnyCollection) -> int:
     import pyarrow.parquet
 
     count = 0
-    with pyarrow.parquet.ParquetWriter(file, collection._store.schema()) as writer:
+    with pyarrow.parquet.ParquetWriter(file, collection.store.schema()) as writer:
         for split in collection._splits():
             for batch in split.read_arrow():
                 writer.write_batch(batch)

@@ -56,11 +56,11 @@ class IStreamCache(IStreamMap[K, V]):
         Raises:
             IllegalStateError: always.
         """
-        return self._store.journal(since)
+        return self.store.journal(since)
 
     def _most(self) -> int:
         return self._expiring.stored_size()
 
     @property
     def _expiring(self) -> ExpiringStore:
-        return cast("ExpiringStore", self._store)
+        return cast("ExpiringStore", self.store)

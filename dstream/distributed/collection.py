@@ -48,8 +48,8 @@ class Collection(ABC, Generic[S]):
         self._runtime = runtime
 
     @property
-    def _store(self) -> S:
-        """The store; a handle of a closed context reads and changes nothing."""
+    def store(self) -> S:
+        """The store behind it, which sinks write into (`dstream.spi.store`); one of a closed context is refused."""
         self._runtime.check_open()
         return self._opened
 
@@ -79,7 +79,7 @@ class Collection(ABC, Generic[S]):
 
     def size(self) -> int:
         """Return how many entries or items there are, as `len` does."""
-        return self._store.size()
+        return self.store.size()
 
     def is_empty(self) -> bool:
         """Say whether there is nothing in it."""
@@ -90,11 +90,11 @@ class Collection(ABC, Generic[S]):
 
         Every use of it afterwards, through any handle, raises `CollectionDestroyedError`.
         """
-        self._store.destroy()
+        self.store.destroy()
 
     def compact(self) -> None:
         """Rewrite what many small changes left behind, so that it is read faster; nobody sees a difference."""
-        self._store.compact()
+        self.store.compact()
 
     def vacuum(self, older_than: float = _DAY) -> int:
         """Remove what no reader can need any more; return how many pieces that were.
@@ -107,7 +107,7 @@ class Collection(ABC, Generic[S]):
         """
         if not older_than >= 0:
             raise ValueError(f"older_than must be a number of seconds, not {older_than!r}")
-        return self._store.vacuum(older_than)
+        return self.store.vacuum(older_than)
 
     def to_arrow(self) -> pa.Table:
         """Return the content as a `pyarrow.Table`; it must fit into the caller's memory.
@@ -118,7 +118,7 @@ class Collection(ABC, Generic[S]):
         """
         import pyarrow as pa
 
-        schema = self._store.schema()
+        schema = self.store.schema()
         batches = [batch for split in self._splits() for batch in split.read_arrow()]
         return pa.Table.from_batches(batches, schema=schema)
 
@@ -130,7 +130,7 @@ class Collection(ABC, Generic[S]):
         Raises:
             UnsupportedError: the engine has no tables, or Arrow does not know the types.
         """
-        schema = self._store.schema()
+        schema = self.store.schema()
         return self._runtime.running_engine().data_frame(self._splits(), schema)
 
     # How it is shown

@@ -15,7 +15,8 @@ from more_itertools import chunked
 
 from dstream.errors import IllegalStateError
 from dstream.keys import canonical
-from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, MapWriter, Options, WriteJob
+from dstream.spi.sink import MapWriter, WriteJob
+from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Options
 from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
@@ -219,11 +220,16 @@ class ExpiringStore:
         raise IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
 
     def begin(
-        self, job: str | None, *, merge: Callable[[Any, Any], Any] | None = None, replace: bool = False
+        self,
+        job: str | None,
+        epoch: int = 1,
+        *,
+        merge: Callable[[Any, Any], Any] | None = None,
+        replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare a job whose values are stamped where they are written."""
         merging = None if merge is None else _LiveMerge(merge, self._clock)
-        return _StampingJob(self._store.begin(job, merge=merging, replace=replace), self._expiry, self._clock)
+        return _StampingJob(self._store.begin(job, epoch, merge=merging, replace=replace), self._expiry, self._clock)
 
     def destroy(self) -> None:
         """Remove the cache and its name."""

@@ -12,8 +12,7 @@ from dstream.distributed.collection import PIECES, Collection
 from dstream.distributed.collection_sources import ItemSource
 from dstream.distributed.equality import same
 from dstream.distributed.slices import assigned, deleted, found, insertion, position, selected, whole
-from dstream.spi.reducer import Output
-from dstream.spi.store import ItemSplit, Kind, ListStore, ListView, Splice, WriteJob, Writer
+from dstream.spi.store import ItemSplit, Kind, ListStore, ListView, Splice
 from dstream.stream.stream import Stream, read
 
 __all__ = ["IStreamList"]
@@ -74,7 +73,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
         if place < 0:
             item: T = self._look(lambda view: _item_from_the_end(view, place))
             return item
-        items: list[T] = self._store.read(place, place + 1)
+        items: list[T] = self.store.read(place, place + 1)
         if not items:
             raise IndexError("list index out of range")
         return items[0]
@@ -159,7 +158,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
 
     def append(self, value: T) -> None:
         """Add an item at the end."""
-        self._store.extend((value,))
+        self.store.extend((value,))
 
     def extend(self, values: Iterable[T]) -> None:
         """Add items at the end, all in one commit.
@@ -171,7 +170,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
             ...     squares
             IStreamList('squares', 4 items, int: [0, 1, 4, 9])
         """
-        self._store.extend(iter(values))
+        self.store.extend(iter(values))
 
     def __iadd__(self, values: Iterable[T]) -> Self:  # type: ignore[misc]  # Takes any iterable, as a list.
         self.extend(values)
@@ -185,7 +184,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
             place = insertion(before, view.size)
             return Splice(place, place, [value])
 
-        self._store.edit(change)
+        self.store.edit(change)
 
     def pop(self, index: int = -1) -> T:
         """Remove the item at `index` and return it.
@@ -213,22 +212,22 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
                 raise ValueError("list.remove(x): x not in list")
             return Splice(place, place + 1, [])
 
-        self._store.edit(change)
+        self.store.edit(change)
 
     def reverse(self) -> None:
         """Turn the order around; rewrites the whole list in the caller's memory."""
-        self._store.edit(lambda view: Splice(0, view.size, view.read(0, view.size)[::-1]))
+        self.store.edit(lambda view: Splice(0, view.size, view.read(0, view.size)[::-1]))
 
     def sort(self, *, key: Callable[[T], Any] | None = None, reverse: bool = False) -> None:
         """Sort the items as `list.sort` does; rewrites the whole list in the caller's memory.
 
         `stream().sorted(...)` sorts on the workers.
         """
-        self._store.edit(lambda view: Splice(0, view.size, _sorted(view.read(0, view.size), key, reverse)))
+        self.store.edit(lambda view: Splice(0, view.size, _sorted(view.read(0, view.size), key, reverse)))
 
     def clear(self) -> None:
         """Remove all items, atomically."""
-        self._store.edit(lambda view: Splice(0, view.size, []) if view.size else None)
+        self.store.edit(lambda view: Splice(0, view.size, []) if view.size else None)
 
     # Jet's names
 
@@ -278,7 +277,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
                 items = iter(items)
                 first = list(islice(items, 1))
                 if first:
-                    self._store.extend(chain(first, items))
+                    self.store.extend(chain(first, items))
                 return bool(first)
             case (index, items):
                 items = list(items)
@@ -301,17 +300,13 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
 
         The items are those at the time of each terminal operation, whatever is written while it runs.
         """
-        return read(ItemSource(self._store), f"get_list({self.name!r}).stream()", self._runtime)
+        return read(ItemSource(self.store), f"get_list({self.name!r}).stream()", self._runtime)
 
     def parallel_stream(self) -> Stream[T]:
         """Return a stream of the items that need not keep their order."""
         return self.stream().unordered()
 
     # How it works
-
-    def _begin(self, output: Output) -> WriteJob[Writer]:
-        """Prepare to append the result of a job; the session asks."""
-        return self._store.begin(output.job, replace=output.replace)
 
     def _look(self, look: Callable[[ListView], R]) -> R:
         """Return what `look` finds in one state of the list."""
@@ -326,7 +321,7 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
             result[:] = [outcome]
             return splice
 
-        self._store.edit(edit)
+        self.store.edit(edit)
         return result[0]
 
     def _insert_all(self, index: Any, items: list[T]) -> None:
@@ -338,10 +333,10 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
                 raise IndexError(f"index {before} lies beyond the {view.size} items of list {self.name!r}")
             return Splice(place, place, items) if items else None
 
-        self._store.edit(change)
+        self.store.edit(change)
 
     def _splits(self) -> Sequence[ItemSplit]:
-        return self._store.splits(PIECES)
+        return self.store.splits(PIECES)
 
     def _walk(self) -> Iterator[Sequence[object]]:
         return enumerate(self)

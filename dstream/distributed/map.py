@@ -16,8 +16,7 @@ from dstream.errors import IllegalStateError, NullElementError, UnstableKeyError
 from dstream.failures import shown
 from dstream.keys import canonical
 from dstream.plan.steps import shown_function
-from dstream.spi.reducer import Output
-from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore, MapWriter, WriteJob
+from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore
 from dstream.stream.stream import Stream, read
 from dstream.stream.stream_arguments import count, optional_function, optional_predicate, running
 from dstream.tables import brief
@@ -104,12 +103,12 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             {'Ada': 36}
         """
         known = [self._key(key) for key in keys if key is not None]
-        values = self._store.get_many(known) if known else []
+        values = self.store.get_many(known) if known else []
         return {key: value for key, value in zip(known, values, strict=True) if value is not None}
 
     def _found(self, key: object) -> Any:
         """Return the value of `key`, or None if there is none; None is a key that is never there."""
-        return None if key is None else self._store.get_many([self._key(key)])[0]
+        return None if key is None else self.store.get_many([self._key(key)])[0]
 
     def __contains__(self, key: object) -> bool:
         return self._found(key) is not None
@@ -246,7 +245,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
     def _put_all(self, entries: dict[Any, Any]) -> None:
         new = {self._key(key): self._value(key, value) for key, value in entries.items()}
         if new:
-            self._store.update([*new], lambda old: [*new.values()])
+            self.store.update([*new], lambda old: [*new.values()])
 
     @overload
     def replace(self, key: K, value: V, /) -> V | None: ...
@@ -334,7 +333,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
 
     def clear(self) -> None:
         """Remove all entries, atomically."""
-        self._store.clear()
+        self.store.clear()
 
     # Functions that go to the entries
 
@@ -359,7 +358,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
         """
         known = self._key(key)
         work = Processing(self._place("execute_on_key"), [known], running(fn, "fn"))
-        self._store.update([known], work.each)
+        self.store.update([known], work.each)
         return work.results[known]
 
     def execute_on_entries(
@@ -386,7 +385,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             keys = [key for key, value in chunk if predicate is None or _satisfies(predicate, key, value, place)]
             if keys:
                 work = Processing(place, keys, fn, predicate)
-                self._store.update(keys, work.each_present)
+                self.store.update(keys, work.each_present)
                 results.update(work.results)
         return results
 
@@ -422,7 +421,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
         optional_predicate(predicate), optional_function(projection, "projection")
         functions = (("predicate", predicate), ("projection", projection))
         shown_arguments = ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None)
-        source = EntrySource(self._store, predicate, projection)
+        source = EntrySource(self.store, predicate, projection)
         return read(source, f"get_{self._kind}({self.name!r}).stream({shown_arguments})", self._runtime)
 
     def journal(self, since: int = 0) -> Iterator[JournalEvent]:
@@ -442,18 +441,14 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             raise IllegalStateError(
                 f"{self._kind} {self.name!r} keeps no journal; get_map({self.name!r}, journal=True) makes one that does"
             )
-        return self._while_open(self._store.journal(count(since, "since")))
+        return self._while_open(self.store.journal(count(since, "since")))
 
     # How it works
-
-    def _begin(self, output: Output) -> WriteJob[MapWriter]:
-        """Prepare to write the result of a job; the session asks."""
-        return self._store.begin(output.job, merge=output.merge, replace=output.replace)
 
     def _update(self, key: Any, change: Callable[[Any], Any]) -> V | None:
         """Change the value of one key and return the old one."""
         old: V | None
-        (old,) = self._store.update([self._key(key)], lambda old: [change(old[0])])
+        (old,) = self.store.update([self._key(key)], lambda old: [change(old[0])])
         return old
 
     def _change_if(self, key: Any, expected: Any, new: Any) -> bool:
@@ -502,7 +497,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
         return map(as_entry, self._pairs())
 
     def _splits(self) -> Sequence[EntrySplit]:
-        return self._store.splits(PIECES)
+        return self.store.splits(PIECES)
 
     def _walk(self) -> Iterator[Sequence[object]]:
         return self._pairs()

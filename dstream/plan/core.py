@@ -13,8 +13,8 @@ from dstream.plan.steps import Guard, Op, Step
 from dstream.spi.collector import Collector
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.in_parallel import Calling
+from dstream.spi.sink import MapWriter, Writer
 from dstream.spi.source import Source
-from dstream.spi.store import MapWriter, Writer
 
 __all__ = [
     "Cache",

@@ -9,7 +9,7 @@ from dstream.plan.core import node
 from dstream.plan.nodes import Node
 from dstream.plan.steps import shown_function
 from dstream.spi.collector import Collector
-from dstream.spi.store import MapWriter, Writer
+from dstream.spi.sink import MapWriter, Writer
 
 __all__ = ["Collect", "Columns", "End", "ForEach", "ForEachPartition", "Loop", "Partitions", "ToList", "Write"]
 

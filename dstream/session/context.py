@@ -22,8 +22,7 @@ from dstream.session.connect_arguments import (
 )
 from dstream.session.open_contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
-from dstream.session.writing import engine_of_this_process, write
-from dstream.spi import Engine, Kind, ListStore, MapStore, Options, Output, Source, Storage
+from dstream.spi import Engine, Kind, ListStore, MapStore, Options, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 
@@ -321,17 +320,6 @@ class Context:
         """
         return self.running_storage().vacuum(seconds(older_than, "older_than"))
 
-    def write(self, node: Node, output: Output) -> Any:
-        """Run the plan that ends in `node` and commit what it gives; reducers call this.
-
-        The collection is as it was before if anything fails.
-        """
-        return write(self, node, output, self.running_engine)
-
-    def write_here(self, node: Node, output: Output) -> Any:
-        """Do the same in this process: for what is here already, such as dead letters."""
-        return write(self, node, output, engine_of_this_process)
-
     def check_open(self) -> None:
         """Refuse what a closed context was asked for; its streams and collections call this.
 
@@ -368,6 +356,13 @@ class Context:
             if self._engine is None:
                 self._engine = self._start()
             return self._engine
+
+    def engine_here(self) -> Engine:
+        """Return an engine of this process, for what is here already, such as dead letters."""
+        from dstream.engine.local import LocalEngine
+        from dstream.engine.memory_bound import DEFAULT_BOUND
+
+        return LocalEngine(DEFAULT_BOUND)
 
     def stages(self, node: Node, into: Any) -> Stages:
         """Return the stages that a plan would run as here; `stream.explain()` calls this. Nothing starts.

@@ -43,17 +43,16 @@ def stages_on(cores: int | None, node: Any, into: Any, found: Found = nothing_ke
 
 
 def _plan(node: Any, into: Any) -> Any:
-    """Return the plan with the end that it is explained with; the collection that it writes to is not opened."""
-    from dstream.plan import Collect, Loop, ToList, Write, is_bounded, rewrite
-    from dstream.session.writing import entries_of
-    from dstream.spi import Collector, Output
+    """Return the plan with the end that it is explained with; the target that it writes into is not opened."""
+    from dstream.plan import Collect, Loop, ToList, is_bounded, rewrite
+    from dstream.spi import Collector, Sink
+    from dstream.stream.writing import writing
 
     match into:
         case Collector():
             return rewrite(Collect(node, into, given=into.name or "..."))
-        case Output():
-            nobody: Any = None
-            return rewrite(Write(node, nobody, entries_of(into), f"collect({into.label})"))
+        case Sink():
+            return rewrite(writing(node, into, None))
     return rewrite(ToList(node) if is_bounded(rewrite(node)) else Loop(node))
 
 

@@ -1,7 +1,7 @@
 """The contracts between the parts of dstream, and towards third parties.
 
-`collector` says how items become a result, `source` where they come from, `reducer` where a result
-goes, `store` where distributed collections live, `gatherer` what happens between items, `engine_contract` who
+`collector` says how items become a result, `source` where they come from, `sink` where they
+go, `store` where distributed collections live, `gatherer` what happens between items, `engine_contract` who
 runs a plan.
 """
 
@@ -10,7 +10,17 @@ from dstream.spi.engine_contract import Engine, Running, RunStatus, Runtime
 from dstream.spi.gatherer import Downstream, Gatherer
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
 from dstream.spi.integration import Integration
-from dstream.spi.reducer import Output, Reducer, Writing
+from dstream.spi.sink import (
+    Collections,
+    Grouped,
+    MapWriter,
+    Receipt,
+    Reducer,
+    Sink,
+    Target,
+    WriteJob,
+    Writer,
+)
 from dstream.spi.source import Counted, Held, InBlocks, SizedSource, Source, Split
 from dstream.spi.store import (
     UNCHANGED,
@@ -20,13 +30,10 @@ from dstream.spi.store import (
     ListStore,
     ListView,
     MapStore,
-    MapWriter,
     Options,
     Splice,
     Storage,
     Unchanged,
-    WriteJob,
-    Writer,
 )
 
 __all__ = [
@@ -35,12 +42,14 @@ __all__ = [
     "ByPlace",
     "Calling",
     "Characteristics",
+    "Collections",
     "Collector",
     "Counted",
     "Downstream",
     "Engine",
     "EntrySplit",
     "Gatherer",
+    "Grouped",
     "Held",
     "InBlocks",
     "InParallel",
@@ -55,22 +64,23 @@ __all__ = [
     "MapWriter",
     "Options",
     "Outcome",
-    "Output",
     "Place",
+    "Receipt",
     "Reducer",
     "RunStatus",
     "Running",
     "RunningValue",
     "Runtime",
+    "Sink",
     "SizedSource",
     "Source",
     "Splice",
     "Split",
     "Storage",
+    "Target",
     "Unchanged",
     "WriteJob",
     "Writer",
-    "Writing",
     "identity",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
-from dstream.spi.reducer import Writing
+from dstream.spi.sink import Collections
 
 __all__ = ["Engine", "RunStatus", "Running", "Runtime"]
 
@@ -76,8 +76,8 @@ class Engine(Protocol):
         ...
 
 
-class Runtime(Writing, Protocol):
-    """What a stream needs of the context that it belongs to: an engine, and a way to write for reducers."""
+class Runtime(Collections, Protocol):
+    """What a stream needs of the context that it belongs to: an engine, and the collections that sinks write into."""
 
     def check_open(self) -> None:
         """Refuse what a closed context was asked for.
@@ -96,8 +96,8 @@ class Runtime(Writing, Protocol):
         """
         ...
 
-    def write_here(self, node: Any, output: Any) -> Any:
-        """Do what `write` does, in this process, without the engine: for a few items that are here already."""
+    def engine_here(self) -> Engine:
+        """Return an engine of this process, whatever `running_engine` is: for a few items that are here already."""
         ...
 
     def stages(self, node: Any, into: Any) -> Any:
@@ -105,6 +105,6 @@ class Runtime(Writing, Protocol):
 
         Args:
             node: the last node of the plan.
-            into: a `Collector`, the `Output` of a reducer, or None for a list of all items.
+            into: a `Collector`, a `Sink`, or None for a list of all items.
         """
         ...

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from dstream.spi.reducer import Reducer
+from dstream.spi.sink import Sink
 
 __all__ = ["AtEnd", "ByPlace", "Calling", "InParallel", "ItemWise", "Outcome", "Place", "RunningValue"]
 
@@ -54,7 +54,7 @@ class Calling(ItemWise, ABC):
     rate: float | None = None
     cache: bool = False
     instead: tuple[Any, ...] = ()
-    into: Reducer[Any, Any] | None = None
+    into: Sink[Any, Any] | None = None
 
     @property
     def is_shared(self) -> bool:

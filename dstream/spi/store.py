@@ -21,8 +21,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from dstream.spi.sink import MapWriter, WriteJob, Writer
 from dstream.spi.source import Split
 from dstream.values.journal_events import JournalEvent
 
@@ -37,13 +38,10 @@ __all__ = [
     "ListStore",
     "ListView",
     "MapStore",
-    "MapWriter",
     "Options",
     "Splice",
     "Storage",
     "Unchanged",
-    "WriteJob",
-    "Writer",
 ]
 
 Kind = Literal["map", "list", "cache"]
@@ -208,12 +206,18 @@ class MapStore(Store, Protocol):
         ...
 
     def begin(
-        self, job: str | None, *, merge: Callable[[Any, Any], Any] | None = None, replace: bool = False
+        self,
+        job: str | None,
+        epoch: int = 1,
+        *,
+        merge: Callable[[Any, Any], Any] | None = None,
+        replace: bool = False,
     ) -> WriteJob[MapWriter]:
-        """Prepare to write the result of a job.
+        """Prepare to write an epoch of a job, as `dstream.spi.sink` says.
 
         Args:
             job: what names the job, so that it writes once however often it runs; unset, every run is a job of its own.
+            epoch: its number, from 1 on.
             merge: makes one value of the value that is there and the new one; unset, the new one replaces it.
             replace: what was there before disappears in the same commit.
         """
@@ -244,8 +248,8 @@ class ListStore(Store, Protocol):
         """Divide the items as they are now, in order; what the splits read later is this state."""
         ...
 
-    def begin(self, job: str | None, *, replace: bool = False) -> WriteJob[Writer]:
-        """Prepare to append the result of a job; arguments as for a map."""
+    def begin(self, job: str | None, epoch: int = 1, *, replace: bool = False) -> WriteJob[Writer]:
+        """Prepare to append what an epoch of a job gives; arguments as for a map."""
         ...
 
 
@@ -285,62 +289,4 @@ class ItemSplit(Split[Any], Protocol):
 
     def read_arrow(self) -> Iterator[pa.RecordBatch]:
         """Give the items in a column, by the schema of the store; errors as for entries."""
-        ...
-
-
-class Writer(Protocol):
-    """The part of a write job that travels to the tasks, pickled.
-
-    Parallelism: every task writes on its own, to a place of its own, which nobody sees before the commit.
-    On re-run: a task may run twice, also at the same time; the receipts of one attempt are committed.
-    """
-
-    def write(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Write the items of one task, in order; give receipts, small and picklable, that say where they are."""
-        ...
-
-
-class MapWriter(Protocol):
-    """A writer of entries; what holds for `Writer` holds for it."""
-
-    @property
-    def buckets(self) -> int: ...
-
-    def bucket_of(self, key: Any) -> int:
-        """Return the bucket of a key; all keys of a bucket must be written by one task.
-
-        Raises:
-            NullElementError: the key is None.
-            UnstableKeyError: the type of the key has no stable encoding.
-        """
-        ...
-
-    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
-        """Write all entries of one bucket, each key once; give receipts. In one job it is called once for a bucket."""
-        ...
-
-
-W_co = TypeVar("W_co", bound="Writer | MapWriter", covariant=True)
-
-
-class WriteJob(Protocol[W_co]):
-    """One job's output on its way into a store: tasks write invisibly, the driver commits once."""
-
-    @property
-    def writer(self) -> W_co: ...
-
-    @property
-    def is_done(self) -> bool:
-        """Whether a job of that name has committed before; then there is nothing to do."""
-        ...
-
-    def commit(self, receipts: Sequence[Any]) -> None:
-        """Make everything that the receipts name visible at once; for a list in the order of the receipts.
-
-        If a job of that name has committed meanwhile, nothing happens. It may be called again after a failure.
-        """
-        ...
-
-    def abort(self) -> None:
-        """Give back what was written, as far as it is known; never raises."""
         ...

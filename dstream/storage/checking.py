@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
-__all__ = ["NOT_UNDERSTOOD", "identity", "number", "text"]
+from dstream.errors import IllegalStateError
+
+__all__ = ["NOT_UNDERSTOOD", "identity", "number", "receipts_of", "text"]
+
+T = TypeVar("T")
 
 NOT_UNDERSTOOD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 """What the parsers of this project raise when data are not what they should be."""
@@ -50,3 +55,17 @@ def text(data: Any) -> str:
     if not isinstance(data, str):
         raise ValueError("a text was expected")
     return data
+
+
+def receipts_of(title: str, read: Callable[[Any], T], receipts: Iterable[Any]) -> list[T]:
+    """Return receipts as values of ours; they may have been kept anywhere since tasks gave them.
+
+    Raises:
+        IllegalStateError: one of them is none.
+    """
+    try:
+        return [read(receipt) for receipt in receipts]
+    except NOT_UNDERSTOOD as error:
+        raise IllegalStateError(
+            f"{title}: nothing was changed, since what was to be committed is no receipt of it: {error}"
+        ) from error

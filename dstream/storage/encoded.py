@@ -164,8 +164,7 @@ def entries_as(codec: Codec, receipts: Sequence[Entries]) -> tuple[Codec, dict[b
     Bytes do not depend on the types, so they stay; but a strict map refuses what it would not have taken.
     """
     for written in receipts[:1]:
-        [(key, value)] = EncodedEntries(written.codec, written.entries[:1]).read()
-        codec = codec.decided_by([key], [value])
+        codec = codec.decided_as(written.codec)
     for written in receipts:
         if codec.strict and (written.codec.key, written.codec.value) != (codec.key, codec.value):
             for key, value in EncodedEntries(*written).read():
@@ -187,7 +186,7 @@ def encoded_items(codec: Codec, items: Iterable[Any]) -> Items:
 def items_as(codec: Codec, receipts: Sequence[Items]) -> Items:
     """Return the items of all receipts, in their order; types as for entries."""
     for written in receipts[:1]:
-        codec = codec.decided_by((), list(EncodedItems(written.codec, written.items[:1]).read()))
+        codec = codec.decided_as(written.codec)
     for written in receipts:
         if codec.strict and written.codec.value != codec.value:
             for item in EncodedItems(*written).read():

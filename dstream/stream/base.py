@@ -43,7 +43,7 @@ from dstream.plan import (
     rewrite,
     shown_function,
 )
-from dstream.spi import Collector, Engine, Reducer, Runtime
+from dstream.spi import Collector, Engine, Reducer, Runtime, Sink
 from dstream.stream.lifetime import Lifetime
 from dstream.stream.runtime import default_runtime, default_stages, shared
 from dstream.stream.stream_arguments import (
@@ -58,6 +58,7 @@ from dstream.stream.stream_arguments import (
     settings,
 )
 from dstream.stream.terminals import folding, folding_from, folding_onto, present
+from dstream.stream.writing import write
 from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
 from dstream.values import Optional
 
@@ -364,10 +365,11 @@ class BaseStream(Generic[T]):
         match args:
             case (Collector() as collector,):
                 return self._collect(collector, "collect", collector.name or "...")
-            case (Reducer() as reducer,):
+            case (Sink() as sink,):
                 with explained(self._node, "collect"):
                     self._planned(self._node, needs_end=True)
-                    return reducer.reduce_into(self._runtime or default_runtime(), self._node)
+                    runtime = self._runtime or default_runtime()
+                    return write(runtime, self._node, sink, runtime.running_engine)
             case (supplier, accumulator, combiner):
                 function(supplier, "supplier"), function(accumulator, "accumulator"), function(combiner, "combiner")
                 given = ", ".join(map(shown_function, (supplier, accumulator, combiner)))

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from dstream.errors import IllegalStateError
 from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, unchanged
-from dstream.spi import Calling, Output, Reducer, Runtime
+from dstream.spi import Calling, Reducer, Runtime, Sink
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import default_runtime
 from dstream.stream.stream_arguments import function, kind_of
+from dstream.stream.writing import write
 from dstream.values import DeadLetter
 
 __all__ = ["Delivery", "Recovering"]
@@ -105,7 +106,7 @@ class Recovering(BaseStream[T]):
         return self._then(Recover(self._node, checked, name=name, where=call_site(), **treatment))
 
     def _delivery(self, reducer: Any, name: str) -> Delivery:
-        if not isinstance(reducer, Reducer):
+        if not isinstance(reducer, Sink):
             raise TypeError(f"{name} must be a reducer, such as to_ilist(...), not {kind_of(reducer)}")
         return Delivery(reducer, self._runtime)
 
@@ -145,23 +146,12 @@ class Delivery:
     @property
     def label(self) -> str:
         """The reducer as the user wrote it."""
-        output = getattr(self.reducer, "output", None)
-        return output.label if isinstance(output, Output) else type(self.reducer).__name__
+        return self.reducer.label
 
     def __call__(self, letters: Iterable[DeadLetter]) -> None:
-        """Commit the letters, all of them or none."""
-        node = Read(_Letters(letters), "dead letters")
-        self.reducer.reduce_into(_InThisProcess(self.runtime or default_runtime()), node)
-
-
-@dataclass(frozen=True)
-class _InThisProcess:
-    """A context to a reducer, which writes without the engine: the letters are here already, maybe on disk."""
-
-    runtime: Runtime
-
-    def write(self, node: Any, output: Output) -> Any:
-        return self.runtime.write_here(node, output)
+        """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
+        runtime = self.runtime or default_runtime()
+        write(runtime, Read(_Letters(letters), "dead letters"), self.reducer, runtime.engine_here)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from dstream.errors import UnsupportedError
-from dstream.spi import Collector, Output, Reducer
+from dstream.spi import Collector, Sink
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
@@ -87,20 +86,14 @@ def whole(value: Any, name: str) -> int:
     return number
 
 
-def explained_end(into: Any) -> Collector[Any, Any, Any] | Output:
+def explained_end(into: Any) -> Collector[Any, Any, Any] | Sink[Any, Any]:
     """Return what ends a stream that is explained.
 
     Raises:
         TypeError: it is neither a collector nor a reducer.
-        UnsupportedError: it is a reducer that does not say what it writes.
     """
-    if isinstance(into, Collector):
+    if isinstance(into, Collector | Sink):
         return into
-    output = getattr(into, "output", None)
-    if isinstance(output, Output):
-        return output
-    if isinstance(into, Reducer):
-        raise UnsupportedError(f"{kind_of(into)} has no `output`, so nobody knows what it writes before it runs")
     raise TypeError(f"into must be a collector or a reducer, not {kind_of(into)}")
 
 

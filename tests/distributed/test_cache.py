@@ -8,7 +8,6 @@ import pytest
 
 from dstream.distributed import Expiring, stored_options
 from dstream.errors import IllegalStateError
-from dstream.spi.reducer import Output
 from dstream.spi.store import Options
 from tests.distributed.stored import Clock
 
@@ -89,7 +88,7 @@ def test_a_use_is_recorded_once_in_a_tenth_of_max_idle(make, clock):
 
 def counted_writes(cache):
     """Return a list to which every change of the stored entries adds something."""
-    writes, store = [], cache._store._store
+    writes, store = [], cache.store._store
     update = store.update
     store.update = lambda keys, change: writes.append(keys) or update(keys, change)
     return writes
@@ -149,7 +148,7 @@ def test_an_expired_entry_is_removed_when_it_is_met(make, clock, meet):
     clock.now += 60
     INVISIBLE[meet](sessions)
 
-    assert sessions._store.stored_size() == 0
+    assert sessions.store.stored_size() == 0
 
 
 def test_a_new_value_after_expiry_lives_its_own_time(make, clock):
@@ -169,14 +168,14 @@ def test_purge_removes_what_expired(make, clock):
     sessions.update({n: n for n in range(1400, 1600)})
     clock.now += 30
 
-    assert (sessions.purge(), sessions.purge(), sessions._store.stored_size()) == (1400, 0, 200)
+    assert (sessions.purge(), sessions.purge(), sessions.store.stored_size()) == (1400, 0, 200)
 
 
 def test_purge_leaves_what_was_written_again_meanwhile(make, clock):
     """And does not count it."""
     sessions = make.cache({"Ada": 1, "Alan": 2}, clock=clock, ttl=60)
     clock.now += 60
-    store = sessions._store._store
+    store = sessions.store._store
     update = store.update
 
     def meddling(keys, change):
@@ -210,7 +209,7 @@ def test_a_stream_leaves_out_what_is_expired_when_it_starts(make, clock):
 def test_splits_of_a_cache_travel_with_their_time(make, clock):
     """A worker's clock does not matter."""
     sessions = make.cache({"Ada": 1}, clock=clock, ttl=60)
-    splits = pickle.loads(pickle.dumps(sessions._store.splits(2)))
+    splits = pickle.loads(pickle.dumps(sessions.store.splits(2)))
     clock.now += 999
 
     assert [entry for split in splits for entry in split.read()] == [("Ada", 1)]
@@ -247,7 +246,7 @@ def test_a_job_may_replace_the_content(make, clock):
 
 def write(cache, entries, clock, **options):
     """Write entries as a job does."""
-    job = cache._begin(Output("cache", cache.name, "to_icache", **options))
+    job = cache.store.begin(None, **options)
     writer = pickle.loads(pickle.dumps(job.writer))
     buckets = {}
     for key, value in entries.items():

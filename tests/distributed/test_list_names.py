@@ -6,8 +6,6 @@ import threading
 
 import pytest
 
-from dstream.spi.reducer import Output
-
 
 def test_add_appends_and_returns_true(make):
     """As `java.util.List.add`."""
@@ -105,7 +103,7 @@ def test_equality_with_any_sequence_but_a_text(make, other, is_equal):
 def test_equality_compares_one_state_to_its_end(make):
     """What comes between counting and reading is seen."""
     names = make.list("ab")
-    names._opened = Growing(names._store)
+    names._opened = Growing(names.store)
 
     assert names != ["a", "b"]
 
@@ -127,10 +125,10 @@ class Growing:
 
 @pytest.mark.parametrize(("replace", "items"), [(False, ["a", "b"]), (True, ["b"])])
 def test_a_job_appends_or_replaces(make, replace, items):
-    """As its output says; once, whoever runs it again."""
+    """As it was begun; once, whoever runs it again."""
     names = make.list("a")
     for _ in range(2):
-        job = names._begin(Output("list", "names", "to_ilist", replace=replace, job="nightly"))
+        job = names.store.begin("nightly", replace=replace)
         job.commit(list(job.writer.write(iter("b"))))
 
     assert names == items
@@ -188,7 +186,7 @@ CHANGES = {
 def test_a_change_sees_one_state(make, change):
     """What another thread appends while it runs is not lost, and indices count from the list as it then is."""
     names, plain = make.list("abcd"), list("abcd")
-    names._opened = Appending(names._store, plain)
+    names._opened = Appending(names.store, plain)
     CHANGES[change](names)
     CHANGES[change](plain) if change not in ("set", "add") else plain.__setitem__(
         *((-1, "z") if change == "set" else (slice(-1, -1), ["z"]))
@@ -223,7 +221,7 @@ class Appending:
 def test_negative_indices_and_slices_are_read_in_one_state(make):
     """Size and items come from one look."""
     names = make.list("abcd")
-    names._opened = Sizeless(names._store)
+    names._opened = Sizeless(names.store)
 
     assert (names[-1], names[-2:], names[::-2], names.index("c", -3)) == ("d", ["c", "d"], ["d", "b"], 2)
 

@@ -107,7 +107,7 @@ def test_execute_on_entries_reaches_every_entry_of_a_large_map(make):
 def test_execute_on_entries_looks_at_fresh_values(make):
     """An entry that is gone by the time of its turn, or does not satisfy the predicate any more, is left out."""
     counts = make.map({n: n for n in range(3000)})
-    counts._opened = Meddling(counts._store)
+    counts._opened = Meddling(counts.store)
     results = counts.execute_on_entries(lambda entry: entry.value, lambda entry: entry.value != -1)
 
     assert len(results) == 2998
@@ -134,7 +134,7 @@ class Meddling:
 def test_execute_on_entries_forgets_the_results_of_a_run_that_did_not_count(make):
     """An entry that vanished before the run that counts has no result."""
     counts = make.map({"a": 1, "b": 2})
-    counts._opened = Retrying(counts._store)
+    counts._opened = Retrying(counts.store)
 
     assert counts.execute_on_entries(lambda entry: entry.set_value(entry.value + 10)) == {"b": 2}
     assert counts == {"b": 12}
@@ -202,7 +202,7 @@ CHANGES = {
 def test_every_change_is_one_atomic_update(make, change):
     """Nothing is read first and written later."""
     ages = make.map({"a": 1})
-    store = Counting(ages._store)
+    store = Counting(ages.store)
     ages._opened = store
     CHANGES[change](ages)
 
@@ -225,7 +225,7 @@ class Counting:
 def test_popitem_removes_an_entry_once(make):
     """What another thread took first is not given again."""
     ages = make.map({"a": 1, "b": 2})
-    ages._opened = Grabbing(ages._store)
+    ages._opened = Grabbing(ages.store)
 
     assert [ages.popitem()[1], ages.size()] in ([1, 0], [2, 0])
 
@@ -251,7 +251,7 @@ def test_a_change_that_changes_nothing_says_so_to_the_store(make):
     """A store then writes nothing."""
     ages = make.map({"a": 1})
     made = []
-    store = ages._store
+    store = ages.store
     ages._opened = Noting(store, made)
     for call in (lambda: ages.put_if_absent("a", 2), lambda: ages.remove("b"), lambda: ages.replace("b", 1)):
         call()

@@ -70,7 +70,7 @@ def test_the_repr_of_a_destroyed_collection_says_so(make, kind):
 def test_a_collection_that_cannot_be_read_says_why(make, error):
     """A class that is not there, or a folder: looking at the handle is no error."""
     ages = make.map({"Ada": 36})
-    ages._store.size = refuse = Refusing(error)
+    ages.store.size = refuse = Refusing(error)
 
     assert (repr(ages), refuse.asked) == ("IStreamMap('ages', no)", 1)
     assert "&#x27;ages&#x27;, no</caption>" in ages._repr_html_()
@@ -90,9 +90,9 @@ def test_showing_reads_no_more_than_is_shown(make, kind, show, most):
     """However large the collection is."""
     collection = make.cache(ttl=60) if kind == "cache" else getattr(make, kind)()
     collection.extend(range(1000)) if kind == "list" else collection.update({n: n for n in range(1000)})
-    spy = Spy(collection._store._store if kind == "cache" else collection._store)
+    spy = Spy(collection.store._store if kind == "cache" else collection.store)
     if kind == "cache":
-        collection._store._store = spy
+        collection.store._store = spy
     else:
         collection._opened = spy
     show(collection)
@@ -103,7 +103,7 @@ def test_showing_reads_no_more_than_is_shown(make, kind, show, most):
 def test_the_views_ask_without_reading(make):
     """`len` and `in` do not walk over the entries."""
     ages = make.map({n: n for n in range(100)})
-    ages._opened = spy = Spy(ages._store)
+    ages._opened = spy = Spy(ages.store)
     keys, items = ages.keys(), ages.items()
 
     assert (len(keys), 5 in keys, (5, 5) in items, (5, 6) in items, bool(ages), len(ages.values())) == (
@@ -120,7 +120,7 @@ def test_the_views_ask_without_reading(make):
 def test_iterating_opens_one_split_after_another(make):
     """What is not asked for is not read."""
     ages = make.map({n: n for n in range(1000)})
-    ages._opened = spy = Spy(ages._store)
+    ages._opened = spy = Spy(ages.store)
     next(iter(ages))
 
     assert spy.given == 1

@@ -118,7 +118,7 @@ def test_a_stream_of_a_destroyed_collection_says_so(make):
 
 def test_splits_travel(make):
     """A source is divided as asked; each part goes to a worker, with its functions."""
-    source = EntrySource(make.map({n: n for n in range(100)})._store, is_even, key_of)
+    source = EntrySource(make.map({n: n for n in range(100)}).store, is_even, key_of)
     parts = pickle.loads(pickle.dumps(source.splits(4)))
 
     assert len(parts) == 4
@@ -137,7 +137,7 @@ def key_of(entry):
 
 def test_sources_say_what_they_are(make):
     """Ordered, bounded, and whether the data is in this process."""
-    sources = (EntrySource(make.map()._store), ItemSource(make.list()._store))
+    sources = (EntrySource(make.map().store), ItemSource(make.list().store))
 
     assert [(source.ordered, source.bounded, source.in_caller) for source in sources] == [
         (False, True, True),

@@ -28,8 +28,8 @@ def test_a_cache_becomes_a_table_of_what_users_put_there(make):
     table = sessions.to_arrow()
 
     assert table.to_pydict() == {"key": ["Ada"], "value": [36]}
-    assert table.schema == sessions._store.schema()
-    sessions._store._clock.now += 60
+    assert table.schema == sessions.store.schema()
+    sessions.store._clock.now += 60
     assert sessions.to_arrow().num_rows == 0
 
 

@@ -157,7 +157,7 @@ def test_the_buckets_of_a_map_bound_its_writers():
     """A map that nobody has opened has at least one."""
     from reducers import to_imap
 
-    assert str(said(stream(), to_imap("m", abs, str).output).stages[-1].tasks) == "1 to 4"
+    assert str(said(stream(), to_imap("m", abs, str)).stages[-1].tasks) == "1 to 4"
 
 
 def test_no_function_runs_and_no_number_is_shown_that_stands_for_none():

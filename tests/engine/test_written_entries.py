@@ -38,7 +38,7 @@ SUM = Collector(int, operator.add, operator.add)
 
 def test_route_to_buckets_combines_before_it_sends(task, step):
     """One row for each bucket, with one container for each key."""
-    collector = to_imap("m", abs, lambda n: 1, operator.add).output.collector
+    collector = to_imap("m", abs, lambda n: 1, operator.add).collector
     rows = list(RouteToBuckets(collector, Writer(), step)(iter([1, 2, 5, -1, 2]), task))
 
     assert {row.target: loads(row.payload) for row in rows} == {1: [[1, 5], [2, 1]], 2: [[2], [2]]}
@@ -80,7 +80,7 @@ def test_a_writer_that_fails_names_the_step(run, task, step):
 def test_the_local_engine_writes_each_bucket_once(monkeypatch):
     """Also when the groups come in several parts, since they were too large."""
     monkeypatch.setattr(Bound, "exceeded", lambda bound: True)
-    collector = to_imap("m", abs, lambda n: 1, operator.add).output.collector
+    collector = to_imap("m", abs, lambda n: 1, operator.add).collector
     numbers = Read(Items([n % 8 for n in range(10_000)]))
 
     receipts = LocalEngine(1).submit(rewrite(Write(numbers, Writer(), collector, "collect"))).result()

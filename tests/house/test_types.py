@@ -49,9 +49,11 @@ NOT_FOR_USERS = {
     (ds.Context, "running_engine"),
     (ds.Context, "stages"),
     (ds.Context, "running_storage"),
-    (ds.Context, "write_here"),
-    (ds.Context, "write"),
-    (ds.Context, "check_open"),  # these six are what streams, collections and reducers ask a context for
+    (ds.Context, "engine_here"),
+    (ds.Context, "check_open"),  # these five are what streams, collections and reducers ask a context for
+    (ds.IStreamMap, "store"),
+    (ds.IStreamList, "store"),
+    (ds.IStreamCache, "store"),  # what sinks write into
     (ds.Entry, "count"),
     (ds.Entry, "index"),
     (ds.JournalEvent, "count"),

@@ -169,17 +169,6 @@ def test_explain_refuses_what_it_does_not_know(local_context):
         stream.explain(into=3)
 
 
-def test_explain_refuses_a_reducer_that_does_not_say_what_it_writes(local_context):
-    """A reducer of somebody else may do anything in `reduce_into`, which is not run."""
-
-    class Theirs:
-        def reduce_into(self, context, node):
-            refuse()
-
-    with pytest.raises(UnsupportedError, match="Theirs has no `output`"):
-        local_context.stream([1]).explain(into=Theirs())
-
-
 def test_explain_refuses_what_could_never_run(unstarted):
     """A closed stream, an endless one that is sorted or collected: the same errors as when it runs."""
     endless, closed, orphan = Stream.iterate(1, abs), unstarted.stream([1]), unstarted.stream([2])

@@ -20,7 +20,7 @@ from tests.system.conftest import Script, environment
 COLLIDING = """
     import dataclasses, json, os, pathlib, sys, time
     import dstream as ds
-    from dstream.session.writing import write
+    from dstream.stream.writing import write
     from reducers import to_ilist, to_imap
 
     master, storage, marks = sys.argv[1:4]
@@ -66,7 +66,7 @@ COLLIDING = """
     with ds.connect(master, config=speculation, storage=storage) as ctx:
         numbers = ctx.stream(range(10_000), 4)
         for reducer, buckets in ((to_imap("squares", lambda n: n, lambda n: n * n), 16), (to_ilist("numbers"), 0)):
-            write(ctx, numbers._node, reducer.output, lambda: CollidingEngine(ctx.running_engine(), buckets))
+            write(ctx, numbers._node, reducer, lambda: CollidingEngine(ctx.running_engine(), buckets))
         for file in pathlib.Path(storage).rglob("*.parquet"):  # a writer that has yet to commit has a day for it
             os.utime(file, (time.time() - 2 * 86_400,) * 2)
         print(json.dumps({

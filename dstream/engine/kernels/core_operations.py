@@ -25,7 +25,7 @@ from dstream.memory import pieces
 from dstream.plan.core import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
 from dstream.plan.steps import Guard, Op, Step
 from dstream.spi.collector import Collector, identity
-from dstream.spi.store import MapWriter, Writer
+from dstream.spi.sink import MapWriter, Writer
 from dstream.values.order import before, sort
 
 __all__ = [

@@ -14,7 +14,7 @@ from dstream.plan.properties import is_bounded, is_ordered
 from dstream.plan.recalling import Found, nothing_kept, recalled
 from dstream.plan.stages import NOTHING, ONE, Call, Exchange, Job, Stage, Stages
 from dstream.plan.walk import topological
-from dstream.spi import Collector, Output
+from dstream.spi import Collector, Sink
 
 __all__ = ["stages"]
 
@@ -62,7 +62,7 @@ def _stage(draft: _Draft, ordered: bool) -> Stage:
 def _end(core: Core, into: Any) -> tuple[Call, str]:
     if isinstance(into, Collector):
         return Call(f"collect({into.name or '...'})"), "the collector takes one item after another"
-    if isinstance(into, Output):
+    if isinstance(into, Sink):
         return Call(f"collect({into.label})"), "the collection takes all items in one commit"
     if is_bounded(core):
         return Call("to_list()"), "all items are listed"

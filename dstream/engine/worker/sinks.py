@@ -19,7 +19,7 @@ from dstream.keys import canonical, check_hash_seed, stable_hash
 from dstream.memory import Growth, pieces, small_lists
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
-from dstream.spi.store import MapWriter
+from dstream.spi.sink import MapWriter
 from dstream.values.order import NanLast, sort
 
 __all__ = [

@@ -53,7 +53,8 @@ class Actions:
         removes: files that no longer do.
         changes_data: what is read is different afterwards; compaction says no.
         metadata: how the collection is described from now on, as in the log.
-        transaction: the name of a job that is done with this commit.
+        transaction: the name of a job of which an epoch is done with this commit.
+        epoch: its number.
         begun: the newest commit that was known when the first of `adds` was begun to be written.
         condemned: files that no commit names, and that none may add from now on: a vacuum removes them.
     """
@@ -63,6 +64,7 @@ class Actions:
     changes_data: bool = True
     metadata: Mapping[str, Any] | None = None
     transaction: str | None = None
+    epoch: int = 1
     begun: int = -1
     condemned: tuple[str, ...] = ()
     partitions: tuple[str, ...] = field(default=("_b", "_v"))
@@ -80,7 +82,7 @@ class Actions:
         if self.metadata is not None:
             lines.append({"metaData": self.metadata})
         if self.transaction is not None:
-            lines.append({"txn": {"appId": self.transaction, "version": 1, "lastUpdated": now}})
+            lines.append({"txn": {"appId": self.transaction, "version": self.epoch, "lastUpdated": now}})
         lines.extend({"remove": self._remove(file, now)} for file in self.removes)
         lines.extend({"add": self._add(file, now)} for file in self.adds)
         return lines

@@ -77,7 +77,7 @@ class Checkpoint(NamedTuple):
     version: int
     protocol: Mapping[str, Any]
     metadata: Mapping[str, Any] | None
-    transactions: frozenset[str]
+    transactions: Mapping[str, int]
     adds: tuple[DataFile, ...]
 
 
@@ -100,7 +100,7 @@ def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
         version,
         present["protocol"][0],
         _metadata(present["metaData"][0]) if present["metaData"] else None,
-        frozenset(row["appId"] for row in present["txn"] if row["version"] >= 1),
+        {row["appId"]: number(row["version"]) for row in present["txn"]},
         tuple(map(data_file, present["add"])),
     )
 

@@ -13,7 +13,7 @@ from dstream.errors import NullElementError, UnstableKeyError
 from dstream.storage.codec.codec_keys import bucket_of, encode_key
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.lake_staging import Receipt
+from dstream.storage.lake.lake_staging import staged
 from dstream.storage.lake.lake_tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
 from dstream.storage.lake.merging import MergePlan, merge_bucket
 from dstream.storage.lake.named_folder import FileGoneError
@@ -33,6 +33,7 @@ class EntryWriter:
         prefix: how the names of this job's files begin.
         plan: what is done with the entries that are there.
         groups: the files of each bucket when the job began, if the plan reads them.
+        begun: the newest commit at that moment.
     """
 
     folder: Folder
@@ -41,6 +42,7 @@ class EntryWriter:
     prefix: str
     plan: MergePlan
     groups: Mapping[int, tuple[DataFile, ...]]
+    begun: int
 
     def bucket_of(self, key: Any) -> int:
         """Return the bucket of a key."""
@@ -50,7 +52,7 @@ class EntryWriter:
             self.layout.codec.encode_key(key)  # says the same with the name of the collection
             raise
 
-    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Write all entries of one bucket; give a receipt, or none if there are no entries."""
         portions = Portions(entries, ROWS_IN_GROUP)
         chunk = portions.take()
@@ -72,15 +74,15 @@ class EntryWriter:
             file = writer.file
         yield self._receipt(layout, file)
 
-    def _receipt(self, layout: Layout, new: DataFile) -> Receipt:
+    def _receipt(self, layout: Layout, new: DataFile) -> Any:
         if not self.plan.reads_current:
-            return Receipt(layout.codec, new)
+            return staged(self.begun, layout.codec, new)
         current = self.groups.get(new.bucket, ())
         try:
             merged = merge_bucket(self.folder, layout, new.bucket, (new, layout), current, self.plan, self.prefix)
         except FileGoneError:
             merged = None  # compacted and vacuumed since the job began; the driver merges with what is there then
-        return Receipt(layout.codec, new, merged)
+        return staged(self.begun, layout.codec, new, merged)
 
 
 def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch:

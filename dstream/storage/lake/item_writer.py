@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.lake_staging import Receipt
+from dstream.storage.lake.lake_staging import staged
 from dstream.storage.lake.lake_tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
 from dstream.storage.portions import Portions
 
@@ -23,13 +23,15 @@ class ItemWriter:
         folder: where the file goes.
         layout: its columns; a type that is open is decided by the first items.
         prefix: how the names of this job's files begin.
+        begun: the newest commit when the job began.
     """
 
     folder: Folder
     layout: Layout
     prefix: str
+    begun: int
 
-    def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
+    def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Write the items in their order; give one receipt, or none if there are no items."""
         portions = Portions(items, ROWS_IN_GROUP)
         part = portions.take()
@@ -38,7 +40,7 @@ class ItemWriter:
         layout = replace(self.layout, codec=self.layout.codec.decided_by([], part))
         if not portions.has_more():
             parts = in_parts(partial(_batch, layout), part)
-            yield Receipt(layout.codec, write_parts(self.folder, parts, 0, self.prefix))
+            yield staged(self.begun, layout.codec, write_parts(self.folder, parts, 0, self.prefix))
             return
         with DataWriter(self.folder, layout.schema, 0, self.prefix) as writer:
             while part:
@@ -48,7 +50,7 @@ class ItemWriter:
                     del batch
                 part.clear()
                 part = portions.take()
-        yield Receipt(layout.codec, writer.file)
+        yield staged(self.begun, layout.codec, writer.file)
 
 
 def _batch(layout: Layout, items: Sequence[Any]) -> Any:

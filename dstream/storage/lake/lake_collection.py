@@ -105,11 +105,11 @@ class Collection:
         """How keys and values are encoded, as of the newest commit that was read."""
         return self._codec
 
-    def has_committed(self, transaction: str) -> bool:
-        """Say whether a job is done."""
+    def has_committed(self, transaction: str, epoch: int) -> bool:
+        """Say whether an epoch of a job, or a later one, is done."""
         with self._log.lock:
             self._refresh()
-            return self._log.has_committed(transaction)
+            return self._log.has_committed(transaction, epoch)
 
     def turn(self) -> AbstractContextManager[None]:
         """Wait until no other process is about to commit, where that is possible; nothing depends on it."""

@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dstream.spi.store import ItemSplit, ListView, Splice, WriteJob, Writer
+from dstream.spi.sink import WriteJob, Writer
+from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.compaction import MAX_FILES
 from dstream.storage.lake.description import Description
@@ -59,7 +60,7 @@ class LakeList(Collection):
 
     def extend(self, items: Iterable[Any]) -> None:
         """Append items, all in one commit."""
-        job = self._begin(None, replace=False)
+        job = self._begin(None, 1, replace=False)
         try:
             receipts = list(job.writer.write(iter(items)))
         except BaseException:
@@ -147,15 +148,15 @@ class LakeList(Collection):
                 for parts in divided(positions, parallelism)
             ]
 
-    def begin(self, job: str | None, *, replace: bool = False) -> WriteJob[Writer]:
-        """Prepare to append the result of a job."""
-        return self._begin(uuid.uuid4().hex if job is None else job, replace)
+    def begin(self, job: str | None, epoch: int = 1, *, replace: bool = False) -> WriteJob[Writer]:
+        """Prepare to append what an epoch of a job gives."""
+        return self._begin(uuid.uuid4().hex if job is None else job, epoch, replace)
 
-    def _begin(self, name: str | None, replace: bool) -> LakeListJob:
+    def _begin(self, name: str | None, epoch: int, replace: bool) -> LakeListJob:
         with self._log.lock:
             self._refresh()
-            writer = ItemWriter(self._folder, self._layout, f"{uuid.uuid4().hex}-")
-            return LakeListJob(self, name, writer, replace, self._tidy_after)
+            writer = ItemWriter(self._folder, self._layout, f"{uuid.uuid4().hex}-", self._log.version)
+            return LakeListJob(self, name, epoch, writer, replace, self._tidy_after)
 
     def compact(self) -> None:
         """Rewrite all files into one."""

@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.spi.store import UNCHANGED, EntrySplit, MapWriter, WriteJob
+from dstream.spi.sink import MapWriter, WriteJob
+from dstream.spi.store import UNCHANGED, EntrySplit
 from dstream.storage.codec.codec_keys import bucket_of, identity
 from dstream.storage.lake.actions import Actions
 from dstream.storage.lake.buckets import BucketCache
@@ -163,7 +164,7 @@ class LakeMap(Collection):
     def clear(self) -> None:
         """Remove all entries, atomically; with a journal each of them is an event."""
         if self._description.shape.journal:
-            self._job(None, None, replace=True).commit([])
+            self._job(None, 1, None, replace=True).commit([])
             return
         self._log.commit(lambda: Actions(removes=tuple(self._log.files())) if self._log.files() else None)
 
@@ -200,15 +201,20 @@ class LakeMap(Collection):
             return read_journal(self._folder, self._layout, commits, since, title)
 
     def begin(
-        self, job: str | None, *, merge: Callable[[Any, Any], Any] | None = None, replace: bool = False
+        self,
+        job: str | None,
+        epoch: int = 1,
+        *,
+        merge: Callable[[Any, Any], Any] | None = None,
+        replace: bool = False,
     ) -> WriteJob[MapWriter]:
-        """Prepare to write the result of a job."""
-        return self._job(uuid.uuid4().hex if job is None else job, None if replace else merge, replace)
+        """Prepare to write an epoch of a job."""
+        return self._job(uuid.uuid4().hex if job is None else job, epoch, None if replace else merge, replace)
 
-    def _job(self, name: str | None, merge: Callable[[Any, Any], Any] | None, replace: bool) -> LakeMapJob:
+    def _job(self, name: str | None, epoch: int, merge: Callable[[Any, Any], Any] | None, replace: bool) -> LakeMapJob:
         with self._log.lock:
             self._refresh()
-            return LakeMapJob(self, name, merge, replace, self._tidy_after)
+            return LakeMapJob(self, name, epoch, merge, replace, self._tidy_after)
 
     def compact(self) -> None:
         """Leave each bucket one file with one row per key."""

@@ -6,32 +6,59 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from dstream.errors import CollectionDestroyedError
+from dstream.storage.checking import number, receipts_of, text
 from dstream.storage.codec.codec import Codec
-from dstream.storage.codec.types import Type
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.lake_collection import Collection
+from dstream.storage.lake.paths import checked_path
 
-__all__ = ["JOB", "Receipt", "StagedJob"]
+__all__ = ["JOB", "StagedJob", "StagedRows", "staged"]
 
 JOB = "dstream.job."
 """What stands before the name of a job in the transactions of a log."""
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class StagedRows:
     """What a task has written for one bucket, or for its part of a list.
 
     Attributes:
+        begun: the newest commit when its job began: `merged` is right if no later one has changed its bucket.
         codec: the types by which it is written.
         new: a file of the rows as they came.
         merged: a file of the rows merged with those that were there when the job began; None if they need not be.
     """
 
+    begun: int
     codec: Codec
     new: DataFile
     merged: DataFile | None = None
+
+    @staticmethod
+    def of(data: Any, known: Codec) -> StagedRows:
+        """Return what `staged` has made a receipt of."""
+        merged = data["merged"]
+        types = known.with_types(data["types"])
+        begun = number(data["begun"] + 1) - 1  # -1 stands for a log without commits
+        return StagedRows(begun, types, _file(data["new"]), None if merged is None else _file(merged))
+
+
+def staged(begun: int, codec: Codec, new: DataFile, merged: DataFile | None = None) -> dict[str, Any]:
+    """Return a receipt as plain data; arguments as for `StagedRows`."""
+    files = {"new": list(new[_WHERE:]), "merged": None if merged is None else list(merged[_WHERE:])}
+    return {"begun": begun, "types": codec.to_json(), **files}
+
+
+def _file(data: Sequence[Any]) -> DataFile:
+    bucket, path, size, rows, sums = data
+    return DataFile(-1, 0, number(bucket), checked_path(path), number(size), number(rows), text(sums))
+
+
+_WHERE = 2
+"""What a `DataFile` says before is decided by the commit: its version and its place."""
 
 
 W = TypeVar("W")
@@ -44,13 +71,15 @@ class StagedJob(ABC, Generic[W]):
         collection: where the job writes to.
         name: what the job is called in the log, so that a second commit of it does nothing; None for a
             change that is committed where it is made, and never again.
+        epoch: its number.
         writer: what travels to the tasks.
         prefix: how the names of the job's files begin.
     """
 
-    def __init__(self, collection: Collection, name: str | None, writer: W, prefix: str) -> None:
+    def __init__(self, collection: Collection, name: str | None, epoch: int, writer: W, prefix: str) -> None:
         self._collection = collection
         self._transaction = None if name is None else JOB + name
+        self._epoch = epoch
         self._writer = writer
         self._prefix = prefix
         self._has_committed = False
@@ -63,19 +92,21 @@ class StagedJob(ABC, Generic[W]):
 
     @property
     def is_done(self) -> bool:
-        """Whether a job of that name has committed."""
-        return self._transaction is not None and self._collection.has_committed(self._transaction)
+        """Whether this epoch of a job of that name, or a later one, has committed."""
+        return self._transaction is not None and self._collection.has_committed(self._transaction, self._epoch)
 
-    def commit(self, receipts: Sequence[Receipt]) -> None:
+    def commit(self, receipts: Sequence[Any]) -> None:
         """Make everything that the receipts name visible at once, unless a job of that name was first."""
-        made = self._collection.commit_reading(lambda: self._prepared(receipts))
+        known = self._collection.codec
+        parts = receipts_of(self._collection.description.title, lambda data: StagedRows.of(data, known), receipts)
+        made = self._collection.commit_reading(lambda: self._prepared(parts))
         if made:
             self._has_committed = True
-            self._committed(receipts)
+            self._committed(parts)
 
-    def _prepared(self, receipts: Sequence[Receipt]) -> Actions | None:
+    def _prepared(self, receipts: Sequence[StagedRows]) -> Actions | None:
         log = self._collection.log
-        if self._transaction is not None and log.has_committed(self._transaction):
+        if self._transaction is not None and log.has_committed(self._transaction, self._epoch):
             return None
         codec = _leading_codec(self._collection.codec, receipts)
         actions = self._actions(receipts, codec)
@@ -83,7 +114,8 @@ class StagedJob(ABC, Generic[W]):
             return None
         self._check_there(actions)
         metadata = self._collection.metadata_for(codec)
-        return replace(actions, metadata=metadata, transaction=self._transaction, begun=self._begun)
+        begun = min([self._begun, *(receipt.begun for receipt in receipts)])
+        return replace(actions, metadata=metadata, transaction=self._transaction, epoch=self._epoch, begun=begun)
 
     def _check_there(self, actions: Actions) -> None:
         """Refuse to commit a file that anybody has removed. Of what was just written here nobody knows the name."""
@@ -93,10 +125,10 @@ class StagedJob(ABC, Generic[W]):
             raise log.gone_before_commit(missing[0])
 
     @abstractmethod
-    def _actions(self, receipts: Sequence[Receipt], codec: Codec) -> Actions:
+    def _actions(self, receipts: Sequence[StagedRows], codec: Codec) -> Actions:
         """Return what the commit of these receipts is to do, by the newest state of the collection."""
 
-    def _committed(self, receipts: Sequence[Receipt]) -> None:
+    def _committed(self, receipts: Sequence[StagedRows]) -> None:
         """Tidy up after the commit."""
 
     def abort(self) -> None:
@@ -106,11 +138,18 @@ class StagedJob(ABC, Generic[W]):
         needs them also once they were folded.
         """
         with suppress(Exception):
-            if not self._has_committed:
+            if not self._is_committed():
                 self._collection.discard_staged(self._prefix)
 
+    def _is_committed(self) -> bool:
+        """Say whether what this run has written is the collection's, also if another process committed it."""
+        try:
+            return self._has_committed or self.is_done
+        except CollectionDestroyedError:
+            return False
 
-def _leading_codec(known: Codec, receipts: Sequence[Receipt]) -> Codec:
+
+def _leading_codec(known: Codec, receipts: Sequence[StagedRows]) -> Codec:
     """Return the codec by which a job is committed: that of the collection, or else the one of most rows."""
     if known.is_decided or not receipts:
         return known
@@ -119,9 +158,4 @@ def _leading_codec(known: Codec, receipts: Sequence[Receipt]) -> Codec:
     for receipt in receipts:
         types = repr(receipt.codec.to_json())
         rows[types] = rows.get(types, 0) + receipt.new.rows
-    most = by_types[max(rows, key=lambda types: rows[types])]
-    return replace(most, key=_settled(known.key, most.key), value=_settled(known.value, most.value))
-
-
-def _settled(known: Type | None, inferred: Type | None) -> Type | None:
-    return inferred if known is None or known.is_open else known
+    return known.decided_as(by_types[max(rows, key=lambda types: rows[types])])

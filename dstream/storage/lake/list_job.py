@@ -8,7 +8,7 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.item_writer import ItemWriter
 from dstream.storage.lake.lake_collection import Collection
-from dstream.storage.lake.lake_staging import Receipt, StagedJob
+from dstream.storage.lake.lake_staging import StagedJob, StagedRows
 from dstream.storage.lake.lake_tables import DataWriter, batches, remove_quietly
 
 __all__ = ["LakeListJob"]
@@ -18,19 +18,25 @@ class LakeListJob(StagedJob[ItemWriter]):
     """A job that appends to a list, or replaces what is in it."""
 
     def __init__(
-        self, collection: Collection, name: str | None, writer: ItemWriter, replace: bool, tidy: Callable[[int], None]
+        self,
+        collection: Collection,
+        name: str | None,
+        epoch: int,
+        writer: ItemWriter,
+        replace: bool,
+        tidy: Callable[[int], None],
     ) -> None:
-        super().__init__(collection, name, writer, writer.prefix)
+        super().__init__(collection, name, epoch, writer, writer.prefix)
         self._replace = replace
         self._tidy = tidy
         self._made: dict[tuple[str, str], DataFile] = {}
 
-    def _actions(self, receipts: Sequence[Receipt], codec: Codec) -> Actions:
+    def _actions(self, receipts: Sequence[StagedRows], codec: Codec) -> Actions:
         files = [self._file_of(receipt, codec)._replace(place=place) for place, receipt in enumerate(receipts)]
         removes = tuple(self._collection.log.files()) if self._replace else ()
         return Actions(tuple(files), removes)
 
-    def _file_of(self, receipt: Receipt, codec: Codec) -> DataFile:
+    def _file_of(self, receipt: StagedRows, codec: Codec) -> DataFile:
         """Return the file of a task, written again here if the list has another type than the task inferred."""
         if receipt.codec.to_json() == codec.to_json():
             return receipt.new
@@ -39,7 +45,7 @@ class LakeListJob(StagedJob[ItemWriter]):
             self._made[task] = self._rewritten(receipt, codec)
         return self._made[task]
 
-    def _rewritten(self, receipt: Receipt, codec: Codec) -> DataFile:
+    def _rewritten(self, receipt: StagedRows, codec: Codec) -> DataFile:
         folder = self._collection.log.folder
         layout_of = self._collection.description.layout
         layout, written_by = layout_of(codec), layout_of(receipt.codec)
@@ -51,7 +57,7 @@ class LakeListJob(StagedJob[ItemWriter]):
                 writer.write(layout.items(items))
         return writer.file
 
-    def _committed(self, receipts: Sequence[Receipt]) -> None:
+    def _committed(self, receipts: Sequence[StagedRows]) -> None:
         log = self._collection.log
         remove_quietly(log.folder, [path for path, _ in self._made if not log.is_live(path)])
         self._tidy(log.version)

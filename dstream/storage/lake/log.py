@@ -74,7 +74,7 @@ class Log:
         self._changed: dict[int, int] = {}
         self._summed_up = -1
         self._files: dict[str, DataFile] = {}
-        self._transactions: set[str] = set()
+        self._transactions: dict[str, int] = {}
         self._next = entry_path(0)
         self._opened = False
         self._look_again = 0.0
@@ -177,7 +177,9 @@ class Log:
             return False
         with self._whole_or_reset():
             self._apply(stamped.adds, (file.path for file in stamped.removes), stamped.changes_data)
-            self._note(stamped.metadata, stamped.transaction)
+            self._note(stamped.metadata)
+            if stamped.transaction is not None:
+                self._transactions[stamped.transaction] = stamped.epoch
             if stamped.condemned:
                 self._vacuums.append(version)
             self._advance()
@@ -219,9 +221,9 @@ class Log:
         adds = tuple(file._replace(version=version) if file.version < 0 else file for file in actions.adds)
         return replace(actions, adds=adds, partitions=self._partitions)
 
-    def has_committed(self, transaction: str) -> bool:
-        """Say whether a job of that name is done."""
-        return transaction in self._transactions
+    def has_committed(self, transaction: str, epoch: int) -> bool:
+        """Say whether an epoch of a job, or a later one, is done."""
+        return self._transactions.get(transaction, 0) >= epoch
 
     def changed_at(self, bucket: int) -> int:
         """Return the newest commit that may have changed the data of a bucket, also by removing all of them."""
@@ -274,7 +276,7 @@ class Log:
         if checkpoint is not None:
             check_protocol(checkpoint.protocol, self.folder.url)
             self._apply(checkpoint.adds, (), changes_data=False)
-            self._note(checkpoint.metadata, None)
+            self._note(checkpoint.metadata)
             self._transactions.update(checkpoint.transactions)
             self._summed_up = checkpoint.version
             self.version = checkpoint.version - 1
@@ -300,17 +302,16 @@ class Log:
             elif condemned_in([line]):
                 self._vacuums.append(self.version + 1)
             else:
-                transaction = line.get("txn")
-                self._note(line.get("metaData"), text(transaction["appId"]) if transaction else None)
+                self._note(line.get("metaData"))
+                if "txn" in line:
+                    self._transactions[text(line["txn"]["appId"])] = number(line["txn"]["version"])
         for changes_data in (True, False):
             self._apply(adds[changes_data], removes[changes_data], changes_data)
         self._advance()
 
-    def _note(self, metadata: Mapping[str, Any] | None, transaction: str | None) -> None:
+    def _note(self, metadata: Mapping[str, Any] | None) -> None:
         if metadata is not None:
             self.metadata = metadata
-        if transaction is not None:
-            self._transactions.add(transaction)
 
     def _apply(self, adds: Iterable[DataFile], removes: Iterable[str], changes_data: bool) -> None:
         removed = [self._files.pop(path) for path in removes if path in self._files]

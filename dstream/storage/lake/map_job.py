@@ -10,7 +10,7 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.entry_writer import EntryWriter
 from dstream.storage.lake.lake_collection import Collection
-from dstream.storage.lake.lake_staging import Receipt, StagedJob
+from dstream.storage.lake.lake_staging import StagedJob, StagedRows
 from dstream.storage.lake.lake_tables import remove_quietly
 from dstream.storage.lake.merging import MergePlan, merge_bucket, rewritten
 
@@ -23,14 +23,15 @@ class LakeMapJob(StagedJob[EntryWriter]):
     """A job that writes into a map.
 
     Where the result depends on what is there (a merge function, or a journal that wants old values), tasks
-    merge with the state at `begin`. A bucket that another commit has changed since is merged again here, from
-    the file of the rows as they came.
+    merge with the state at `begin`. A bucket that another commit has changed since is merged again where the job is
+    committed, from the file of the rows as they came.
     """
 
     def __init__(
         self,
         collection: Collection,
         name: str | None,
+        epoch: int,
         merge: Merge | None,
         replace: bool,
         tidy: Callable[[int, Sequence[int]], None],
@@ -40,16 +41,15 @@ class LakeMapJob(StagedJob[EntryWriter]):
         plan = MergePlan(merge, replace, bool(shape.journal))
         groups: Mapping[int, tuple[DataFile, ...]] = dict(log.groups) if plan.reads_current else {}
         layout = collection.description.layout(collection.codec)
-        writer = EntryWriter(log.folder, layout, shape.buckets or 1, prefix, plan, groups)
-        super().__init__(collection, name, writer, prefix)
+        writer = EntryWriter(log.folder, layout, shape.buckets or 1, prefix, plan, groups, log.version)
+        super().__init__(collection, name, epoch, writer, prefix)
         self._plan = plan
-        self._begun_at = log.version
         self._replace = replace
         self._tidy = tidy
         self._made: dict[Any, DataFile | None] = {}
         self._named: set[str] = set()
 
-    def _actions(self, receipts: Sequence[Receipt], codec: Codec) -> Actions:
+    def _actions(self, receipts: Sequence[StagedRows], codec: Codec) -> Actions:
         log = self._collection.log
         adds = [self._file_of(receipt, codec) for receipt in receipts]
         removes: tuple[DataFile, ...] = ()
@@ -62,9 +62,9 @@ class LakeMapJob(StagedJob[EntryWriter]):
         self._named = {file.path for file in files}
         return Actions(files, removes)
 
-    def _file_of(self, receipt: Receipt, codec: Codec) -> DataFile | None:
+    def _file_of(self, receipt: StagedRows, codec: Codec) -> DataFile | None:
         bucket = receipt.new.bucket
-        is_current = self._collection.log.changed_at(bucket) <= self._begun_at
+        is_current = self._collection.log.changed_at(bucket) <= receipt.begun
         if receipt.codec.to_json() == codec.to_json():
             if not self._plan.reads_current:
                 return receipt.new
@@ -72,7 +72,7 @@ class LakeMapJob(StagedJob[EntryWriter]):
                 return receipt.merged
         return self._merged(bucket, receipt, codec)
 
-    def _merged(self, bucket: int, receipt: Receipt | None, codec: Codec) -> DataFile | None:
+    def _merged(self, bucket: int, receipt: StagedRows | None, codec: Codec) -> DataFile | None:
         """Write a bucket here, in the driver; once for each state of it."""
         log = self._collection.log
         layout_of = self._collection.description.layout
@@ -88,7 +88,7 @@ class LakeMapJob(StagedJob[EntryWriter]):
             )
         return self._made[task]
 
-    def _committed(self, receipts: Sequence[Receipt]) -> None:
+    def _committed(self, receipts: Sequence[StagedRows]) -> None:
         log = self._collection.log
         staged = [file.path for receipt in receipts for file in (receipt.new, receipt.merged) if file is not None]
         with log.lock:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from dstream.storage.checking import receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import Entries, Items, encoded_items, entries_as, items_as, merged
@@ -26,8 +27,8 @@ class EntryWriter:
         """Return the bucket of a key."""
         return bucket_of(self.codec.encode_key(key), self.buckets)
 
-    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Entries]:
-        """Give the entries as one receipt."""
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
+        """Give the entries, encoded, with their types as one receipt."""
         codec = self.codec
         encoded = []
         for key, value in entries:
@@ -36,7 +37,7 @@ class EntryWriter:
                 codec = codec.decided_by([key], [value])
             encoded.append((codec.encode_key(key), codec.encode_value(value)))
         if encoded:
-            yield Entries(codec, encoded)
+            yield codec.to_json(), encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,11 @@ class ItemWriter:
 
     codec: Codec
 
-    def write(self, items: Iterator[Any]) -> Iterator[Items]:
-        """Give the items as one receipt."""
+    def write(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Give the items, encoded, with their types as one receipt."""
         written = encoded_items(self.codec, items)
         if written.items:
-            yield written
+            yield written.codec.to_json(), written.items
 
 
 S = TypeVar("S", bound=State)
@@ -59,11 +60,14 @@ W = TypeVar("W")
 class _Job(Generic[S, W]):
     """What jobs of both kinds do. One without a name gets one, so that a second commit of it does nothing."""
 
-    def __init__(self, state: S, codec_of: Callable[[Any], Codec], writer: W, job: str | None, replace: bool) -> None:
+    def __init__(
+        self, state: S, codec_of: Callable[[Any], Codec], writer: W, job: str | None, epoch: int, replace: bool
+    ) -> None:
         self._state = state
         self._codec_of = codec_of
         self._writer = writer
         self._name = uuid.uuid4().hex if job is None else job
+        self._epoch = epoch
         self._replace = replace
 
     @property
@@ -73,9 +77,9 @@ class _Job(Generic[S, W]):
 
     @property
     def is_done(self) -> bool:
-        """Whether the job has committed."""
+        """Whether this epoch of the job, or a later one, has committed."""
         with self._state.held():
-            return self._name in self._state.jobs
+            return self._state.has_committed(self._name, self._epoch)
 
     def abort(self) -> None:
         """Do nothing: what was written is nowhere but in the receipts."""
@@ -90,20 +94,23 @@ class MapJob(_Job[MapState, EntryWriter]):
         codec_of: Callable[[Any], Codec],
         writer: EntryWriter,
         job: str | None,
+        epoch: int,
         merge: Callable[[Any, Any], Any] | None,
         replace: bool,
     ) -> None:
-        super().__init__(state, codec_of, writer, job, replace)
+        super().__init__(state, codec_of, writer, job, epoch, replace)
         self._merge = None if replace else merge  # what disappears is not merged with
 
-    def commit(self, receipts: Sequence[Entries]) -> None:
+    def commit(self, receipts: Sequence[Any]) -> None:
         """Write all entries under one lock; merge again if a value changed meanwhile."""
         while not self.is_done and not self._attempt(receipts):
             pass
 
-    def _attempt(self, receipts: Sequence[Entries]) -> bool:
+    def _attempt(self, receipts: Sequence[Any]) -> bool:
         types, _ = self._state.look(())
-        codec, new = entries_as(self._codec_of(types), receipts)
+        known = self._codec_of(types)
+        written = receipts_of(str(known), lambda receipt: Entries(known.with_types(receipt[0]), receipt[1]), receipts)
+        codec, new = entries_as(known, written)
         old: Changes = {}
         if self._merge:
             types_then, values = self._state.look(new)
@@ -117,7 +124,7 @@ class MapJob(_Job[MapState, EntryWriter]):
     def _publish(self, types: Any, old: Changes, settled: Any, new: Changes) -> bool:
         state = self._state
         with state.held():
-            if self._name in state.jobs:
+            if state.has_committed(self._name, self._epoch):
                 return True
             if not state.has(types, old):
                 return False
@@ -125,30 +132,32 @@ class MapJob(_Job[MapState, EntryWriter]):
                 state.apply({key: None for key in state.entries if key not in new})
             state.settle(settled)
             state.apply(new)
-            state.jobs.add(self._name)
+            state.jobs[self._name] = self._epoch
             return True
 
 
 class ListJob(_Job[ListState, ItemWriter]):
     """A job that appends items."""
 
-    def commit(self, receipts: Sequence[Items]) -> None:
+    def commit(self, receipts: Sequence[Any]) -> None:
         """Append all items under one lock, in the order of the receipts."""
         while not self.is_done and not self._attempt(receipts):
             pass
 
-    def _attempt(self, receipts: Sequence[Items]) -> bool:
+    def _attempt(self, receipts: Sequence[Any]) -> bool:
         state = self._state
         with state.held():
             types = state.types
-        written = items_as(self._codec_of(types), receipts)
+        known = self._codec_of(types)
+        parts = receipts_of(str(known), lambda receipt: Items(known.with_types(receipt[0]), receipt[1]), receipts)
+        written = items_as(known, parts)
         settled = written.codec.to_json()
         with state.held():
-            if self._name in state.jobs:
+            if state.has_committed(self._name, self._epoch):
                 return True
             if state.types is not types:
                 return False
             state.settle(settled)
             state.replace(0 if self._replace else state.size, state.size, written.items)
-            state.jobs.add(self._name)
+            state.jobs[self._name] = self._epoch
             return True

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.spi.store import ItemSplit, ListView, Splice, WriteJob, Writer
+from dstream.spi.sink import WriteJob, Writer
+from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.codec.codec import Codec
 from dstream.storage.encoded import (
     EncodedItems,
@@ -84,6 +85,6 @@ class MemoryList(Handle[ListState]):
         _, _, view = self._look()
         return [EncodedItems(view.codec, part) for part in divided(view.items[: view.size], parallelism)]
 
-    def begin(self, job: str | None, *, replace: bool = False) -> WriteJob[Writer]:
+    def begin(self, job: str | None, epoch: int = 1, *, replace: bool = False) -> WriteJob[Writer]:
         """Prepare a job; see `ListJob`."""
-        return ListJob(self._state, self._codec_of, ItemWriter(self._codec()), job, replace)
+        return ListJob(self._state, self._codec_of, ItemWriter(self._codec()), job, epoch, replace)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.spi.store import EntrySplit, MapWriter, WriteJob
+from dstream.spi.sink import MapWriter, WriteJob
+from dstream.spi.store import EntrySplit
 from dstream.storage.encoded import EncodedEntries, changed, decoded, divided, encoded_keys, journal_event
 from dstream.storage.memory.jobs import EntryWriter, MapJob
 from dstream.storage.memory.memory_handle import Handle
@@ -63,9 +64,14 @@ class MemoryMap(Handle[MapState]):
         return (journal_event(codec, *event, offset) for offset, event in enumerate(events, since + 1))
 
     def begin(
-        self, job: str | None, *, merge: Callable[[Any, Any], Any] | None = None, replace: bool = False
+        self,
+        job: str | None,
+        epoch: int = 1,
+        *,
+        merge: Callable[[Any, Any], Any] | None = None,
+        replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare a job; see `MapJob`."""
         buckets = self._state.shape.buckets
         assert buckets is not None  # the shape of a map has them
-        return MapJob(self._state, self._codec_of, EntryWriter(self._codec(), buckets), job, merge, replace)
+        return MapJob(self._state, self._codec_of, EntryWriter(self._codec(), buckets), job, epoch, merge, replace)

@@ -32,7 +32,8 @@ class State(ABC):
     types: Any
     """The codec as JSON; another object as soon as a type is decided."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    jobs: set[str] = field(default_factory=set)
+    jobs: dict[str, int] = field(default_factory=dict)
+    """The last epoch that was committed of each job."""
     destroyed: bool = False
 
     @contextmanager
@@ -51,6 +52,10 @@ class State(ABC):
     @abstractmethod
     def size(self) -> int:
         """How many entries or items there are."""
+
+    def has_committed(self, job: str, epoch: int) -> bool:
+        """Say whether an epoch of a job, or a later one, was committed, the lock being held."""
+        return self.jobs.get(job, 0) >= epoch
 
     def settle(self, types: Any) -> None:
         """Write down types that were decided, the lock being held."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.storage.checking import number, receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.encoded import EncodedItems, encoded_items
 from dstream.storage.portions import Portions
@@ -20,11 +21,22 @@ __all__ = ["ItemWriter", "ListJob"]
 
 @dataclass(frozen=True, slots=True)
 class StagedItems:
-    """A receipt: how many items an attempt has staged."""
+    """How many items an attempt has staged."""
 
     stage: Stage
     codec: Codec
     size: int
+
+    @staticmethod
+    def of(receipt: Any, collection: Collection, codec: Codec) -> StagedItems:
+        """Return what a receipt says."""
+        stage = Stage.at(collection, receipt["at"])
+        return StagedItems(stage, codec.with_types(receipt["types"]), number(receipt["size"]))
+
+    @property
+    def receipt(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"at": self.stage.prefix, "types": self.codec.to_json(), "size": self.size}
 
     @property
     def key(self) -> str:
@@ -52,7 +64,7 @@ class ItemWriter:
     codec: Codec
     run: str
 
-    def write(self, items: Iterator[Any]) -> Iterator[StagedItems]:
+    def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Stage the items in order, and give one receipt for all of them."""
         written = StagedItems(Stage.of(self.collection, self.run), self.codec, 0)
         sender = Sender(self.collection.server.shared(), self.collection)
@@ -64,7 +76,7 @@ class ItemWriter:
             [size] = sender.send([written.key], functools.partial(_append, written.key, encoded))
             written = StagedItems(written.stage, codec, size)
         if written.size:
-            yield written
+            yield written.receipt
 
 
 def _append(key: str, items: Sequence[bytes], pipe: Any) -> None:
@@ -79,13 +91,15 @@ class ListJob(Job):
         """What travels to the tasks."""
         return ItemWriter(self._collection, self._began_with, self._run)
 
-    def commit(self, receipts: Sequence[StagedItems]) -> None:
+    def commit(self, receipts: Sequence[Any]) -> None:
         """Append all staged lists in one script, and remove what losing attempts have staged."""
+        known, title = self._began_with, str(self._collection)
+        parts = receipts_of(title, lambda receipt: StagedItems.of(receipt, self._collection, known), receipts)
         while not self.is_done:
-            types, codec = self._types(receipts)
+            types, codec = self._types(parts)
             keys = [self._collection.items, self._collection.temporary, self._mark]
             flags = [self._is_anonymous, int(self._replace)]
-            sizes = [written.size for written in receipts]
-            arguments = [types, types_of(codec), self._job, *flags, *sizes]
-            self._script(PUBLISH, [*keys, *(written.key for written in receipts)], *arguments)
-        self.abort()
+            sizes = [written.size for written in parts]
+            arguments = [types, types_of(codec), self._job, self._epoch, *flags, *sizes]
+            self._script(PUBLISH, [*keys, *(written.key for written in parts)], *arguments)
+        self._tidy(parts)

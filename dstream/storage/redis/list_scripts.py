@@ -106,14 +106,14 @@ PUBLISH = Script.of(
     _KEEP,
     f"""
 -- Append what tasks have staged. KEYS: meta, items, temporary, jobs, then the staged lists.
--- ARGV: types seen, types now, job, 1 if the job has no name, replace, then the size of each staged list.
+-- ARGV: types seen, types now, job, epoch, 1 if the job has no name, replace, then the size of each staged list.
 -- Returns 1, or 0 if the types are not what the caller saw.
-if redis.call('HEXISTS', KEYS[4], ARGV[3]) == 1 then return 1 end
+if tonumber(redis.call('HGET', KEYS[4], ARGV[3]) or '0') >= tonumber(ARGV[4]) then return 1 end
 if types ~= ARGV[1] then return 0 end
 for at = 5, #KEYS do
-  if redis.call('LLEN', KEYS[at]) ~= tonumber(ARGV[at + 1]) then return redis.error_reply('{LOST}') end
+  if redis.call('LLEN', KEYS[at]) ~= tonumber(ARGV[at + 2]) then return redis.error_reply('{LOST}') end
 end
-if ARGV[5] == '1' then
+if ARGV[6] == '1' then
   keep()
   redis.call('UNLINK', items)
 end
@@ -122,7 +122,7 @@ for at = 5, #KEYS do
     redis.call('RENAME', KEYS[at], items)
     redis.call('PERSIST', items)
   else
-    for from = 0, tonumber(ARGV[at + 1]) - 1, 4000 do
+    for from = 0, tonumber(ARGV[at + 2]) - 1, 4000 do
       redis.call('RPUSH', items, unpack(redis.call('LRANGE', KEYS[at], from, from + 3999)))
     end
     redis.call('UNLINK', KEYS[at])
@@ -131,8 +131,8 @@ for at = 5, #KEYS do
 end
 if types ~= ARGV[2] then redis.call('HSET', meta, 'types', ARGV[2]) end
 redis.call('HINCRBY', meta, 'version', 1)
-redis.call('HSET', KEYS[4], ARGV[3], 1)
-if ARGV[4] == '1' then redis.call('EXPIRE', KEYS[4], {KEEP_SECONDS}) end
+redis.call('HSET', KEYS[4], ARGV[3], ARGV[4])
+if ARGV[5] == '1' then redis.call('EXPIRE', KEYS[4], {KEEP_SECONDS}) end
 return 1
 """,
 )

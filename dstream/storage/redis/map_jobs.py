@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dstream import pickling
+from dstream.storage.checking import receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.encoded import merged
 from dstream.storage.redis.map_scripts import PUBLISH
@@ -31,10 +32,11 @@ class MapJob(Job):
         collection: Collection,
         codec: Codec,
         job: str | None,
+        epoch: int,
         merge: Callable[[Any, Any], Any] | None,
         replace: bool,
     ) -> None:
-        super().__init__(connection, collection, codec, job, replace)
+        super().__init__(connection, collection, codec, job, epoch, replace)
         self._merge = None if replace else merge  # what disappears is not merged with
         pickled = None if self._merge is None else pickling.dumps(self._merge)
         self._writer = EntryWriter(collection, codec, self._run, pickled)
@@ -44,14 +46,16 @@ class MapJob(Job):
         """What travels to the tasks."""
         return self._writer
 
-    def commit(self, receipts: Sequence[StagedBucket]) -> None:
+    def commit(self, receipts: Sequence[Any]) -> None:
         """Publish all staged buckets in one script, and remove what losing attempts have staged."""
+        known, title = self._began_with, str(self._collection)
+        parts = receipts_of(title, lambda receipt: StagedBucket.of(receipt, self._collection, known), receipts)
         while not self.is_done:
-            types, codec = self._types(receipts)
-            answer, *differing = self._publish(types, codec, receipts)
+            types, codec = self._types(parts)
+            answer, *differing = self._publish(types, codec, parts)
             if answer == b"changed":
-                self._merge_again(codec, receipts, differing)
-        self.abort()
+                self._merge_again(codec, parts, differing)
+        self._tidy(parts)
 
     def _publish(self, types: bytes, codec: Codec, receipts: Sequence[StagedBucket]) -> list[Any]:
         collection = self._collection
@@ -59,7 +63,7 @@ class MapJob(Job):
         places = {number: at for at, number in enumerate(used, 1)}
         keys = [self._mark, collection.temporary, collection.journal, *map(collection.bucket, used)]
         flags = [self._is_anonymous, int(bool(collection.shape.journal)), int(self._replace)]
-        arguments = [types, types_of(codec), self._job, *flags, len(places)]
+        arguments = [types, types_of(codec), self._job, self._epoch, *flags, len(places)]
         for written in receipts:
             keys += written.keys
             arguments += [places[written.number], written.size, int(self._merge is not None)]

@@ -78,20 +78,20 @@ return {types, redis.call('HGET', meta, 'offset') or '0',
 
 PUBLISH = Script.of(
     CHUNKS,
-    "local journal = ARGV[5] == '1' and KEYS[4] or nil",
+    "local journal = ARGV[6] == '1' and KEYS[4] or nil",
     _CHANGE,
     f"""
 -- Put what tasks have staged into the map.
 -- KEYS: meta, jobs, temporary, journal, live buckets, then per staged bucket: entries, old values, values before merge.
--- ARGV: types seen, types now, job, 1 if the job has no name, journal, replace, number of live buckets, then per
--- staged bucket: position of its live bucket, number of entries, 1 if the old values must still be there.
+-- ARGV: types seen, types now, job, epoch, 1 if the job has no name, journal, replace, number of live buckets, then
+-- per staged bucket: position of its live bucket, number of entries, 1 if the old values must still be there.
 -- Returns 'done', 'types' (they are not what the caller saw), or what is not as a task saw it.
-local job, replace, lives = ARGV[3], ARGV[6] == '1', tonumber(ARGV[7])
-if redis.call('HEXISTS', KEYS[2], job) == 1 then return {{'done'}} end
+local job, replace, lives = ARGV[3], ARGV[7] == '1', tonumber(ARGV[8])
+if tonumber(redis.call('HGET', KEYS[2], job) or '0') >= tonumber(ARGV[4]) then return {{'done'}} end
 if types ~= ARGV[1] then return {{'types'}} end
 local stages = {{}}
-for at = 8, #ARGV, 3 do
-  local key = 4 + lives + (at - 8) + 1
+for at = 9, #ARGV, 3 do
+  local key = 4 + lives + (at - 9) + 1
   local stage = {{live = KEYS[4 + ARGV[at]], entries = KEYS[key], old = KEYS[key + 1], before = KEYS[key + 2]}}
   if redis.call('HLEN', stage.entries) ~= tonumber(ARGV[at + 1]) then return redis.error_reply('{LOST}') end
   stage.number, stage.merged = #stages, ARGV[at + 2] == '1'
@@ -146,8 +146,8 @@ for _, stage in ipairs(stages) do
   end
 end
 if #stages > 0 and ARGV[2] ~= types then redis.call('HSET', meta, 'types', ARGV[2]) end
-redis.call('HSET', KEYS[2], job, 1)
-if ARGV[4] == '1' then redis.call('EXPIRE', KEYS[2], {KEEP_SECONDS}) end
+redis.call('HSET', KEYS[2], job, ARGV[4])
+if ARGV[5] == '1' then redis.call('EXPIRE', KEYS[2], {KEEP_SECONDS}) end
 return {{'done'}}
 """,
 )

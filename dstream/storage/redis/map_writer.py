@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from dstream.storage.checking import number as checked_number
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import EncodedEntries, merged
@@ -37,12 +38,25 @@ class StagedKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StagedBucket:
-    """A receipt: how many entries an attempt has staged for which bucket."""
+    """How many entries an attempt has staged for which bucket."""
 
     stage: Stage
     codec: Codec
     number: int
     size: int
+
+    @staticmethod
+    def of(receipt: Any, collection: Collection, codec: Codec) -> StagedBucket:
+        """Return what a receipt says."""
+        stage = Stage.at(collection, receipt["at"])
+        bucket = checked_number(receipt["bucket"], collection.bucket_count - 1)
+        return StagedBucket(stage, codec.with_types(receipt["types"]), bucket, checked_number(receipt["size"]))
+
+    @property
+    def receipt(self) -> dict[str, Any]:
+        """The same as plain data."""
+        described = {"at": self.stage.prefix, "types": self.codec.to_json()}
+        return {**described, "bucket": self.number, "size": self.size}
 
     @property
     def keys(self) -> StagedKeys:
@@ -81,7 +95,7 @@ class EntryWriter:
         """Return the bucket of a key."""
         return bucket_of(self.codec.encode_key(key), self.buckets)
 
-    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[StagedBucket]:
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Stage the entries, and give one receipt for all of them."""
         attempt = _Attempt(self, bucket)
         portions = Portions(entries, AT_A_TIME)
@@ -89,7 +103,7 @@ class EntryWriter:
             portions.learn(len(some), attempt.add(some))
             some.clear()
         if attempt.written.size:
-            yield attempt.written
+            yield attempt.written.receipt
 
 
 class _Attempt:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.spi.store import ItemSplit, ListView, Splice, WriteJob, Writer
+from dstream.spi.sink import WriteJob, Writer
+from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.encoded import checked_splice, decoded, divided, encoded_items, items_as
 from dstream.storage.redis.list_jobs import ListJob
 from dstream.storage.redis.list_scripts import EXTEND, PIN, READ, READ_VIEW, SIZE, SPLICE, VIEW
@@ -109,9 +110,9 @@ class RedisList(Handle):
         stretches = divided(range(size), parallelism)
         return [StretchSplit(self._collection, epoch, part[0], part[-1] + 1) for part in stretches]
 
-    def begin(self, job: str | None, *, replace: bool = False) -> WriteJob[Writer]:
+    def begin(self, job: str | None, epoch: int = 1, *, replace: bool = False) -> WriteJob[Writer]:
         """Prepare a job; see `ListJob`."""
-        return ListJob(self._connection, self._collection, self._fresh_codec(), job, replace)
+        return ListJob(self._connection, self._collection, self._fresh_codec(), job, epoch, replace)
 
 
 def _between(start: int, stop: int) -> tuple[int, int]:

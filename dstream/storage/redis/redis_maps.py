@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dstream.errors import IllegalStateError
-from dstream.spi.store import EntrySplit, MapWriter, WriteJob
+from dstream.spi.sink import MapWriter, WriteJob
+from dstream.spi.store import EntrySplit
 from dstream.storage.checking import number
 from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import changed, decoded, divided, encoded_keys, journal_event
@@ -117,7 +118,12 @@ class RedisMap(Handle):
         return fields[1::2]
 
     def begin(
-        self, job: str | None, *, merge: Callable[[Any, Any], Any] | None = None, replace: bool = False
+        self,
+        job: str | None,
+        epoch: int = 1,
+        *,
+        merge: Callable[[Any, Any], Any] | None = None,
+        replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare a job; see `MapJob`."""
-        return MapJob(self._connection, self._collection, self._fresh_codec(), job, merge, replace)
+        return MapJob(self._connection, self._collection, self._fresh_codec(), job, epoch, merge, replace)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dstream.errors import DStreamError
 from dstream.storage.codec.codec import Codec
-from dstream.storage.redis.redis_collection import Collection, types_of
+from dstream.storage.redis.redis_collection import Collection
 from dstream.storage.redis.scripts import ABORT, IS_DONE, KEEP_SECONDS, NOW, TYPES, Script
 from dstream.storage.redis.server import Connection
 
@@ -18,6 +19,8 @@ __all__ = ["AT_A_TIME", "Job", "Stage"]
 
 AT_A_TIME = 5000
 """How many entries or items a task sends at once."""
+
+_PREFIX = re.compile(r"s:[0-9a-f]{32}:[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,22 @@ class Stage:
     def of(collection: Collection, run: str) -> Stage:
         """Return a new place for an attempt that belongs to a run of a job."""
         return Stage(collection, f"{run}:{uuid.uuid4().hex}")
+
+    @staticmethod
+    def at(collection: Collection, prefix: Any) -> Stage:
+        """Return the place that a receipt names.
+
+        Raises:
+            ValueError: it is none.
+        """
+        if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+            raise ValueError(f"nothing is staged at {prefix!r:.200}")
+        return Stage(collection, prefix)
+
+    @property
+    def run(self) -> str:
+        """What the places of all attempts of its run of the job begin with."""
+        return self.prefix.rpartition(":")[0]
 
     def key(self, part: object) -> str:
         """Return one of its keys."""
@@ -63,7 +82,10 @@ class Sender:
 
 
 class Written(Protocol):
-    """A receipt: what an attempt staged, with the codec that it used."""
+    """What an attempt staged, with the codec that it used."""
+
+    @property
+    def stage(self) -> Stage: ...
 
     @property
     def codec(self) -> Codec: ...
@@ -77,7 +99,7 @@ class Job:
     """What the driver of a job does, whatever the job writes into."""
 
     def __init__(
-        self, connection: Connection, collection: Collection, codec: Codec, job: str | None, replace: bool
+        self, connection: Connection, collection: Collection, codec: Codec, job: str | None, epoch: int, replace: bool
     ) -> None:
         self._connection = connection
         self._collection = collection
@@ -88,16 +110,25 @@ class Job:
         # One without a name is a job of its own, whose mark disappears after a day.
         self._mark = collection.key("jobs" if job is not None else f"{self._run}:done")
         self._job = "" if job is None else job
+        self._epoch = epoch
 
     @property
     def is_done(self) -> bool:
-        """Whether the job has committed."""
-        return bool(self._script(IS_DONE, [self._mark], self._job))
+        """Whether this epoch of the job, or a later one, has committed."""
+        return bool(self._script(IS_DONE, [self._mark], self._job, self._epoch))
 
     def abort(self) -> None:
         """Remove what tasks of this run have staged."""
+        self._remove([self._run])
+
+    def _remove(self, runs: Iterable[str]) -> None:
         with contextlib.suppress(DStreamError):  # it disappears by itself
-            self._script(ABORT, [self._collection.temporary], self._collection.key(f"{self._run}:"))
+            for run in runs:
+                self._script(ABORT, [self._collection.temporary], self._collection.key(f"{run}:"))
+
+    def _tidy(self, receipts: Sequence[Written]) -> None:
+        """Remove what losing attempts have staged, of this run and of those that wrote the receipts."""
+        self._remove({self._run, *(written.stage.run for written in receipts)})
 
     def _script(self, script: Script, keys: Sequence[str], *arguments: Any) -> Any:
         return self._collection.run(self._connection, script, keys, *arguments)
@@ -106,14 +137,8 @@ class Job:
         """Return the types as they are, and the codec that the commit leaves behind; the first receipt decides."""
         types = self._script(TYPES, [])
         codec = self._collection.codec(types)
-        if receipts and not codec.is_decided:
-            first = receipts[0].codec
-            same = types == types_of(self._began_with)
-            codec = replace(
-                codec,
-                key=first.key if same or codec.key is None else codec.key,
-                value=first.value if same or codec.value is None else codec.value,
-            )
+        if receipts:
+            codec = codec.decided_as(receipts[0].codec)
         for written in receipts:
             if codec.strict and (written.codec.key, written.codec.value) != (codec.key, codec.value):
                 written.check(self._connection, codec)

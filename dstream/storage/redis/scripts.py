@@ -114,7 +114,8 @@ return #stale
 """,
 )
 
-IS_DONE = Script.of("return redis.call('HEXISTS', KEYS[2], ARGV[1])")
+# A hash has the last epoch that was committed of each job.
+IS_DONE = Script.of("return tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0') >= tonumber(ARGV[2])")
 
 ABORT = Script.of("""
 for _, key in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dstream.spi.store import ListStore, MapStore, Options, Storage, WriteJob
+from dstream.spi.sink import WriteJob
+from dstream.spi.store import ListStore, MapStore, Options, Storage
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,204 @@
+"""`Sink`: where the items of a stream or of a job go, written by many tasks and made visible at once.
+
+Who does what, in which process, for one epoch of a job; a bounded job is one epoch, number 1:
+
+1. The driver opens the target: `sink.open(context)`.
+2. The driver begins: `target.begin(job, epoch)`. If `is_done`, the epoch was committed before; nothing else happens.
+3. The tasks get `writer`, pickled, and write where nobody looks. What each attempt gives are receipts: plain data,
+   small, that say where its output is. An attempt may fail anywhere, or run twice at the same time; its receipts are
+   lost then.
+4. The driver has the receipts of one attempt of each task, in encounter order, and calls `commit(receipts)`: from
+   then on everything that they name is visible, all at once. If anything fails before, it calls `abort()`.
+
+**Any process can commit.** Receipts are all that a commit needs of the run that wrote them. A driver may keep them
+before it commits, with the job and the number of the epoch. If it dies, another process opens the same sink, begins
+the same epoch, which shows nothing and takes nothing back, and commits those receipts. What was written and not
+committed stays for a day at least.
+
+**Idempotence.** An epoch of a job is committed once, whoever asks and however often: a commit of one that is not newer
+than the last one of its job does nothing. Epochs of a job are committed in the order of their numbers. A job has its
+name in a target for itself: two sinks of one job that write into one target call their jobs differently.
+
+**What may fail.** `open`, `begin` and `commit` raise what stops them, such as a full disk or a server that is not
+there. The target is then as it was or, if only the answer to a commit was lost, as it is after the commit; `commit`
+may be called again in either case. What a writer raises is a failure of the step that writes. `abort` raises nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from dstream.spi.collector import Collector
+
+__all__ = ["Collections", "Grouped", "MapWriter", "Receipt", "Reducer", "Sink", "Target", "WriteJob", "Writer"]
+
+T_contra = TypeVar("T_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+Receipt: TypeAlias = (
+    "bool | int | float | str | bytes | tuple[Receipt, ...] | list[Receipt] | dict[str, Receipt] | None"
+)
+"""Plain data: what any program can store and load again without running code of anybody."""
+
+
+@runtime_checkable
+class Sink(Protocol[T_contra, R_co]):  # type: ignore[misc]  # No method takes items: the tasks have them.
+    """Says where items go and how. A value: it can be pickled, opened many times and in any process.
+
+    `stream.collect(sink)` writes the items of a stream and returns what its target gives. The functions in `reducers`
+    make the sinks of maps, lists and caches.
+    """
+
+    @property
+    def label(self) -> str:
+        """The call that made it as the user wrote it, such as `to_imap('counts')`, for messages and plans."""
+        ...
+
+    @property
+    def collector(self) -> Collector[Any, Any, Any] | Grouped | None:
+        """What makes entries of the items; None: the items are written as they are.
+
+        A keyed collector makes one entry for the items of each key. They are combined where the items are, then sent to
+        the one task that has the bucket of the key, and the target's writer must be a `MapWriter`.
+        """
+        ...
+
+    @property
+    def job(self) -> str | None:
+        """What the user calls the job of this sink, which then writes once however often it runs; None: nothing."""
+        ...
+
+    def open(self, context: Collections) -> Target[R_co]:
+        """Return the target, made if it is one that can be made; in the driver. Nothing is written to it.
+
+        Args:
+            context: has the collections of the storage.
+        """
+        ...
+
+
+Reducer = Sink
+"""What users of streams call a sink: the functions in `reducers` return one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Entries that `collectors.grouping_by` makes, for sinks that do not import it.
+
+    Attributes:
+        classifier: gives the key of an item.
+        downstream: collects the items of one key; unset, they become a list.
+    """
+
+    classifier: Callable[[Any], Any]
+    downstream: Collector[Any, Any, Any] | None = None
+
+
+class Collections(Protocol):
+    """What a sink may ask of the context that it is opened for: the collections of its storage, as users get them."""
+
+    def get_map(self, name: str) -> Any:
+        """Return the map of that name, made if there is none; its `store` is a `MapStore`."""
+        ...
+
+    def get_list(self, name: str) -> Any:
+        """Return the list of that name, made if there is none; its `store` is a `ListStore`."""
+        ...
+
+    def get_cache(self, name: str) -> Any:
+        """Return the cache of that name; its `store` is a `MapStore`.
+
+        Raises:
+            CacheNotExistsError: it was never configured.
+        """
+        ...
+
+
+class Target(Protocol[R_co]):
+    """What a sink writes into, opened in the driver for as long as a job runs."""
+
+    def begin(self, job: str | None, epoch: int = 1) -> WriteJob[Writer | MapWriter]:
+        """Prepare to write one epoch of a job, or to commit receipts that another process has.
+
+        Whoever looks at the target sees no difference, and what others have begun stays as it is.
+
+        Args:
+            job: names the job in this target; None: a job of its own, which only what this call returns can commit.
+            epoch: its number, from 1 on.
+        """
+        ...
+
+    def result(self) -> R_co:
+        """Return what `collect` hands back, once what was begun is committed, or was so before."""
+        ...
+
+
+W_co = TypeVar("W_co", bound="Writer | MapWriter", covariant=True)
+
+
+class WriteJob(Protocol[W_co]):
+    """One epoch of a job on its way into a target, in the driver: tasks write invisibly, the driver commits once."""
+
+    @property
+    def writer(self) -> W_co:
+        """The part that travels to the tasks."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether this epoch of the job, or a later one, was committed before; then there is nothing to do."""
+        ...
+
+    def commit(self, receipts: Sequence[Receipt]) -> None:
+        """Make everything that the receipts name visible at once, in their order if the target has one.
+
+        If the epoch was committed meanwhile, nothing happens. It may be called again after a failure.
+
+        Args:
+            receipts: those of one attempt of each task, of this run of the epoch or of any other one.
+
+        Raises:
+            IllegalStateError: what they name is no more; nothing was changed.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Remove what the tasks of this run have written, as far as it is known; raises nothing.
+
+        Afterwards nobody may commit receipts of this run. After a commit there is nothing that it takes back.
+        """
+        ...
+
+
+class Writer(Protocol):
+    """The part of a write job that travels to the tasks, pickled.
+
+    Parallelism: every task writes on its own, to a place of its own, which nobody sees before the commit.
+    On re-run: a task may run twice, also at the same time; the receipts of one attempt are committed.
+    """
+
+    def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
+        """Write the items of one task, in order; give receipts, small, that say where they are."""
+        ...
+
+
+class MapWriter(Protocol):
+    """A writer of entries; what holds for `Writer` holds for it."""
+
+    @property
+    def buckets(self) -> int: ...
+
+    def bucket_of(self, key: Any) -> int:
+        """Return the bucket of a key; all keys of a bucket must be written by one task.
+
+        Raises:
+            NullElementError: the key is None.
+            UnstableKeyError: the type of the key has no stable encoding.
+        """
+        ...
+
+    def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Receipt]:
+        """Write all entries of one bucket, each key once; give receipts. Each bucket of an epoch has one call."""
+        ...

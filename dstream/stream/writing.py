@@ -1,0 +1,56 @@
+"""Writing: how the items of a plan get into the target of a sink, all at once or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import collectors
+from dstream.failures import naming
+from dstream.plan import Node, Write, call_site, explained, last_step, rewrite
+from dstream.spi import Collector, Engine, Grouped, Runtime, Sink
+
+__all__ = ["write", "writing"]
+
+R = TypeVar("R")
+
+
+def write(runtime: Runtime, node: Node, sink: Sink[Any, R], engine: Callable[[], Engine]) -> R:
+    """Run the plan that ends in `node`, commit what its tasks wrote, and return what the target gives.
+
+    The target is as it was before if anything fails.
+
+    Args:
+        runtime: has the collections.
+        node: the last node of the plan.
+        sink: what becomes of the items.
+        engine: starts what runs the plan, unless the job is done already.
+    """
+    target = sink.open(runtime)
+    job = target.begin(sink.job)
+    if job.is_done:
+        return target.result()
+    end = writing(node, sink, job.writer)
+    with explained(end, "collect"):
+        try:
+            receipts = engine().submit(rewrite(end)).result()
+            # A failure there, such as one of a function that merges, names the step as one in a task does.
+            with naming(last_step(end)):
+                job.commit(receipts)
+        except BaseException:
+            job.abort()
+            raise
+    return target.result()
+
+
+def writing(node: Node, sink: Sink[Any, Any], writer: Any) -> Write:
+    """Return the end of a plan whose items a writer takes."""
+    return Write(node, writer, _collector(sink), f"collect({sink.label})", where=call_site())
+
+
+def _collector(sink: Sink[Any, Any]) -> Collector[Any, Any, Any] | None:
+    """Return the keyed collector that makes the entries, or None if the items are written as they are."""
+    made = sink.collector
+    if isinstance(made, Grouped):
+        return collectors.grouping_by(made.classifier, made.downstream or collectors.to_list())
+    return made
