@@ -62,11 +62,6 @@ class CollectionSink(ABC, Generic[T, R]):
     replace: bool = dataclasses.field(default=False, kw_only=True)
     job: str | None = dataclasses.field(default=None, kw_only=True)
 
-    @property
-    @abstractmethod
-    def collector(self) -> Collector[Any, Any, Any] | Grouped | None:
-        """What makes entries of the items."""
-
     @abstractmethod
     def open(self, context: Collections) -> Opened[R]:
         """Return the collection, made if there is none and it can be made."""
@@ -95,17 +90,12 @@ class MapSink(CollectionSink[T, R]):
     """Writes entries into a map.
 
     Attributes:
-        entries: makes them of the items.
+        collector: makes entries of the items.
         merge: makes one value of the value that is there and the new one; unset, the new one replaces it.
     """
 
-    entries: Collector[Any, Any, Any] | Grouped
+    collector: Collector[Any, Any, Any] | Grouped
     merge: Callable[[Any, Any], Any] | None = None
-
-    @property
-    def collector(self) -> Collector[Any, Any, Any] | Grouped:
-        """What makes entries of the items."""
-        return self.entries
 
     def open(self, context: Collections) -> Opened[R]:
         """Return the map."""

@@ -32,7 +32,17 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.spi.collector import Collector
 
-__all__ = ["Collections", "Grouped", "MapWriter", "Receipt", "Reducer", "Sink", "Target", "WriteJob", "Writer"]
+__all__ = [
+    "Collections",
+    "Grouped",
+    "MapWriter",
+    "Receipt",
+    "Reducer",
+    "Sink",
+    "Target",
+    "WriteJob",
+    "Writer",
+]
 
 T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)

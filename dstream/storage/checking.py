@@ -57,8 +57,8 @@ def text(data: Any) -> str:
     return data
 
 
-def receipts_of(title: str, read: Callable[[Any], T], receipts: Iterable[Any]) -> list[T]:
-    """Return receipts as values of ours; they may have been kept anywhere since tasks gave them.
+def receipts_of(title: object, read: Callable[[Any], T], receipts: Iterable[Any]) -> list[T]:
+    """Return what receipts say, which may have been kept anywhere since tasks gave them.
 
     Raises:
         IllegalStateError: one of them is none.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from dstream.spi.store import UNCHANGED, Splice, Unchanged
 from dstream.storage.codec.codec import Codec
+from dstream.storage.written_types import settled
 from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def entries_as(codec: Codec, receipts: Sequence[Entries]) -> tuple[Codec, dict[b
     Bytes do not depend on the types, so they stay; but a strict map refuses what it would not have taken.
     """
     for written in receipts[:1]:
-        codec = codec.decided_as(written.codec)
+        codec = settled(codec, written.codec)
     for written in receipts:
         if codec.strict and (written.codec.key, written.codec.value) != (codec.key, codec.value):
             for key, value in EncodedEntries(*written).read():
@@ -186,7 +187,7 @@ def encoded_items(codec: Codec, items: Iterable[Any]) -> Items:
 def items_as(codec: Codec, receipts: Sequence[Items]) -> Items:
     """Return the items of all receipts, in their order; types as for entries."""
     for written in receipts[:1]:
-        codec = codec.decided_as(written.codec)
+        codec = settled(codec, written.codec)
     for written in receipts:
         if codec.strict and written.codec.value != codec.value:
             for item in EncodedItems(*written).read():

@@ -43,13 +43,14 @@ from dstream.plan import (
     rewrite,
     shown_function,
 )
-from dstream.spi import Collector, Engine, Reducer, Runtime, Sink
+from dstream.spi import Collector, Engine, Reducer, Runtime
 from dstream.stream.lifetime import Lifetime
 from dstream.stream.runtime import default_runtime, default_stages, shared
 from dstream.stream.stream_arguments import (
     count,
     explained_end,
     function,
+    is_sink,
     kind_of,
     not_collected,
     optional_function,
@@ -365,7 +366,7 @@ class BaseStream(Generic[T]):
         match args:
             case (Collector() as collector,):
                 return self._collect(collector, "collect", collector.name or "...")
-            case (Sink() as sink,):
+            case (sink,) if is_sink(sink):
                 with explained(self._node, "collect"):
                     self._planned(self._node, needs_end=True)
                     runtime = self._runtime or default_runtime()

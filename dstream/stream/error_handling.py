@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from dstream.errors import IllegalStateError
 from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, unchanged
-from dstream.spi import Calling, Reducer, Runtime, Sink
+from dstream.spi import Calling, Reducer, Runtime
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import default_runtime
-from dstream.stream.stream_arguments import function, kind_of
+from dstream.stream.stream_arguments import function, is_sink, kind_of
 from dstream.stream.writing import write
 from dstream.values import DeadLetter
 
@@ -106,7 +106,7 @@ class Recovering(BaseStream[T]):
         return self._then(Recover(self._node, checked, name=name, where=call_site(), **treatment))
 
     def _delivery(self, reducer: Any, name: str) -> Delivery:
-        if not isinstance(reducer, Sink):
+        if not is_sink(reducer):
             raise TypeError(f"{name} must be a reducer, such as to_ilist(...), not {kind_of(reducer)}")
         return Delivery(reducer, self._runtime)
 

@@ -82,22 +82,6 @@ class Codec:
             return self
         return replace(self, key=key, value=value, pickles=self._allowing_inferred(key, value))
 
-    def decided_as(self, other: Codec) -> Codec:
-        """Return this codec with the types that are still open taken from another one of the same collection."""
-        key = other.key if self._is_open(self.key) else self.key
-        value = other.value if self._is_open(self.value) else self.value
-        return self if key is self.key and value is self.value else replace(self, key=key, value=value)
-
-    def with_types(self, types: Any) -> Codec:
-        """Return the codec of the same collection by other types, in the form that `to_json` gives them.
-
-        Raises:
-            IllegalStateError: they are none.
-        """
-        if types == self.to_json():
-            return self
-        return Codec.from_json(types, self.kind, self.name, Options(), self.pickles)
-
     def checked(self, key: Any, value: Any) -> None:
         """Raise what the collection refuses; the key of a list does not matter.
 

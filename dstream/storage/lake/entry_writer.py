@@ -13,7 +13,6 @@ from dstream.errors import NullElementError, UnstableKeyError
 from dstream.storage.codec.codec_keys import bucket_of, encode_key
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.lake_staging import staged
 from dstream.storage.lake.lake_tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
 from dstream.storage.lake.merging import MergePlan, merge_bucket
 from dstream.storage.lake.named_folder import FileGoneError
@@ -75,14 +74,15 @@ class EntryWriter:
         yield self._receipt(layout, file)
 
     def _receipt(self, layout: Layout, new: DataFile) -> Any:
+        types = layout.codec.to_json()
         if not self.plan.reads_current:
-            return staged(self.begun, layout.codec, new)
+            return self.begun, types, tuple(new), None
         current = self.groups.get(new.bucket, ())
         try:
             merged = merge_bucket(self.folder, layout, new.bucket, (new, layout), current, self.plan, self.prefix)
         except FileGoneError:
             merged = None  # compacted and vacuumed since the job began; the driver merges with what is there then
-        return staged(self.begun, layout.codec, new, merged)
+        return self.begun, types, tuple(new), merged and tuple(merged)
 
 
 def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.lake_staging import staged
+from dstream.storage.lake.lake_staging import StagedRows
 from dstream.storage.lake.lake_tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
 from dstream.storage.portions import Portions
 
@@ -33,6 +33,10 @@ class ItemWriter:
 
     def write(self, items: Iterator[Any]) -> Iterator[Any]:
         """Write the items in their order; give one receipt, or none if there are no items."""
+        return ((begun, types, tuple(file), None) for begun, types, file, _ in self.rows(items))
+
+    def rows(self, items: Iterator[Any]) -> Iterator[StagedRows]:
+        """Do the same; give what the receipt says."""
         portions = Portions(items, ROWS_IN_GROUP)
         part = portions.take()
         if not part:
@@ -40,7 +44,7 @@ class ItemWriter:
         layout = replace(self.layout, codec=self.layout.codec.decided_by([], part))
         if not portions.has_more():
             parts = in_parts(partial(_batch, layout), part)
-            yield staged(self.begun, layout.codec, write_parts(self.folder, parts, 0, self.prefix))
+            yield StagedRows(self.begun, layout.codec.to_json(), write_parts(self.folder, parts, 0, self.prefix))
             return
         with DataWriter(self.folder, layout.schema, 0, self.prefix) as writer:
             while part:
@@ -50,7 +54,7 @@ class ItemWriter:
                     del batch
                 part.clear()
                 part = portions.take()
-        yield staged(self.begun, layout.codec, writer.file)
+        yield StagedRows(self.begun, layout.codec.to_json(), writer.file)
 
 
 def _batch(layout: Layout, items: Sequence[Any]) -> Any:

@@ -53,6 +53,9 @@ class Collection:
         self._layout = description.layout(self._codec)
         self._codec_of: Any = None
 
+    def __str__(self) -> str:
+        return self._description.title
+
     @property
     def name(self) -> str:
         """Its name."""

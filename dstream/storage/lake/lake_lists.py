@@ -62,12 +62,12 @@ class LakeList(Collection):
         """Append items, all in one commit."""
         job = self._begin(None, 1, replace=False)
         try:
-            receipts = list(job.writer.write(iter(items)))
+            rows = list(job.writer.rows(iter(items)))
         except BaseException:
             job.abort()
             raise
-        if receipts:
-            job.commit(receipts)
+        if rows:
+            job.commit_rows(rows)
 
     def edit(self, change: Callable[[ListView], Splice | None]) -> None:
         """Replace a stretch of items by others, atomically."""

@@ -5,60 +5,54 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.errors import CollectionDestroyedError
-from dstream.storage.checking import number, receipts_of, text
+from dstream.storage.checking import receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.lake_collection import Collection
 from dstream.storage.lake.paths import checked_path
+from dstream.storage.written_types import codec_by, settled
 
-__all__ = ["JOB", "StagedJob", "StagedRows", "staged"]
+__all__ = ["JOB", "StagedJob", "StagedRows"]
 
 JOB = "dstream.job."
 """What stands before the name of a job in the transactions of a log."""
 
 
-@dataclass(frozen=True, slots=True)
-class StagedRows:
+class StagedRows(NamedTuple):
     """What a task has written for one bucket, or for its part of a list.
 
     Attributes:
         begun: the newest commit when its job began: `merged` is right if no later one has changed its bucket.
-        codec: the types by which it is written.
+        types: those by which it is written, as `Codec.to_json` gives them.
         new: a file of the rows as they came.
         merged: a file of the rows merged with those that were there when the job began; None if they need not be.
     """
 
     begun: int
-    codec: Codec
+    types: Any
     new: DataFile
     merged: DataFile | None = None
 
     @staticmethod
-    def of(data: Any, known: Codec) -> StagedRows:
-        """Return what `staged` has made a receipt of."""
-        merged = data["merged"]
-        types = known.with_types(data["types"])
-        begun = number(data["begun"] + 1) - 1  # -1 stands for a log without commits
-        return StagedRows(begun, types, _file(data["new"]), None if merged is None else _file(merged))
-
-
-def staged(begun: int, codec: Codec, new: DataFile, merged: DataFile | None = None) -> dict[str, Any]:
-    """Return a receipt as plain data; arguments as for `StagedRows`."""
-    files = {"new": list(new[_WHERE:]), "merged": None if merged is None else list(merged[_WHERE:])}
-    return {"begun": begun, "types": codec.to_json(), **files}
+    def of(receipt: Any) -> StagedRows:
+        """Return what a receipt says: the same as plain tuples."""
+        begun, types, new, merged = receipt
+        if type(begun) is not int:
+            raise ValueError("no commit has such a number")
+        return StagedRows(begun, types, _file(new), None if merged is None else _file(merged))
 
 
 def _file(data: Sequence[Any]) -> DataFile:
-    bucket, path, size, rows, sums = data
-    return DataFile(-1, 0, number(bucket), checked_path(path), number(size), number(rows), text(sums))
-
-
-_WHERE = 2
-"""What a `DataFile` says before is decided by the commit: its version and its place."""
+    file = DataFile(-1, 0, *data[2:])  # its version and its place are those of the commit
+    numbers = (file.bucket, file.size, file.rows)
+    if not all(type(number) is int and number >= 0 for number in numbers) or type(file.sums) is not str:
+        raise ValueError(f"no task has written {data!r:.200}")
+    checked_path(file.path)
+    return file
 
 
 W = TypeVar("W")
@@ -80,15 +74,10 @@ class StagedJob(ABC, Generic[W]):
         self._collection = collection
         self._transaction = None if name is None else JOB + name
         self._epoch = epoch
-        self._writer = writer
+        self.writer = writer
         self._prefix = prefix
         self._has_committed = False
         self._begun = collection.log.version
-
-    @property
-    def writer(self) -> W:
-        """What travels to the tasks."""
-        return self._writer
 
     @property
     def is_done(self) -> bool:
@@ -97,12 +86,14 @@ class StagedJob(ABC, Generic[W]):
 
     def commit(self, receipts: Sequence[Any]) -> None:
         """Make everything that the receipts name visible at once, unless a job of that name was first."""
-        known = self._collection.codec
-        parts = receipts_of(self._collection.description.title, lambda data: StagedRows.of(data, known), receipts)
-        made = self._collection.commit_reading(lambda: self._prepared(parts))
+        self.commit_rows(receipts_of(self._collection, StagedRows.of, receipts))
+
+    def commit_rows(self, rows: Sequence[StagedRows]) -> None:
+        """Do the same with what the receipts say."""
+        made = self._collection.commit_reading(lambda: self._prepared(rows))
         if made:
             self._has_committed = True
-            self._committed(parts)
+            self._committed(rows)
 
     def _prepared(self, receipts: Sequence[StagedRows]) -> Actions | None:
         log = self._collection.log
@@ -154,8 +145,8 @@ def _leading_codec(known: Codec, receipts: Sequence[StagedRows]) -> Codec:
     if known.is_decided or not receipts:
         return known
     rows: dict[str, int] = {}
-    by_types = {repr(receipt.codec.to_json()): receipt.codec for receipt in receipts}
+    by_types = {repr(receipt.types): receipt.types for receipt in receipts}
     for receipt in receipts:
-        types = repr(receipt.codec.to_json())
+        types = repr(receipt.types)
         rows[types] = rows.get(types, 0) + receipt.new.rows
-    return known.decided_as(by_types[max(rows, key=lambda types: rows[types])])
+    return settled(known, codec_by(by_types[max(rows, key=lambda types: rows[types])], known))

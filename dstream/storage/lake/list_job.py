@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
@@ -10,6 +11,7 @@ from dstream.storage.lake.item_writer import ItemWriter
 from dstream.storage.lake.lake_collection import Collection
 from dstream.storage.lake.lake_staging import StagedJob, StagedRows
 from dstream.storage.lake.lake_tables import DataWriter, batches, remove_quietly
+from dstream.storage.written_types import codec_by
 
 __all__ = ["LakeListJob"]
 
@@ -32,15 +34,16 @@ class LakeListJob(StagedJob[ItemWriter]):
         self._made: dict[tuple[str, str], DataFile] = {}
 
     def _actions(self, receipts: Sequence[StagedRows], codec: Codec) -> Actions:
-        files = [self._file_of(receipt, codec)._replace(place=place) for place, receipt in enumerate(receipts)]
+        types = codec.to_json()
+        files = [self._file_of(receipt, codec, types)._replace(place=place) for place, receipt in enumerate(receipts)]
         removes = tuple(self._collection.log.files()) if self._replace else ()
         return Actions(tuple(files), removes)
 
-    def _file_of(self, receipt: StagedRows, codec: Codec) -> DataFile:
+    def _file_of(self, receipt: StagedRows, codec: Codec, types: Any) -> DataFile:
         """Return the file of a task, written again here if the list has another type than the task inferred."""
-        if receipt.codec.to_json() == codec.to_json():
+        if receipt.types == types:
             return receipt.new
-        task = (receipt.new.path, repr(codec.to_json()))
+        task = (receipt.new.path, repr(types))
         if task not in self._made:
             self._made[task] = self._rewritten(receipt, codec)
         return self._made[task]
@@ -48,7 +51,7 @@ class LakeListJob(StagedJob[ItemWriter]):
     def _rewritten(self, receipt: StagedRows, codec: Codec) -> DataFile:
         folder = self._collection.log.folder
         layout_of = self._collection.description.layout
-        layout, written_by = layout_of(codec), layout_of(receipt.codec)
+        layout, written_by = layout_of(codec), layout_of(codec_by(receipt.types, codec))
         with DataWriter(folder, layout.schema, 0, self._prefix) as writer:
             for batch in batches(folder, receipt.new):
                 items = written_by.values(batch)

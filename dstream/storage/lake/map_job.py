@@ -13,6 +13,7 @@ from dstream.storage.lake.lake_collection import Collection
 from dstream.storage.lake.lake_staging import StagedJob, StagedRows
 from dstream.storage.lake.lake_tables import remove_quietly
 from dstream.storage.lake.merging import MergePlan, merge_bucket, rewritten
+from dstream.storage.written_types import codec_by
 
 __all__ = ["LakeMapJob"]
 
@@ -44,6 +45,7 @@ class LakeMapJob(StagedJob[EntryWriter]):
         writer = EntryWriter(log.folder, layout, shape.buckets or 1, prefix, plan, groups, log.version)
         super().__init__(collection, name, epoch, writer, prefix)
         self._plan = plan
+        self._reads_current = plan.reads_current
         self._replace = replace
         self._tidy = tidy
         self._made: dict[Any, DataFile | None] = {}
@@ -51,7 +53,8 @@ class LakeMapJob(StagedJob[EntryWriter]):
 
     def _actions(self, receipts: Sequence[StagedRows], codec: Codec) -> Actions:
         log = self._collection.log
-        adds = [self._file_of(receipt, codec) for receipt in receipts]
+        types = codec.to_json()
+        adds = [self._file_of(receipt, codec, types) for receipt in receipts]
         removes: tuple[DataFile, ...] = ()
         if self._replace and self._plan.journal:
             written = {receipt.new.bucket for receipt in receipts}
@@ -62,11 +65,11 @@ class LakeMapJob(StagedJob[EntryWriter]):
         self._named = {file.path for file in files}
         return Actions(files, removes)
 
-    def _file_of(self, receipt: StagedRows, codec: Codec) -> DataFile | None:
+    def _file_of(self, receipt: StagedRows, codec: Codec, types: Any) -> DataFile | None:
         bucket = receipt.new.bucket
         is_current = self._collection.log.changed_at(bucket) <= receipt.begun
-        if receipt.codec.to_json() == codec.to_json():
-            if not self._plan.reads_current:
+        if receipt.types == types:
+            if not self._reads_current:
                 return receipt.new
             if is_current and receipt.merged is not None:
                 return receipt.merged
@@ -78,12 +81,12 @@ class LakeMapJob(StagedJob[EntryWriter]):
         layout_of = self._collection.description.layout
         task = (bucket, receipt and receipt.new.path, log.changed_at(bucket), repr(codec.to_json()))
         if task not in self._made:
-            source = (receipt.new, layout_of(receipt.codec)) if receipt else None
+            source = (receipt.new, layout_of(codec_by(receipt.types, codec))) if receipt else None
             self._made[task] = (
                 merge_bucket(
                     log.folder, layout_of(codec), bucket, source, log.groups.get(bucket, ()), self._plan, self._prefix
                 )
-                if self._plan.reads_current or source is None
+                if self._reads_current or source is None
                 else rewritten(log.folder, layout_of(codec), *source, self._prefix)
             )
         return self._made[task]

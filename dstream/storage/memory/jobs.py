@@ -12,6 +12,7 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import Entries, Items, encoded_items, entries_as, items_as, merged
 from dstream.storage.memory.state import Changes, ListState, MapState, State
+from dstream.storage.written_types import codec_by
 
 __all__ = ["EntryWriter", "ItemWriter", "ListJob", "MapJob"]
 
@@ -109,7 +110,7 @@ class MapJob(_Job[MapState, EntryWriter]):
     def _attempt(self, receipts: Sequence[Any]) -> bool:
         types, _ = self._state.look(())
         known = self._codec_of(types)
-        written = receipts_of(str(known), lambda receipt: Entries(known.with_types(receipt[0]), receipt[1]), receipts)
+        written = receipts_of(known, lambda receipt: Entries(codec_by(receipt[0], known), receipt[1]), receipts)
         codec, new = entries_as(known, written)
         old: Changes = {}
         if self._merge:
@@ -149,7 +150,7 @@ class ListJob(_Job[ListState, ItemWriter]):
         with state.held():
             types = state.types
         known = self._codec_of(types)
-        parts = receipts_of(str(known), lambda receipt: Items(known.with_types(receipt[0]), receipt[1]), receipts)
+        parts = receipts_of(known, lambda receipt: Items(codec_by(receipt[0], known), receipt[1]), receipts)
         written = items_as(known, parts)
         settled = written.codec.to_json()
         with state.held():

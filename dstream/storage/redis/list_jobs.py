@@ -15,6 +15,7 @@ from dstream.storage.redis.list_scripts import PUBLISH
 from dstream.storage.redis.redis_collection import Collection, types_of
 from dstream.storage.redis.redis_staging import AT_A_TIME, Job, Sender, Stage
 from dstream.storage.redis.server import Connection
+from dstream.storage.written_types import codec_by
 
 __all__ = ["ItemWriter", "ListJob"]
 
@@ -31,7 +32,7 @@ class StagedItems:
     def of(receipt: Any, collection: Collection, codec: Codec) -> StagedItems:
         """Return what a receipt says."""
         stage = Stage.at(collection, receipt["at"])
-        return StagedItems(stage, codec.with_types(receipt["types"]), number(receipt["size"]))
+        return StagedItems(stage, codec_by(receipt["types"], codec), number(receipt["size"]))
 
     @property
     def receipt(self) -> dict[str, Any]:
@@ -93,8 +94,10 @@ class ListJob(Job):
 
     def commit(self, receipts: Sequence[Any]) -> None:
         """Append all staged lists in one script, and remove what losing attempts have staged."""
-        known, title = self._began_with, str(self._collection)
-        parts = receipts_of(title, lambda receipt: StagedItems.of(receipt, self._collection, known), receipts)
+        known = self._began_with
+        parts = receipts_of(
+            self._collection, lambda receipt: StagedItems.of(receipt, self._collection, known), receipts
+        )
         while not self.is_done:
             types, codec = self._types(parts)
             keys = [self._collection.items, self._collection.temporary, self._mark]

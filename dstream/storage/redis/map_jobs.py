@@ -48,8 +48,10 @@ class MapJob(Job):
 
     def commit(self, receipts: Sequence[Any]) -> None:
         """Publish all staged buckets in one script, and remove what losing attempts have staged."""
-        known, title = self._began_with, str(self._collection)
-        parts = receipts_of(title, lambda receipt: StagedBucket.of(receipt, self._collection, known), receipts)
+        known = self._began_with
+        parts = receipts_of(
+            self._collection, lambda receipt: StagedBucket.of(receipt, self._collection, known), receipts
+        )
         while not self.is_done:
             types, codec = self._types(parts)
             answer, *differing = self._publish(types, codec, parts)

@@ -16,6 +16,7 @@ from dstream.storage.portions import Portions
 from dstream.storage.redis.redis_collection import Collection
 from dstream.storage.redis.redis_staging import AT_A_TIME, Sender, Stage
 from dstream.storage.redis.server import Connection
+from dstream.storage.written_types import codec_by
 
 __all__ = ["EntryWriter", "StagedBucket", "StagedKeys"]
 
@@ -50,7 +51,7 @@ class StagedBucket:
         """Return what a receipt says."""
         stage = Stage.at(collection, receipt["at"])
         bucket = checked_number(receipt["bucket"], collection.bucket_count - 1)
-        return StagedBucket(stage, codec.with_types(receipt["types"]), bucket, checked_number(receipt["size"]))
+        return StagedBucket(stage, codec_by(receipt["types"], codec), bucket, checked_number(receipt["size"]))
 
     @property
     def receipt(self) -> dict[str, Any]:

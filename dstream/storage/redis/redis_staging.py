@@ -14,6 +14,7 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.redis.redis_collection import Collection
 from dstream.storage.redis.scripts import ABORT, IS_DONE, KEEP_SECONDS, NOW, TYPES, Script
 from dstream.storage.redis.server import Connection
+from dstream.storage.written_types import settled
 
 __all__ = ["AT_A_TIME", "Job", "Stage"]
 
@@ -138,7 +139,7 @@ class Job:
         types = self._script(TYPES, [])
         codec = self._collection.codec(types)
         if receipts:
-            codec = codec.decided_as(receipts[0].codec)
+            codec = settled(codec, receipts[0].codec)
         for written in receipts:
             if codec.strict and (written.codec.key, written.codec.value) != (codec.key, codec.value):
                 written.check(self._connection, codec)

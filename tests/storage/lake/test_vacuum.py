@@ -62,7 +62,7 @@ def test_vacuum_spares_what_is_about_to_be_committed(lake):
     job.commit(receipts)
     assert lake.content(store) == {"a": 1, "b": 2}
     orphaned = written(store.begin("next").writer, [("c", 3)])
-    _age(_folder(store) / orphaned[0]["new"][1], STAGED_FOR + 60)
+    _age(_folder(store) / orphaned[0][2][3], STAGED_FOR + 60)
 
     assert store.vacuum(0) == 1
     assert lake.content(store) == {"a": 1, "b": 2}

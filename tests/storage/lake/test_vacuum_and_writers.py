@@ -103,7 +103,7 @@ def test_job_whose_files_anybody_has_removed_is_refused(lake):
     lake.put(store, a=1)
     job = store.begin("job")
     receipts = written(job.writer, [("b", 2)])
-    (Path(store.log.folder.url) / receipts[0]["new"][1]).unlink()
+    (Path(store.log.folder.url) / receipts[0][2][3]).unlink()
 
     with pytest.raises(IllegalStateError, match="removed before it could be committed"):
         job.commit(receipts)

@@ -133,8 +133,10 @@ def test_a_stream_goes_into_it(engine, lines):
 def test_a_named_job_writes_once(engine, lines):
     """A second run does nothing, and its steps do not run."""
     nightly = Lines(lines.folder, "nightly")
-    for items in ([1, 2], [3, 4]):
-        assert engine.stream(items, partitions=2).collect(nightly) == ["1", "2"]
+    numbers = engine.stream([1, 2], partitions=2)
+
+    assert numbers.collect(nightly) == ["1", "2"]
+    assert numbers.map(lambda n: n // 0).collect(nightly) == ["1", "2"]
 
 
 def test_a_task_that_fails_leaves_nothing(engine, lines):
