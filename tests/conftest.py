@@ -19,7 +19,8 @@ from dstream.stream import Stream
 from dstream.testing.engines import MASTER, SETTINGS
 
 # A machine that does other work meanwhile is no failure; a test that hangs says where (`faulthandler_timeout`).
-settings.register_profile("dstream", deadline=None)
+# No folder of examples that failed: the checkout may be read-only, and cases of one test would read each other's.
+settings.register_profile("dstream", deadline=None, database=None)
 settings.load_profile("dstream")
 
 
