@@ -18,7 +18,7 @@ from collectors import counting, grouping_by, joining, teeing, to_list, to_map, 
 from dstream.engine.spark.session import spark_connect
 from dstream.errors import CancelledError, EngineError, IllegalStateError, SetupError, UnsupportedError
 from dstream.gatherers import window_sliding
-from dstream.plan import ToList
+from dstream.plan import ToList, rewrite
 from reducers import to_ilist, to_imap
 from tests.connect.server import running_server
 
@@ -148,7 +148,7 @@ def test_workers_have_the_packages_of_this_process(connect_context):
 def test_cancelling_ends_one_run_and_no_other(connect_context):
     """Both are of one session."""
     engine, slow = connect_context.running_engine(), connect_context.stream(range(400), 40).map(slowly)
-    run, other = (engine.submit(ToList(stream._node)) for stream in (slow, slow.limit(60)))
+    run, other = (engine.submit(rewrite(ToList(stream._node))) for stream in (slow, slow.limit(60)))
     run.start()
     other.start()
     time.sleep(1)
