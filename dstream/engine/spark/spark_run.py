@@ -17,9 +17,9 @@ from dstream.engine.kernels.guards import Recovered
 from dstream.engine.kernels.item_batches import loads, loads_items
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.graphs import GraphRun
+from dstream.engine.spark.port.forked_processes import is_forked
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow
-from dstream.engine.spark.session.forked_processes import is_forked
 from dstream.engine.spark.spark_facts import facts_of
 from dstream.engine.worker.rows import ITEMS, WAITING, Row
 from dstream.engine.worker.side_channels import FEW_BYTES, SideRows

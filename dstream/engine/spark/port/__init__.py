@@ -1,1 +1,1 @@
-"""The port: all that the engine asks of Spark, of a classic session and of one of Spark Connect."""
+"""The port: all that the engine asks of Spark, classic or Connect, and the code that it sends."""

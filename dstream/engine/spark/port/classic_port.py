@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.spark.port.forked_processes import is_forked
+from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
-from dstream.engine.spark.session.forked_processes import is_forked
-from dstream.engine.spark.session.shipped_code import Code
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:

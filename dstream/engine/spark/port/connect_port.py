@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.spark.port.forked_processes import is_forked
+from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
-from dstream.engine.spark.session.forked_processes import is_forked
-from dstream.engine.spark.session.shipped_code import Code
 from dstream.engine.worker.partition_numbers import PARTITION, numbered
 from dstream.values.contexts import contextmanager
 

@@ -1,1 +1,1 @@
-"""The Spark session itself: Java, starting it, what it writes, the code that its workers need, processes that fork."""
+"""Starting and stopping Spark: Java and what it writes, a session in this process, a session on a server."""

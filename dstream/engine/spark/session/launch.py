@@ -25,11 +25,11 @@ from dstream.engine.kernels.caches import Caches
 from dstream.engine.progress import Progress
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.port.classic_port import ClassicPort
+from dstream.engine.spark.port.forked_processes import check_process, is_forked
+from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import Port
-from dstream.engine.spark.session.forked_processes import check_process, is_forked
 from dstream.engine.spark.session.java import find_java, has_java_options
 from dstream.engine.spark.session.jvm_output import Pump
-from dstream.engine.spark.session.shipped_code import Code
 from dstream.engine.spark.session.spark_connect import connected_port, is_connect, is_server, leave
 from dstream.engine.spark.spark_engine import SparkEngine
 from dstream.errors import IllegalStateError, SetupError

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dstream.engine.spark.port.connect_port import ConnectPort
-from dstream.engine.spark.session.forked_processes import talks_to_a_server
+from dstream.engine.spark.port.forked_processes import talks_to_a_server
 from dstream.engine.spark.spark_errors import ended
 from dstream.errors import SetupError
 
