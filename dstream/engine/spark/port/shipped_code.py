@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,23 +39,32 @@ class Code:
         self._send_file = send
         self._known: set[str] = set(_NEVER)
         self._zips = 0
+        self._lock = threading.Lock()
         self._folder: Path | None = None
 
     def of_clone(self, send: Callable[[str], object]) -> Code:
         """Return what sends modules to the workers of a clone of the session, which has those that were sent here."""
         code = Code(send)
-        code._known = set(self._known)
+        with self._lock:
+            code._known = set(self._known)
         return code
 
     def ship(self) -> None:
-        """Send what was imported since the last call; to be called before a stage is defined."""
+        """Send what was imported since the last call; to be called before a stage is defined.
+
+        What another thread is sending has arrived, too, when this returns.
+        """
+        with self._lock:
+            self._ship()
+
+    def _ship(self) -> None:
         # Workers get all four of ours, loaded or not: one of another release there would not fit the others.
         names = {*_OURS, *(name.partition(".")[0] for name in list(sys.modules))} - self._known
-        self._known |= names
         # A package without an `__init__.py` may be found twice in one folder.
         places = list(dict.fromkeys(place for name in sorted(names) for place in _places(name)))
         if places:
             self._send(places)
+        self._known |= names
 
     def _send(self, places: list[Path]) -> None:
         if self._folder is None:
