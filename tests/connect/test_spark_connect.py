@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import operator
 import os
@@ -198,3 +199,18 @@ def test_what_is_kept_does_not_travel(connect_context):
     assert cached.count() == 4
 
     assert pickle.loads(pickle.dumps(cached.collect(to_list()))) == [0, 1, 2, 3]
+
+
+def test_a_forked_process_leaves_everything_to_its_parent(connect_server, tmp_path):
+    """It may drop what is kept, and close the context, whose session goes on in the parent."""
+    with ds.connect(connect_server, storage="memory:") as context:
+        held = [context.stream([1], 1).map(lambda n: (tmp_path / str(time.time_ns())).touch() or n).cache()]
+        assert held[0].to_list() == [1]
+        if (child := os.fork()) == 0:
+            held.clear()
+            context.close()
+            gc.collect()
+            os._exit(0)
+        os.waitpid(child, 0)
+
+        assert (held[0].count(), held[0].to_list(), len(list(tmp_path.iterdir()))) == (1, [1], 1)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from dstream.engine.spark.port.forked_processes import is_forked
+from dstream.engine.spark.port.forked_processes import is_forked, left_to_parent
 from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
 from dstream.engine.worker.partition_numbers import PARTITION, numbered
@@ -80,7 +80,9 @@ class ConnectPort:
 
     def pinned(self, frame: DataFrame) -> DataFrame:
         with _active(self.session):
-            return frame.localCheckpoint(eager=False)
+            kept: Any = frame.localCheckpoint(eager=False)
+        left_to_parent(kept._plan)  # Its end tells the server to forget the rows.
+        return kept  # type: ignore[no-any-return]
 
     def partitions(self, pinned: DataFrame) -> int:
         """Run a job that reads the rows, which computes them."""

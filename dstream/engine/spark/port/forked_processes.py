@@ -5,17 +5,18 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from dstream.engine.spark.spark_errors import forked
 
 __all__ = ["check_process", "is_forked", "left_to_parent", "talks_to_a_server"]
 
+H = TypeVar("H")
+
 _is_forked = False
 _talks_to_a_server = False
-_of_parent: WeakSet[Iterator[Any]] = WeakSet()
+_of_parent: WeakSet[Any] = WeakSet()
 
 
 def is_forked() -> bool:
@@ -39,13 +40,13 @@ def talks_to_a_server() -> None:
     _talks_to_a_server = True
 
 
-def left_to_parent(iterator: Iterator[Any]) -> Iterator[Any]:
-    """Return `iterator`, which reads from a socket, and lives for ever in processes that are forked meanwhile.
+def left_to_parent(held: H) -> H:
+    """Return `held`, which talks to Spark when it ends, and lives for ever in processes that are forked meanwhile.
 
-    Its end would tell Spark, on the socket of the parent, to send no more (4.3).
+    An iterator would tell Spark, on the socket of the parent, to send no more; a frame, to forget its rows (4.3).
     """
-    _of_parent.add(iterator)
-    return iterator
+    _of_parent.add(held)
+    return held
 
 
 def _after_fork() -> None:
@@ -53,8 +54,8 @@ def _after_fork() -> None:
     pyspark = sys.modules.get("pyspark")
     context = getattr(pyspark, "SparkContext", None)  # It may be half imported.
     _is_forked = _talks_to_a_server or (context is not None and context._gateway is not None)
-    for iterator in _of_parent:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(iterator))
+    for held in _of_parent:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dstream.engine.spark.port.connect_port import ConnectPort
-from dstream.engine.spark.port.forked_processes import talks_to_a_server
+from dstream.engine.spark.port.forked_processes import is_forked, talks_to_a_server
 from dstream.engine.spark.spark_errors import ended
 from dstream.errors import SetupError
 
@@ -61,7 +61,9 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
 
 
 def leave(session: Any) -> None:
-    """End a session, also one whose server is gone."""
+    """End a session, also one whose server is gone; that of a parent is left to it."""
+    if is_forked():
+        return
     _retry(session, _FEW_RETRIES)
     session.stop()
 
