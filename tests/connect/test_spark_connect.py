@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -199,6 +200,18 @@ def test_what_is_kept_does_not_travel(connect_context):
     assert cached.count() == 4
 
     assert pickle.loads(pickle.dumps(cached.collect(to_list()))) == [0, 1, 2, 3]
+
+
+def test_a_run_with_settings_ends_its_session(connect_context, monkeypatch):
+    """The server would hold a session for each run, also after the context is closed."""
+    from pyspark.sql.connect.client import SparkConnectClient
+
+    ended = threading.Event()
+    monkeypatch.setattr(SparkConnectClient, "release_session", lambda client: ended.set())
+    assert connect_context.stream([1]).configure(SETTING).map(str).to_list() == ["1"]
+    gc.collect()
+
+    assert ended.wait(10)
 
 
 def test_a_forked_process_leaves_everything_to_its_parent(connect_server, tmp_path):

@@ -13,9 +13,12 @@ from __future__ import annotations
 import functools
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from dstream.engine.spark.port.forked_processes import is_forked, left_to_parent
 from dstream.engine.spark.port.shipped_code import Code
@@ -42,11 +45,15 @@ class ConnectPort:
     Args:
         session: a `pyspark.sql.connect.session.SparkSession`.
         of: the port to the session that it was cloned from.
+
+    Attributes:
+        clones: the clones of the session that somebody holds.
     """
 
     def __init__(self, session: Any, of: ConnectPort | None = None) -> None:
         send = functools.partial(session.addArtifacts, pyfile=True)
         self.session = session
+        self.clones: WeakSet[Any] = WeakSet()
         self._code: Code = Code(send) if of is None else of._code.of_clone(send)
         self._cores: int | None = None if of is None else of.cores()
         session.registerProgressHandler(_told)
@@ -61,7 +68,10 @@ class ConnectPort:
         return not is_forked() and not self.session.is_stopped
 
     def with_settings(self, settings: Mapping[str, str]) -> ConnectPort:
-        clone = self.session.cloneSession()
+        clone: Any = self.session.cloneSession()
+        clone.client.set_retry_policies(self.session.client.get_retry_policies())
+        self.clones.add(clone)
+        weakref.finalize(clone, _end, clone.client).atexit = False
         for name, value in settings.items():
             clone.conf.set(name, value)
         return ConnectPort(clone, self)
@@ -145,6 +155,18 @@ class ConnectJobs:
     def _count(self, change: int) -> None:
         with self._lock:
             self._running += change
+
+
+def _end(client: Any) -> None:
+    """End the session of a clone that nobody holds, in a thread: the garbage collector waits for no server."""
+    if not is_forked() and not client.is_closed:
+        threading.Thread(target=_released, args=(client,), name="dstream-clone", daemon=True).start()
+
+
+def _released(client: Any) -> None:
+    with suppress(Exception):  # The server, which may be gone, ends sessions that nobody uses.
+        client.release_session()
+        client.close()
 
 
 def _followed(first: list[Row], rows: Iterator[Row]) -> Iterator[Row]:

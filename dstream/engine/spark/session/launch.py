@@ -132,7 +132,7 @@ def start(settings: Settings, caches: Caches) -> SparkEngine:
     theirs = _session_of_the_user()
     if is_server(settings.master) or is_connect(theirs):
         port = connected_port(settings.master, theirs, {**_sql(settings), **settings.config})
-        return _engine(port, settings, caches, functools.partial(leave, port.session))
+        return _engine(port, settings, caches, functools.partial(leave, port))
     with _lock:
         if theirs is not None and _running is None:
             return _engine(_classic_port(_guest_session(theirs, settings), settings), settings, caches, _nothing)

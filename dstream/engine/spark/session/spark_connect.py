@@ -60,12 +60,13 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
     return port
 
 
-def leave(session: Any) -> None:
-    """End a session, also one whose server is gone; that of a parent is left to it."""
+def leave(port: ConnectPort) -> None:
+    """End the session of a port and its clones, also one whose server is gone; a parent's is left to the parent."""
     if is_forked():
         return
-    _retry(session, _FEW_RETRIES)
-    session.stop()
+    for session in (*port.clones, port.session):
+        _retry(session, _FEW_RETRIES)
+        session.stop()
 
 
 def _session(master: str) -> Any:
