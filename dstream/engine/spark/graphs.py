@@ -213,14 +213,23 @@ class GraphRun:
 
     def _frame(self, vertex: Vertex) -> DataFrame:
         """Return the rows of a vertex; those that are kept are computed by the first job that reads them."""
-        made = self._frames.get(id(vertex))
-        if made is None:
-            before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
-            made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster, vertex.first, before)
-            made = self._cluster.port.pinned(made) if vertex.is_kept else made
-            self._frames[id(vertex)] = made
-            self._held.append(vertex)
-        return made
+        for each in inputs_first(vertex, self._without_frame):
+            if id(each) not in self._frames:
+                self._frames[id(each)] = self._made(each)
+                self._held.append(each)
+        return self._frames[id(vertex)]
+
+    def _without_frame(self, vertex: Vertex) -> Sequence[Vertex]:
+        """Return the vertices whose rows a vertex reads, as far as they have to be made for it."""
+        if id(vertex) in self._frames:
+            return ()
+        read = (taken.vertex for each in vertex.inputs if isinstance(each, Rows) for taken in each.taken)
+        return [each for each in read if id(each) not in self._frames]
+
+    def _made(self, vertex: Vertex) -> DataFrame:
+        before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
+        made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster, vertex.first, before)
+        return self._cluster.port.pinned(made) if vertex.is_kept else made
 
     def _rows(self, taken: Taken) -> DataFrame:
         frame = self._frame(taken.vertex)
