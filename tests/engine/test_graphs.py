@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
+from dstream.engine.spark import graphs
+from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.gatherers import fold, window_sliding
 from dstream.stream import Stream
 from dstream.testing import Parts
@@ -61,3 +63,17 @@ def test_partitions_hand_on_what_peek_saw(engine):
 
     assert [list(items) for items in stream.partitions()] == [[6]]
     assert sorted(seen) == [0, 1, 2, 3]
+
+
+def test_many_shuffles_in_a_row_are_planned_in_parts(spark_context, monkeypatch):
+    """Spark plans by recursion: after some stages their rows are kept, and each is computed once."""
+    pinned, pin = [], ClassicPort.pinned
+    monkeypatch.setattr(graphs, "_DEEPEST", 2)
+    monkeypatch.setattr(ClassicPort, "pinned", lambda port, frame: pinned.append(frame) or pin(port, frame))
+    seen = []
+    stream = spark_context.stream([3, 1, 3, 2], 3).peek(seen.append).unordered()
+    for _ in range(6):
+        stream = stream.distinct()
+
+    assert sorted(stream.to_list()) == [1, 2, 3]
+    assert (seen, len(pinned)) == ([3, 1, 3, 2], 3)

@@ -60,6 +60,9 @@ if TYPE_CHECKING:
 __all__ = ["GraphRun"]
 
 _LARGEST_SPLIT = 2**20
+_DEEPEST = 32
+"""How many stages a frame has, one behind another, until its rows are kept: Spark plans a frame by recursion, and where
+that fails, at some 180 stages, the caller waits for ever (4.3)."""
 
 
 class GraphRun:
@@ -83,6 +86,7 @@ class GraphRun:
         self._tables: dict[int, Frame] = {}
         self._whole: dict[int, tuple[Piece, ...]] = {}
         self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
+        self._depths: dict[int, int] = {}  # How many stages Spark plans together for a frame.
         self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
 
     def flow(self, items: Items) -> Flow:
@@ -173,11 +177,8 @@ class GraphRun:
         if self._ports and move.vertex.is_kept and move.what != "bytes":
             return Report(move.vertex, partitions, self._with_beside(move, frame, cluster))
         frame = frame.where(move.where) if move.where else frame
-        if move.what == "places":
-            return Report(move.vertex, partitions, cluster.places(frame))
-        return Report(
-            move.vertex, partitions, list(cluster.sizes(frame) if move.what == "bytes" else cluster.rows(frame))
-        )
+        ask = {"places": cluster.places, "bytes": cluster.sizes, "rows": cluster.rows}[move.what]
+        return Report(move.vertex, partitions, list(ask(frame)))
 
     def _with_beside(self, ask: Ask, frame: DataFrame, cluster: Cluster) -> list[Any]:
         """Return what was asked for, and deliver what came beside the items: whoever reads these may stop before it."""
@@ -221,15 +222,16 @@ class GraphRun:
 
     def _without_frame(self, vertex: Vertex) -> Sequence[Vertex]:
         """Return the vertices whose rows a vertex reads, as far as they have to be made for it."""
-        if id(vertex) in self._frames:
-            return ()
-        read = (taken.vertex for each in vertex.inputs if isinstance(each, Rows) for taken in each.taken)
-        return [each for each in read if id(each) not in self._frames]
+        is_made = id(vertex) in self._frames
+        return [] if is_made else [each for each in _read_by(vertex) if id(each) not in self._frames]
 
     def _made(self, vertex: Vertex) -> DataFrame:
         before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
         made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster, vertex.first, before)
-        return self._cluster.port.pinned(made) if vertex.is_kept else made
+        depth = 1 + max((self._depths[id(each)] for each in _read_by(vertex)), default=0)
+        is_kept = vertex.is_kept or depth == _DEEPEST
+        self._depths[id(vertex)] = 0 if is_kept else depth
+        return self._cluster.port.pinned(made) if is_kept else made
 
     def _rows(self, taken: Taken) -> DataFrame:
         frame = self._frame(taken.vertex)
@@ -361,6 +363,11 @@ def _through(levels: list[_Level], piece: Piece) -> Piece | None:
 
 def _followed(piece: Piece, *operations: Operation) -> Piece:
     return replace(piece, operations=(*piece.operations, *operations)) if operations else piece
+
+
+def _read_by(vertex: Vertex) -> list[Vertex]:
+    """Return the vertices whose rows a vertex reads."""
+    return [taken.vertex for each in vertex.inputs if isinstance(each, Rows) for taken in each.taken]
 
 
 def _levels_of(each: Splits) -> Sequence[Splits]:
