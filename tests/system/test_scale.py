@@ -100,7 +100,8 @@ def _sizes(pid: int) -> Iterator[tuple[str, int]]:
     driver = psutil.Process(pid)
     for process in [driver, *driver.children(recursive=True)]:
         try:
-            if "java" not in process.name():
+            # Not its name: what Java is about to start has that of a thread of Java's, and all of its memory.
+            if "java" not in process.exe():
                 yield "driver" if process.pid == pid else "worker", process.memory_info().rss
         except psutil.Error:
             continue
