@@ -12,11 +12,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import dstream as ds
 from collectors import counting, grouping_by, joining, teeing, to_list, to_map, top_n
+from dstream.engine.spark.port.connect_port import ConnectJobs
 from dstream.engine.spark.session import spark_connect
 from dstream.errors import CancelledError, EngineError, IllegalStateError, SetupError, UnsupportedError
 from dstream.gatherers import window_sliding
@@ -149,16 +151,26 @@ def test_workers_have_the_packages_of_this_process(connect_context):
 
 def test_cancelling_ends_one_run_and_no_other(connect_context):
     """Both are of one session."""
-    engine, slow = connect_context.running_engine(), connect_context.stream(range(400), 40).map(slowly)
-    run, other = (engine.submit(rewrite(ToList(stream._node))) for stream in (slow, slow.limit(60)))
+    engine, slow = connect_context.running_engine(), connect_context.stream(range(4000), 400).map(slowly)
+    run, other = (engine.submit(rewrite(ToList(stream._node))) for stream in (slow, slow.limit(20)))
     run.start()
     other.start()
     time.sleep(1)
+    begun = time.monotonic()
     run.cancel()
 
     with pytest.raises(CancelledError):
         run.result()
-    assert other.result() == list(range(60))
+    assert time.monotonic() - begun < 30  # All of its items would take 100 s.
+    assert other.result() == list(range(20))
+
+
+def test_what_a_loop_waits_for_is_cancelled_too():
+    """Between two items no job of it is being asked for, and one runs on the server."""
+    asked = []
+    ConnectJobs(SimpleNamespace(interruptTag=lambda tag: asked.append(tag) or ["one"]), "a run").cancel()
+
+    assert asked == ["a run"]
 
 
 def test_a_server_that_is_not_there_is_named():

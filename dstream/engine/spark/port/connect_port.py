@@ -137,9 +137,9 @@ class ConnectJobs:
             self._count(-1)
 
     def cancel(self) -> None:
-        """Interrupt the operations; one that the server does not know yet is asked for again."""
+        """Interrupt the operations, also that of a loop between two items; what is on its way is asked for again."""
         until = time.monotonic() + _LONGEST_CANCEL
-        while self._running and not self._session.interruptTag(self._tag) and time.monotonic() < until:
+        while not self._session.interruptTag(self._tag) and self._running and time.monotonic() < until:
             time.sleep(_BETWEEN_CANCELS)
 
     def how_far(self) -> HowFar | None:
