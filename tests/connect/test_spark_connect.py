@@ -194,6 +194,16 @@ def test_a_server_that_dies_is_named(monkeypatch):
         context.stream([1])
 
 
+def test_a_server_that_cannot_run_dstream_keeps_no_session(connect_server, monkeypatch):
+    """What was begun there ends, and the message is that of the server."""
+    left = []
+    monkeypatch.setattr(spark_connect, "leave", lambda port: (left.append(port.session), port.session.stop()))
+    with pytest.raises(SetupError, match="cannot run dstream"):
+        spark_connect.connected_port(connect_server, None, {"spark.sql.shuffle.partitions": "none"})
+
+    assert [session.is_stopped for session in left] == [True]
+
+
 @pytest.mark.parametrize("sample", ["employees", "primes"])
 def test_samples_run_on_a_server(connect_server, sample, tmp_path):
     """They say what they say on the local engine; where they run is a variable of the environment."""

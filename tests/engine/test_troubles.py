@@ -56,6 +56,19 @@ def test_an_unknown_trouble_gives_the_innermost_cause():
     assert str(caught.value) == "Spark could not run the job: the disk sang"
 
 
+def test_what_ended_a_python_worker_on_a_server_is_told():
+    """There the traceback begins in the line of Spark's own words, and a state of SQL stands behind it."""
+    text = (
+        "An exception was thrown from the Python worker:\n"
+        "[PYTHON_EXCEPTION] An exception was thrown from Python: Traceback (most recent call last):\n"
+        '  File "worker.py", line 1, in main\nSystemExit: 3\n SQLSTATE: 38000\n\nJVM stacktrace:\nFoo: first\n'
+    )
+    with pytest.raises(EngineError) as caught, translated():
+        raise Py4JError(text)
+
+    assert str(caught.value) == "Spark could not run the job: a Python worker could not run it: SystemExit: 3"
+
+
 def test_sparks_exception_is_the_cause_when_asked_for(monkeypatch):
     """With `DSTREAM_TRACEBACK=full`."""
     monkeypatch.setenv("DSTREAM_TRACEBACK", "full")

@@ -184,11 +184,12 @@ def _was_interrupted(error: BaseException) -> bool:
 
 def _innermost(error: BaseException) -> str:
     """Return the cause, which stands deep inside the text of Spark's exception."""
-    lines = [line.strip() for line in str(error).partition("JVM stacktrace")[0].splitlines() if line.strip()]
+    said = [line.strip() for line in str(error).partition("JVM stacktrace")[0].splitlines()]
+    lines = [line for line in said if line and not line.startswith("SQLSTATE:")]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     if causes:
         return _without_class(causes[-1].removeprefix("Caused by: "))
-    if "Traceback (most recent call last):" in lines:
+    if any(line.endswith("Traceback (most recent call last):") for line in lines):
         return f"a Python worker could not run it: {lines[-1]}"
     return _without_class(lines[0]) if lines else type(error).__name__
 

@@ -50,10 +50,14 @@ def connected_port(master: str | None, theirs: Any, settings: Mapping[str, str])
     try:
         session = theirs.newSession() if master is None else _session(master)
         talks_to_a_server()
-        for name, value in settings.items():
-            session.conf.set(name, value)
         port = ConnectPort(session)
-        port.cores()  # A first job shows whether the interpreter of the server has what is needed.
+        try:
+            for name, value in settings.items():
+                session.conf.set(name, value)
+            port.cores()  # A first job shows whether the interpreter of the server has what is needed.
+        except BaseException:
+            leave(port)
+            raise
         _retry(session, _RETRIES)
     except PySparkException as error:
         raise SetupError(f"{server} cannot run dstream: {ended(error)}") from error
