@@ -11,6 +11,7 @@ from typing import Any
 
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.core import Columns, Core, End, ForEachPartition, Partitions
+from dstream.plan.core_of_forks import Several
 from dstream.plan.placing import place
 from dstream.plan.recalling import Found
 from dstream.spi import Engine, Running
@@ -44,7 +45,7 @@ class AutoEngine:
         session: Any = getattr(self._on_spark(), "spark", None)
         return session
 
-    def submit(self, end: End) -> Running:
+    def submit(self, end: End | Several) -> Running:
         """Return a run of the plan, on the engine where it belongs."""
         is_of_spark = isinstance(end, Partitions | ForEachPartition) or (isinstance(end, Columns) and end.is_frame)
         return (self._on_spark() if is_of_spark else self._chosen(end)).submit(end)

@@ -377,11 +377,11 @@ class Write(End):
     """A writer takes the items where they are.
 
     Attributes:
-        writer: takes the items of each partition; with a collector, the entries of each bucket.
+        writer: takes the items of each partition; with a collector, the entries of each bucket. None: it only explains.
         collector: a keyed one whose groups are the entries, or None.
     """
 
-    writer: Writer | MapWriter
+    writer: Writer | MapWriter | None
     collector: Collector[Any, Any, Any] | None
 
 

@@ -11,7 +11,18 @@ from dstream.plan.steps import shown_function
 from dstream.spi.collector import Collector
 from dstream.spi.sink import MapWriter, Writer
 
-__all__ = ["Collect", "Columns", "End", "ForEach", "ForEachPartition", "Loop", "Partitions", "ToList", "Write"]
+__all__ = [
+    "Collect",
+    "Columns",
+    "End",
+    "ForEach",
+    "ForEachPartition",
+    "Loop",
+    "Partitions",
+    "Several",
+    "ToList",
+    "Write",
+]
 
 
 @node
@@ -87,12 +98,13 @@ class Write(End):
     """The end of a plan: a writer takes the items where they are.
 
     Attributes:
-        writer: takes the items of each partition; with a collector, the entries of each bucket.
+        writer: takes the items of each partition; with a collector, the entries of each bucket. None in a plan that is
+            only explained.
         collector: a keyed one whose groups are the entries, or None.
         name: the call as the user wrote it.
     """
 
-    writer: Writer | MapWriter
+    writer: Writer | MapWriter | None
     collector: Collector[Any, Any, Any] | None
     name: str
 
@@ -114,3 +126,20 @@ class Columns(End):
 
     def label(self) -> str:
         return f".{self.name}()"
+
+
+@node
+class Several(Node):
+    """Several ends of one plan, which run together and are no call of the user's.
+
+    Attributes:
+        ends: in the order in which their receipts are given.
+    """
+
+    ends: tuple[Write, ...]
+
+    def inputs(self) -> tuple[Node, ...]:
+        return self.ends
+
+    def label(self) -> str:
+        return ""

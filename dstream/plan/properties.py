@@ -27,6 +27,7 @@ from dstream.plan.core import (
     Top,
     Unordered,
 )
+from dstream.plan.core_of_forks import Several
 from dstream.plan.steps import unchanged
 from dstream.plan.walk import each, fold, topological
 from dstream.spi.source import SizedSource
@@ -137,7 +138,7 @@ def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
             return True
         case Unordered() | PartitionBy() | Pairing() | Table() | Concat(is_union=True):
             return False
-        case Keeping() | Concat():
+        case Keeping() | Concat() | Several():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} are in order")
 
@@ -148,7 +149,7 @@ def _bounded(operation: Core, inputs: Sequence[bool]) -> bool:
             return source.bounded
         case Limit() | Top() | TakeWhile() | Table() | Recall():
             return True
-        case Keeping() | Concat() | Pairing():
+        case Keeping() | Concat() | Pairing() | Several():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} end")
 

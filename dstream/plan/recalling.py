@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from dstream.plan.core import Cache, Core, End, Recall
+from dstream.plan.core_of_forks import Several
 from dstream.plan.walk import inputs_first, topological
 
 __all__ = ["Cached", "Found", "nothing_kept", "recalled"]
@@ -37,6 +38,8 @@ class Cached:
     is_there: Callable[[], bool] = _always
 
 
+E = TypeVar("E", bound=End | Several)
+
 Found = Callable[[Cache], Cached | None]
 """Returns what is kept of a `cache()`, or None."""
 
@@ -47,7 +50,7 @@ def nothing_kept(node: Cache) -> Cached | None:
 
 
 @overload
-def recalled(root: End, found: Found) -> End: ...
+def recalled(root: E, found: Found) -> E: ...
 
 
 @overload

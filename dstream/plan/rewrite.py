@@ -15,8 +15,9 @@ from itertools import chain
 from typing import overload
 
 from dstream.errors import UnsupportedError
-from dstream.plan import core, ends, nodes, nodes_by_key
+from dstream.plan import core, ends, nodes, nodes_by_key, nodes_of_forks
 from dstream.plan.core import Core
+from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.ends import End
 from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Recover, Skip, Union
 from dstream.plan.steps import Emitted, Guard, Op, Step
@@ -31,6 +32,10 @@ _ElementWise = Map | Filter | FlatMap | MapMulti | Peek
 
 @overload
 def rewrite(root: End) -> core.End: ...
+
+
+@overload
+def rewrite(root: ends.Several) -> Several: ...
 
 
 @overload
@@ -293,3 +298,15 @@ def _(node: ends.Write, inputs: Sequence[Core], step: Step) -> Core:
 @core_of.register
 def _(node: ends.Columns, inputs: Sequence[Core], step: Step) -> Core:
     return core.Columns(inputs[0], node.is_frame, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_forks.Shared, inputs: Sequence[Core], step: Step) -> Core:
+    return Fork(inputs[0], node.identity, step=dataclasses.replace(step, label="fork"))
+
+
+@core_of.register
+def _(node: ends.Several, inputs: Sequence[Core], step: Step) -> Core:
+    writes = tuple(each for each in inputs if isinstance(each, core.Write))
+    assert len(writes) == len(inputs), "what ends together are writes"
+    return Several(writes, step=step)

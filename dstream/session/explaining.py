@@ -43,11 +43,14 @@ def stages_on(cores: int | None, node: Any, into: Any, found: Found = nothing_ke
 
 
 def _plan(node: Any, into: Any) -> Any:
-    """Return the plan with the end that it is explained with; the target that it writes into is not opened."""
+    """Return the plan with the end that it is explained with, or its own; the target it writes into is not opened."""
     from dstream.plan import Collect, Loop, ToList, is_bounded, rewrite
+    from dstream.plan.ends import Several
     from dstream.spi import Collector, Sink
     from dstream.stream.writing import writing
 
+    if isinstance(node, Several):
+        return rewrite(node)
     match into:
         case Collector():
             return rewrite(Collect(node, into, given=into.name or "..."))

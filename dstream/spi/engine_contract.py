@@ -52,11 +52,15 @@ class Engine(Protocol):
         ...
 
     def submit(self, end: Any) -> Running:
-        """Return a run of the plan that ends in `end` (a `dstream.plan.core.End`), which has not begun.
+        """Return a run of the plan that ends in `end`, which has not begun.
 
         The result of a `ToList` is a list, of a `Loop` an iterator, of `Partitions` a list of iterators, of a
         `Collect` what its collector makes, of a `Write` the receipts of its writer in encounter order, of `Columns`
-        a `pyarrow.Table` or a table of the engine's own kind, of a `ForEachPartition` None.
+        a `pyarrow.Table` or a table of the engine's own kind, of a `ForEachPartition` None, of `Several` ends a list of
+        the results of these.
+
+        Args:
+            end: a `dstream.plan.core.End`, or `dstream.plan.core_of_forks.Several`.
 
         Raises:
             UnsupportedError: the engine does not run such a plan. The result may raise it as well.

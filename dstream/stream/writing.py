@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import collectors
 from dstream.failures import naming
-from dstream.plan import Node, Write, call_site, explained, last_step, rewrite
-from dstream.spi import Collector, Engine, Grouped, Runtime, Sink
+from dstream.plan import Node, Where, Write, call_site, explained, last_step, rewrite
+from dstream.spi import Collector, Engine, Grouped, MapWriter, Runtime, Sink, Writer
 
 __all__ = ["write", "writing"]
 
@@ -43,9 +43,23 @@ def write(runtime: Runtime, node: Node, sink: Sink[Any, R], engine: Callable[[],
     return target.result()
 
 
-def writing(node: Node, sink: Sink[Any, Any], writer: Any) -> Write:
-    """Return the end of a plan whose items a writer takes."""
-    return Write(node, writer, _collector(sink), f"collect({sink.label})", where=call_site())
+def writing(
+    node: Node,
+    sink: Sink[Any, Any],
+    writer: Writer | MapWriter | None,
+    name: str = "collect",
+    where: Where | None = None,
+) -> Write:
+    """Return the end of a plan whose items a writer takes.
+
+    Args:
+        node: the last node before it.
+        sink: says what is written.
+        writer: takes it; None for a plan that is only explained.
+        name: the method that the user called.
+        where: the place of that call; None: here.
+    """
+    return Write(node, writer, _collector(sink), f"{name}({sink.label})", where=where or call_site())
 
 
 def _collector(sink: Sink[Any, Any]) -> Collector[Any, Any, Any] | None:

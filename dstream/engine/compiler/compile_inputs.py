@@ -30,7 +30,7 @@ from dstream.engine.worker.sinks import WriteItems
 from dstream.plan.core import Cache, Chain, Concat, Hint, Read, Recall, Table
 from dstream.spi import Held
 
-__all__: list[str] = []
+__all__ = ["Keep"]
 
 
 @compile_node.register

@@ -14,6 +14,7 @@ from dstream.engine.kernels.core_operations import Operation, operation
 from dstream.engine.kernels.guards import Action
 from dstream.errors import UnsupportedError
 from dstream.plan.core import Core, End, Limit, TakeWhile
+from dstream.plan.core_of_forks import Several as SeveralEnds
 from dstream.plan.properties import bounded_operations, ordered_operations
 from dstream.plan.walk import fold
 
@@ -55,7 +56,7 @@ class Compiling:
         actions: what to call in this process for what each `peek` step saw, by its channel.
     """
 
-    root: End
+    root: End | SeveralEnds
     facts: Facts
     actions: dict[int, Action] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
@@ -81,7 +82,7 @@ class Compiling:
         return Pending(len(self.decisions) - 1)
 
 
-def compiled(end: End, facts: Facts) -> tuple[Graph, dict[int, Action]]:
+def compiled(end: End | SeveralEnds, facts: Facts) -> tuple[Graph, dict[int, Action]]:
     """Return the graph of a plan, and what `peek` steps call in this process, by their channels."""
     compiling = Compiling(end, facts)
     ending = compile_end(end, compiling)
@@ -89,7 +90,7 @@ def compiled(end: End, facts: Facts) -> tuple[Graph, dict[int, Action]]:
 
 
 @functools.singledispatch
-def compile_end(end: End, compiling: Compiling) -> Ending:
+def compile_end(end: End | SeveralEnds, compiling: Compiling) -> Ending:
     """Return what becomes of the items before `end`."""
     raise UnsupportedError(f"the Spark engine does not run a plan that ends in {end!r}")
 

@@ -13,7 +13,7 @@ from dstream.plan.stages import NOTHING, ONE, Amount, exactly, total
 from dstream.plan.walk import inputs_first
 from dstream.spi import Counted
 
-__all__ = ["ANY", "MANY", "Cost", "Counting", "Either", "amount", "may_read", "range_of"]
+__all__ = ["ANY", "MANY", "Cost", "Counting", "Either", "OfEarlierJob", "amount", "may_read", "range_of"]
 
 _GROWTH = 4
 
@@ -93,6 +93,13 @@ class Either:
     cost: Cost
 
 
+@dataclass(frozen=True, eq=False)
+class OfEarlierJob:
+    """Items of a fork that an earlier job of the same plan will have kept, in so many partitions."""
+
+    partitions: Amount
+
+
 @dataclass
 class Counting:
     """Counts without listing any source; what is counted once is remembered."""
@@ -115,6 +122,8 @@ class Counting:
                 return self._remembered(each)
             case Kept(Either() as either):
                 return either.partitions
+            case Kept(Recall(items=OfEarlierJob() as earlier)):
+                return earlier.partitions
             case Kept(Recall() as recall):
                 return exactly(recall.items.partitions)
             case FromTable():

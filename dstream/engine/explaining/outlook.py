@@ -17,6 +17,7 @@ from dstream.engine.graph.decisions import Ask, AskForKept, Decision, Done, Grap
 from dstream.engine.graph.results import Last
 from dstream.engine.graph.vertices import Items, Kept, Pending, Rows, Taken, Vertex, one_after_another, with_calls
 from dstream.errors import UnsupportedError
+from dstream.plan.core_of_forks import Fork
 from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Amount, exactly
 
 __all__ = ["Foreseen", "FutureJob", "Outlook"]
@@ -221,7 +222,8 @@ class Outlook:
             yield functools.partial(go_on, move.fn(())), case  # Of no rows nobody's function makes anything.
             return
         if isinstance(move, AskForKept):
-            again = Rows((Taken(move.vertex),), None, why="items stay where they were computed, also for later plans")
+            readers = "all that read them" if isinstance(move.node, Fork) else "later plans too"
+            again = Rows((Taken(move.vertex),), None, why=f"items stay where they were computed, for {readers}")
             yield functools.partial(go_on, again), self._after(case, move.vertex, "computes the items to keep")
             return
         partitions = self.counting.partitions(move.vertex.inputs)

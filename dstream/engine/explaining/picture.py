@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, cast
 
-from dstream.engine.explaining.bounds import Either
+from dstream.engine.explaining.bounds import Either, OfEarlierJob
 from dstream.engine.explaining.outlook import Outlook
 from dstream.engine.graph.vertices import (
     Applied,
@@ -40,6 +40,7 @@ Task = Vertex | Input
 _IN_CALLER = "its items travel inside the tasks; 4 MB of them or more in a shuffle of their own, which is not counted"
 _ALONE = "if all items stand in one partition before, it runs there and nothing moves"
 _KEPT_BEFORE = "the items that an earlier plan left where it computed them"
+_COMPUTED_BEFORE = "the items that an earlier job left where it computed them"
 _TABLE = "rows become items; Spark runs the DataFrame as it sees fit, which is not counted"
 _TREATMENTS = {
     "ignored": "leaves out the items that the step before fails on",
@@ -209,7 +210,8 @@ class Picture:
             case Rows():
                 draft = self._moved(each)
             case Kept(Recall() as recall):
-                call = Call(recall.label(), recall.step.where, _KEPT_BEFORE)
+                note = _COMPUTED_BEFORE if isinstance(recall.items, OfEarlierJob) else _KEPT_BEFORE
+                call = Call(recall.label(), recall.step.where, note)
                 draft = _Draft(self._count(each), recall.is_ordered, calls=[call])
             case FromTable(node):
                 draft = _Draft(self._count(each), False, calls=[Call(node.label(), node.step.where, _TABLE)])

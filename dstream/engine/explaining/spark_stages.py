@@ -9,14 +9,17 @@ from typing import Any
 
 from dstream.engine.compiler import Facts, compiled
 from dstream.engine.compiler.compile_ends import FEW
+from dstream.engine.compiler.compile_inputs import Keep
 from dstream.engine.explaining.bounds import MANY, Cost, Either, range_of
 from dstream.engine.explaining.outlook import FutureJob, Outlook
 from dstream.engine.explaining.picture import Picture
+from dstream.engine.explaining.stages_of_ends import stages_of_ends
 from dstream.engine.graph.results import Assembled, Combined, Ending, Last, Nothing, Pulled
 from dstream.engine.graph.vertices import Items, Pending, Vertex, piped
 from dstream.engine.kernels.guards import guards_of
 from dstream.engine.worker.sinks import WriteItems
-from dstream.plan.core import End, Loop, ToList, Write
+from dstream.plan.core import CacheIdentity, End, Loop, ToList, Write
+from dstream.plan.core_of_forks import Several
 from dstream.plan.properties import configuration, is_ordered, parallelism
 from dstream.plan.recalling import Found, recalled
 from dstream.plan.stages import ONE, Amount, Call, Job, Stages, exactly
@@ -24,7 +27,7 @@ from dstream.plan.stages import ONE, Amount, Call, Job, Stages, exactly
 __all__ = ["stages"]
 
 
-def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -> Stages:
+def stages(end: End | Several, cores: int | None, largest_small_side: int, found: Found) -> Stages:
     """Return the stages of a plan on Spark.
 
     Args:
@@ -36,6 +39,14 @@ def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -
     Raises:
         UnsupportedError: Spark does not run such a plan.
     """
+    if isinstance(end, Several):
+        return stages_of_ends(end, found, lambda one, kept: _of_one_graph(one, cores, largest_small_side, kept))
+    return _of_one_graph(end, cores, largest_small_side, found)[0]
+
+
+def _of_one_graph(
+    end: End | Several, cores: int | None, largest_small_side: int, found: Found
+) -> tuple[Stages, dict[CacheIdentity, Amount]]:
     core = recalled(end, found)
     graphs = [compiled(*bounds)[0] for bounds in _bounds(core, _facts(core, cores, largest_small_side))]
     outlook = Outlook(graphs)
@@ -44,7 +55,7 @@ def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -
     jobs = [*chain.from_iterable(each.jobs for each in outlook.foreseen), last]
     cost = outlook.cost(*ending.cost())
     settings = configuration(core)
-    return Stages(
+    drawn = Stages(
         "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}",
         Call(_label(core)),
         ending.outcome(),
@@ -55,6 +66,8 @@ def stages(end: End, cores: int | None, largest_small_side: int, found: Found) -
         cost.python_stages,
         (f"with the settings {settings}",) if settings else (),
     )
+    keeping = [each for each in graphs[-1].decisions if isinstance(each, Keep)]
+    return drawn, {each.node.identity: outlook.counting.partitions(outlook.settled(each.items)) for each in keeping}
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class _SomeMap:
         raise AssertionError("nothing is written when a plan is explained")
 
 
-def _bounds(end: End, facts: Sequence[Facts]) -> list[tuple[End, Facts]]:
+def _bounds(end: End | Several, facts: Sequence[Facts]) -> list[tuple[End | Several, Facts]]:
     """Return what the graph is made of: with the least and with the most of all that is not known yet."""
     if not isinstance(end, Write):
         return [(end, each) for each in facts]
@@ -78,7 +91,7 @@ def _bounds(end: End, facts: Sequence[Facts]) -> list[tuple[End, Facts]]:
     return [(many, each) for each in facts] if end.collector is None else [(few, facts[0]), (many, facts[-1])]
 
 
-def _facts(end: End, cores: int | None, largest_small_side: int) -> Sequence[Facts]:
+def _facts(end: End | Several, cores: int | None, largest_small_side: int) -> Sequence[Facts]:
     """Return what the graph depends on: if the cores are not known, with few and with many."""
     asked = parallelism(end)
     if cores is not None:
@@ -86,12 +99,14 @@ def _facts(end: End, cores: int | None, largest_small_side: int) -> Sequence[Fac
     return [Facts(asked or 2, 1, largest_small_side), Facts(asked or MANY, MANY, largest_small_side)]
 
 
-def _label(end: End) -> str:
+def _label(end: End | Several) -> str:
     match end:
         case ToList():
             return "to_list()"
         case Loop():
             return "iter(stream)"
+        case Several(ends=ends):
+            return ", ".join(map(_label, ends))
     return end.label().removeprefix(".")
 
 
@@ -103,7 +118,7 @@ _ENDLESS = Cost(jobs=_OFTEN, python_stages=_OFTEN)
 class _Ending:
     """The end of a graph, with the last job."""
 
-    end: End
+    end: End | Several
     ending: Ending
     outlook: Outlook
 
@@ -191,6 +206,6 @@ class _Ending:
                 return "a loop gets the items chunk by chunk, without end; to_list() is refused"
             case Pulled(limit=limit) if limit is not None:
                 return f"the first {limit.count:,} items come to this process{in_order}"
-        if isinstance(self.end, Write):
+        if isinstance(self.end, Write | Several):
             return "this process gets receipts and commits them all at once"
         return f"all items come to this process{in_order}"

@@ -9,7 +9,19 @@ from dstream.engine.graph.vertices import Items, Pending, Vertex
 from dstream.plan.core import Limit
 from dstream.spi import Collector
 
-__all__ = ["Assembled", "Combined", "Each", "Ending", "Finish", "Framed", "Last", "Listed", "Nothing", "Pulled"]
+__all__ = [
+    "Assembled",
+    "Combined",
+    "Each",
+    "Ending",
+    "Finish",
+    "Framed",
+    "Last",
+    "Listed",
+    "Nothing",
+    "Pulled",
+    "Separated",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +64,14 @@ class Framed:
     is_frame: bool
 
 
-Finish = Listed | Nothing | Combined | Assembled | Framed
+@dataclass(frozen=True, eq=False)
+class Separated:
+    """The caller gets a list for each of several sinks, of what it gives, in encounter order."""
+
+    sinks: int
+
+
+Finish = Listed | Nothing | Combined | Assembled | Framed | Separated
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,6 +47,7 @@ from dstream.plan.core import (
     Unary,
     Write,
 )
+from dstream.plan.core_of_forks import Several
 from dstream.plan.properties import bounded_operations, is_ordered
 from dstream.plan.recalling import Cached, recalled
 from dstream.plan.steps import Guard, Op, Step
@@ -75,12 +76,12 @@ class LocalEngine:
         self._progress = progress
         self._caches = Caches() if caches is None else caches
 
-    def submit(self, end: End) -> Submitted:
+    def submit(self, end: End | Several) -> Submitted:
         """Return a run of the plan in this process."""
         call = None if end.label() else Call.of_user()
         return Submitted(functools.partial(self._run, end, call))
 
-    def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
+    def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
         end = recalled(plan, self._caches.found)
         step = end.step
         task = _LocalTask(
@@ -89,10 +90,12 @@ class LocalEngine:
         if isinstance(end, Loop | Partitions):
             return _lazily(end, task)
         with task.ending(), task.waiting():
-            return self._result(end, step, task)
+            if isinstance(end, Several):
+                return [self._result(each, task) for each in end.ends]
+            return self._result(end, task)
 
-    def _result(self, end: End, step: Step, task: _LocalTask) -> Any:
-        items = _open(end.upstream, task)
+    def _result(self, end: End, task: _LocalTask) -> Any:
+        items, step = _open(end.upstream, task), end.step
         match end:
             case ToList():
                 return list(items)

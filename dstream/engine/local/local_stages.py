@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dstream.engine.explaining.picture import calls_of
+from dstream.engine.explaining.stages_of_ends import named
 from dstream.engine.graph.vertices import Applied
 from dstream.plan.core import Concat, Core
+from dstream.plan.core_of_forks import Several
 from dstream.plan.properties import is_bounded, is_ordered
 from dstream.plan.recalling import Found, nothing_kept, recalled
 from dstream.plan.stages import NOTHING, ONE, Call, Exchange, Job, Stage, Stages
@@ -31,7 +33,7 @@ class _Draft:
 def stages(root: Core, into: Any, found: Found = nothing_kept) -> Stages:
     """Return the stages of a plan in this process; arguments as for Spark."""
     core = recalled(root, found)
-    nodes = topological(core)
+    nodes = [each for each in topological(core) if not isinstance(each, Several)]
     readers = Counter(id(upstream) for node in nodes for upstream in node.inputs())
     drafts: list[_Draft] = []
     reached: dict[int, int] = {}
@@ -64,6 +66,8 @@ def _end(core: Core, into: Any) -> tuple[Call, str]:
         return Call(f"collect({into.name or '...'})"), "the collector takes one item after another"
     if isinstance(into, Sink):
         return Call(f"collect({into.label})"), "the collection takes all items in one commit"
+    if isinstance(core, Several):
+        return Call(named(core.ends)), "one sink after another takes its items; then all of them commit"
     if is_bounded(core):
         return Call("to_list()"), "all items are listed"
     return Call("iter(stream)"), "a loop gets one item after another, without end; to_list() is refused"

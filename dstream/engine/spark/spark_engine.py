@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.compiler.compile_ends import reads_only
-from dstream.engine.graph.results import Assembled, Combined, Each, Finish, Framed, Listed, Nothing, Pulled
+from dstream.engine.compiler.compile_forks import parts_of
+from dstream.engine.graph.results import Assembled, Combined, Each, Finish, Framed, Listed, Nothing, Pulled, Separated
 from dstream.engine.graph.vertices import Items
 from dstream.engine.kernels.arrow_columns import schema_of, table_of, unpacked_batches
 from dstream.engine.kernels.guards import Recovered
@@ -25,6 +27,7 @@ from dstream.engine.worker.sinks import WriteItems
 from dstream.failures import naming
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.core import End, Loop, Partitions, ToList
+from dstream.plan.core_of_forks import Several
 from dstream.plan.properties import configuration, is_bounded
 from dstream.plan.recalling import recalled
 from dstream.plan.steps import Step
@@ -53,17 +56,20 @@ class SparkEngine:
         """The session that the plans run on."""
         return self._cluster.port.session
 
-    def submit(self, end: End) -> Submitted:
+    def submit(self, end: End | Several) -> Submitted:
         """Return a run of the plan on Spark."""
         call = None if end.label() else Call.of_user()
         return Submitted(functools.partial(self._run, end, call))
 
     @translating
-    def _run(self, plan: End, call: Call | None, cancellation: Cancellation) -> Any:
+    def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
         check_captures(plan)
         self._cluster.check_running()
         end = recalled(plan, self._cluster.caches.found)
         run = self._begun(end, call or Call.of_step(end.step), cancellation)
+        if isinstance(end, Several):
+            with run:
+                return _of_each_end(end, run)
         match run.graph.ending:
             case Pulled() as ending:
                 items = pulled(run, ending)
@@ -74,7 +80,7 @@ class SparkEngine:
             rows, finish = run.last()
             return _finished(rows, finish, end.step, run)
 
-    def _begun(self, end: End, call: Call, cancellation: Cancellation) -> Run:
+    def _begun(self, end: End | Several, call: Call, cancellation: Cancellation) -> Run:
         """Return a run of a plan that ends in `call`."""
         work = Work(self._cluster.port, self._progress, self._counts, call, cancellation.check)
         cancellation.by(work.cancel)
@@ -93,6 +99,20 @@ class SparkEngine:
         self._stop()
 
 
+def _of_each_end(several: Several, run: Run) -> list[Any]:
+    """Run the graphs of a plan with several ends one after another; forks that several of them read are kept meanwhile.
+
+    What one of them leaves behind beside its items is delivered when all have run.
+    """
+    results: dict[int, Any] = {}
+    for part in parts_of(several):
+        graph = replace(run, end=part.end, cluster=run.cluster.doing(part.end.step, ""))
+        rows, finish = graph.last()
+        result = _finished(rows, finish, part.end.step, graph)
+        results.update(zip(part.numbers, result if isinstance(finish, Separated) else [result], strict=True))
+    return [results[number] for number in range(len(results))]
+
+
 def _finished(rows: DataFrame, finish: Finish, step: Step, run: Run) -> Any:
     """Run the last job, and make the result of its rows."""
     match finish:
@@ -105,6 +125,8 @@ def _finished(rows: DataFrame, finish: Finish, step: Step, run: Run) -> Any:
             return _combined(rows, collector, step, run)
         case Assembled(collector, is_ordered):
             return _assembled(rows, collector, is_ordered, step, run)
+        case Separated(sinks):
+            return run.items_by_target(rows, sinks)
         case Framed(is_frame):
             return _data_frame(rows, step, run) if is_frame else _arrow(rows, step, run)
 

@@ -24,6 +24,7 @@ from dstream.engine.spark.spark_facts import facts_of
 from dstream.engine.worker.rows import ITEMS, WAITING, Row
 from dstream.engine.worker.side_channels import FEW_BYTES, SideRows
 from dstream.plan.core import End
+from dstream.plan.core_of_forks import Several
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ __all__ = ["Run"]
 class Run:
     """One run of a plan: what its `peek` steps saw, and what its guards noted."""
 
-    end: End
+    end: End | Several
     cluster: Cluster
     recovered: Recovered
     in_small_pieces: bool = False
@@ -85,6 +86,13 @@ class Run:
         items: list[Any] = []
         for row in self._without_peeked(self._rows(frame)):
             items += loads_items(row.payload)
+        return items
+
+    def items_by_target(self, frame: DataFrame, targets: int) -> list[list[Any]]:
+        """Run a job and return the items of each target; then run the actions of the `peek` steps."""
+        items: list[list[Any]] = [[] for _ in range(targets)]
+        for row in self._without_peeked(self._rows(frame)):
+            items[row.target] += loads_items(row.payload)
         return items
 
     @contextmanager

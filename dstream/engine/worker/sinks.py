@@ -10,7 +10,8 @@ from itertools import chain, count
 from typing import Any
 
 from dstream.engine.kernels.arrow_columns import batches_of, packed_batch
-from dstream.engine.kernels.core_operations import by_bucket, partial_groups
+from dstream.engine.kernels.cached_items import KeptItems
+from dstream.engine.kernels.core_operations import Operation, by_bucket, operated, partial_groups, written
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
 from dstream.engine.worker.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
 from dstream.engine.worker.stage import StageTask
@@ -19,12 +20,13 @@ from dstream.keys import canonical, check_hash_seed, stable_hash
 from dstream.memory import Growth, pieces, small_lists
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
-from dstream.spi.sink import MapWriter
+from dstream.spi.sink import MapWriter, Writer
 from dstream.values.order import NanLast, sort
 
 __all__ = [
     "Accumulate",
     "Act",
+    "Branch",
     "RouteByKey",
     "RouteByPlace",
     "RouteByRange",
@@ -32,6 +34,7 @@ __all__ = [
     "Router",
     "SortRuns",
     "WriteColumns",
+    "WriteEach",
     "WriteItems",
     "WriteParts",
     "WritePrefix",
@@ -138,6 +141,33 @@ class WriteColumns:
                 yield Row(0, task.partition, number, ITEMS, batch.num_rows, packed_batch(batch))
         for number, schema in enumerate(schemas):
             yield Row(0, task.partition, number, COLUMNS, 0, schema)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What becomes of the items of a fork in one of several sinks.
+
+    Attributes:
+        step: the call that writes them.
+    """
+
+    operations: tuple[Operation, ...]
+    writer: Writer
+    step: Step
+
+
+@dataclass(frozen=True)
+class WriteEach:
+    """Hand the items to the writer of one branch after another; write the receipts of each for a target of its own."""
+
+    branches: tuple[Branch, ...]
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        kept = KeptItems(items, task.bound)
+        for target, branch in enumerate(self.branches):
+            receipts = written(branch.writer, branch.step, operated(branch.operations, iter(kept), task), task)
+            for number, (size, data) in enumerate(Batcher().batches(receipts)):
+                yield Row(target, task.partition, number, ITEMS, size, data)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dstream.plan.show.shortening import folded, shortened
+from dstream.plan.show.shortening import folded, last_ones, shortened
 from dstream.plan.show.wording import exchange_words, place, short_place, stage_words, summary
 from dstream.plan.stages import Call, Stages
 
@@ -30,7 +30,7 @@ def as_dot(stages: Stages) -> str:
             words = [word for word in (exchange_words(exchange), exchange.why) if word]
             lines.append(f"s{exchange.source} -> s{number} [label={_quoted(*words)}, style={_STYLES[exchange.how]}];")
     lines.append(f"end [label={_quoted(stages.end.label, stages.outcome)}, shape=oval];")
-    lines += [f"s{number} -> end;" for number in range(len(shown))[-1:]]
+    lines += [f"s{number} -> end;" for number in last_ones(shown)]
     return "\n".join(["digraph dstream {", *(f"  {line}" for line in lines), "}"])
 
 

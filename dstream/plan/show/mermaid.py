@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dstream.plan.show.shortening import folded, shortened
+from dstream.plan.show.shortening import folded, last_ones, shortened
 from dstream.plan.show.wording import exchange_words, short_place, stage_words, summary
 from dstream.plan.stages import Stages
 
@@ -27,7 +27,7 @@ def as_mermaid(stages: Stages) -> str:
             words = [word for word in (exchange_words(exchange), exchange.why) if word]
             lines.append(f"  s{exchange.source} {_ARROWS[exchange.how]}|{_quoted(*words)}| s{number}")
     lines.append(f"  done([{_quoted(stages.end.label, stages.outcome)}])")
-    lines.append(f"  s{len(shown) - 1} --> done")
+    lines += [f"  s{number} --> done" for number in last_ones(shown)]
     return "\n".join(lines)
 
 

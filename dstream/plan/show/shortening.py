@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dstream.plan.stages import Call, Exchange, Stage, total
 
-__all__ = ["Shown", "folded", "shortened"]
+__all__ = ["Shown", "folded", "last_ones", "shortened"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,12 @@ def folded(stages: Sequence[Stage], most: int) -> list[Shown]:
             Shown(f"stage {number + 1}", _moved(stages[number], place)) for number in range(first + hidden, len(stages))
         ]
     return shown
+
+
+def last_ones(shown: Sequence[Shown]) -> list[int]:
+    """Return the places of those whose items go to the caller: no other reads them."""
+    read = {each.source for one in shown for each in one.stage.inputs}
+    return [number for number in range(len(shown)) if number not in read]
 
 
 def _moved(stage: Stage, place: Callable[[int], int]) -> Stage:
