@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
-import tempfile
 import weakref
 from array import array
 from bisect import bisect_right
@@ -200,6 +198,8 @@ class _Runs:
     """Sorted runs of numbers in a file without a name, which goes with this object."""
 
     def __init__(self) -> None:
+        import tempfile  # Few need a file: with what it loads it takes 3 ms.
+
         self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the numbers
         weakref.finalize(self, self._file.close)
         self._sizes: list[int] = []
@@ -224,6 +224,8 @@ class _Runs:
         self._file.flush()
         if not self._sizes:
             return _Merged([])
+        import mmap
+
         view, runs, place = memoryview(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)), [], 0
         for size in self._sizes:
             runs.append(view[place : place + size].cast("d"))

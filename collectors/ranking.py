@@ -6,9 +6,9 @@ first comes first.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable
-from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import chain
@@ -30,8 +30,14 @@ Ranked = list[tuple[Any, Any]]
 """Items behind their keys: (key, item)."""
 
 _key = operator.itemgetter(0)
-_PLAIN = frozenset({int, float, str, bytes, bool, type(None), date, datetime, timedelta, Decimal})
-"""Types whose values are the same in every process: such keys, and tuples of them, travel with their items."""
+
+
+@functools.cache
+def _plain() -> frozenset[type]:
+    """Return types whose values are the same everywhere: such keys, and tuples of them, travel with their items."""
+    from datetime import date, datetime, timedelta  # 3 ms that only a ranking needs.
+
+    return frozenset({int, float, str, bytes, bool, type(None), date, datetime, timedelta, Decimal})
 
 
 @named
@@ -84,7 +90,7 @@ def _keep_better(better: Callable[[Any, Any], bool], key: Key, best: Ranked, ran
     if best and best[0][0] is _NO_KEY:
         best[:] = _with_keys(key, best)
     if not best or better(rank, best[0][0]):
-        best[:] = [(rank, item)] if type(rank) in _PLAIN else _sendable([(rank, item)])
+        best[:] = [(rank, item)] if type(rank) in _plain() else _sendable([(rank, item)])
 
 
 def _consider_all(
@@ -139,7 +145,7 @@ def _sendable(pairs: Ranked) -> Ranked:
     if tuple in found:
         parts = chain.from_iterable(rank for rank in ranks if type(rank) is tuple)
         found = found - {tuple} | kinds(parts)
-    return pairs if found <= _PLAIN else list(map(_Sent, pairs))
+    return pairs if found <= _plain() else list(map(_Sent, pairs))
 
 
 def _with_keys(key: Key, pairs: Ranked) -> Ranked:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import pickle
 import resource
 import sys
 from collections import deque
@@ -158,6 +157,8 @@ def small_lists(items: list[T]) -> Iterator[list[T]]:
 
 def size_of(item: Any) -> int:
     """Return how many bytes an item has when it is pickled; megabytes if it cannot be."""
+    import pickle  # With what it loads it takes 2 ms, and small items are never asked for theirs.
+
     try:
         return len(pickle.dumps(item, protocol=5))
     except Exception:  # Whoever sends or encodes the item says what is wrong with it, if anything is.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import gc
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dstream.memory import resident_bytes
@@ -26,7 +26,7 @@ def give_back_large_blocks() -> None:
 
     glibc (2.36) does so at first, but once one was freed it keeps blocks of that size, up to 32 MB, for later use.
     """
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    set_option = _of_the_allocator("mallopt")
     if set_option is not None:
         set_option(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
 
@@ -37,9 +37,17 @@ _LARGE_BLOCK = 2**20
 
 def give_back() -> None:
     """Let the allocator return what is free: glibc (2.36) keeps pages below any that are in use."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = _of_the_allocator("malloc_trim")
     if trim is not None:
         trim(0)
+
+
+def _of_the_allocator(name: str) -> Callable[..., int] | None:
+    """Return a function of the C library, if it has one of that name."""
+    import ctypes  # Workers alone need it, and it takes 2 ms.
+
+    function: Callable[..., int] | None = getattr(ctypes.CDLL(None), name, None)
+    return function
 
 
 @dataclass

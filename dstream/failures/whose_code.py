@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import sysconfig
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any
@@ -18,7 +17,6 @@ __all__ = ["is_installed", "is_our_name", "is_ours"]
 _PACKAGES = frozenset({"dstream", "collectors", "reducers", "sources"})
 _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _HOMES = tuple(os.path.join(_HOME, name, "") for name in sorted(_PACKAGES))
-_OF_PYTHON = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
@@ -50,5 +48,8 @@ def is_installed(file: str) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def _folders(search_path: tuple[str, ...]) -> tuple[str, ...]:
+    import sysconfig  # It takes a millisecond, and only a failure needs it.
+
+    of_python = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     searched = (entry for entry in map(os.path.abspath, search_path) if os.path.basename(entry) in _INSTALLED)
-    return tuple({os.path.join(os.path.abspath(folder), "") for folder in (*_OF_PYTHON, *searched)})
+    return tuple({os.path.join(os.path.abspath(folder), "") for folder in (*of_python, *searched)})
