@@ -26,6 +26,7 @@ from collectors.arithmetic import (
     summing_int,
     summing_long,
 )
+from collectors.co_operations import co_operation, to_bags
 from collectors.containers import (
     concatenating,
     joining,
@@ -35,17 +36,17 @@ from collectors.containers import (
     to_unmodifiable_list,
     to_unmodifiable_set,
 )
-from collectors.folding import AggregateOperation, aggregating, pick_any, reducing
+from collectors.folding import pick_any, reducing
 from collectors.grouping import frequencies, grouping_by, grouping_by_concurrent, partitioning_by
 from collectors.maps import to_concurrent_map, to_map, to_unmodifiable_map
 from collectors.moments import linear_trend, stddev, variance
 from collectors.percentiles import median, percentiles
 from collectors.ranking import bottom_n, max_by, min_by, sorting, top_n
 from collectors.sketches import approx_count_distinct, quantiles
+from dstream.spi import AggregateOperation
 
 __all__ = [
     "AggregateOperation",
-    "aggregating",
     "all_of",
     "approx_count_distinct",
     "averaging",
@@ -53,6 +54,7 @@ __all__ = [
     "averaging_int",
     "averaging_long",
     "bottom_n",
+    "co_operation",
     "collecting_and_then",
     "concatenating",
     "counting",
@@ -83,6 +85,7 @@ __all__ = [
     "summing_int",
     "summing_long",
     "teeing",
+    "to_bags",
     "to_collection",
     "to_concurrent_map",
     "to_list",

@@ -70,7 +70,7 @@ def mapping(fn: Callable[[Any], Any], downstream: Any) -> Collector[Any, Any, An
         ['A', 'B']
     """
     checked_function(fn, "fn")
-    checked_collector(downstream)
+    downstream = checked_collector(downstream)
     return _before(downstream, partial(_map_one, fn, downstream), _mapped(fn, downstream))
 
 
@@ -123,7 +123,7 @@ def filtering(predicate: Callable[[T], object], downstream: Collector[T, Any, R]
         {1: 1, 2: 0}
     """
     checked_predicate(predicate)
-    checked_collector(downstream)
+    downstream = checked_collector(downstream)
     return _before(downstream, partial(_filter_one, predicate, downstream), partial(_filter_all, predicate, downstream))
 
 
@@ -186,7 +186,7 @@ def flat_mapping(fn: Callable[[Any], Iterable[Any] | None], downstream: Any) -> 
         ['a', 'b', 'c']
     """
     checked_function(fn, "fn")
-    checked_collector(downstream)
+    downstream = checked_collector(downstream)
     return _before(downstream, partial(_flatten_one, fn, downstream), partial(_flatten_all, fn, downstream))
 
 
@@ -276,7 +276,7 @@ def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) 
         >>> collecting_and_then(to_list(), len).collect("abc")
         3
     """
-    checked_collector(downstream)
+    downstream = checked_collector(downstream)
     checked_function(fn, "fn")
     keyed = downstream.keyed
     assemble: Any = keyed and partial(_then, keyed.assemble, fn)
@@ -288,6 +288,7 @@ def collecting_and_then(downstream: Collector[T, Any, R], fn: Callable[[R], U]) 
         downstream.characteristics - {Characteristics.IDENTITY_FINISH},
         downstream.accumulate_all,
         keyed and Keyed(keyed.classifier, keyed.downstream, assemble),
+        deducting=downstream.deducting,
     )
 
 
@@ -307,10 +308,11 @@ def teeing(
         3.0
     """
     parts = (checked_collector(first, "first"), checked_collector(second, "second"))
-    return _together(parts, partial(_apply, checked_function(fn, "fn")))
+    return _together(parts, partial(apply_to, checked_function(fn, "fn")))
 
 
-def _apply(fn: Callable[..., Any], results: tuple[Any, ...]) -> Any:
+def apply_to(fn: Callable[..., Any], results: tuple[Any, ...]) -> Any:
+    """Give each result to `fn` as an argument of its own."""
     return fn(*results)
 
 
@@ -334,6 +336,29 @@ def all_of(
 ) -> Collector[T, object, tuple[R1, R2, R3, R4]]: ...
 @overload
 def all_of(
+    first: Collector[T, Any, R1], second: Collector[T, Any, R2], /, *, finish: Callable[[R1, R2], R]
+) -> Collector[T, object, R]: ...
+@overload
+def all_of(
+    first: Collector[T, Any, R1],
+    second: Collector[T, Any, R2],
+    third: Collector[T, Any, R3],
+    /,
+    *,
+    finish: Callable[[R1, R2, R3], R],
+) -> Collector[T, object, R]: ...
+@overload
+def all_of(
+    first: Collector[T, Any, Any],
+    second: Collector[T, Any, Any],
+    third: Collector[T, Any, Any],
+    fourth: Collector[T, Any, Any],
+    /,
+    *more: Collector[T, Any, Any],
+    finish: Callable[..., R],
+) -> Collector[T, object, R]: ...
+@overload
+def all_of(
     first: Collector[T, Any, Any],
     second: Collector[T, Any, Any],
     third: Collector[T, Any, Any],
@@ -343,8 +368,12 @@ def all_of(
     *more: Collector[T, Any, Any],
 ) -> Collector[T, object, tuple[Any, ...]]: ...
 @named
-def all_of(*collectors: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
+def all_of(*collectors: Collector[Any, Any, Any], finish: Callable[..., Any] | None = None) -> Collector[Any, Any, Any]:
     """Give each item to all the collectors, in one pass, and return the tuple of their results.
+
+    Args:
+        collectors: what is to become of the items.
+        finish: takes one argument for each result and gives what is returned in place of the tuple.
 
     Example:
         >>> from collectors import counting, max_by
@@ -352,28 +381,35 @@ def all_of(*collectors: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
         (2, Optional['ccc'])
     """
     parts = tuple(checked_collector(part, f"collectors[{index}]") for index, part in enumerate(collectors))
-    return _together(parts, tuple)
+    return _together(parts, tuple if finish is None else partial(apply_to, checked_function(finish, "finish")))
 
 
 def _together(parts: Parts, finisher: Callable[[Any], Any]) -> Collector[Any, Any, Any]:
     return Collector(
-        partial(_supply_each, parts),
+        partial(supply_each, parts),
         partial(_accumulate_each, parts),
-        partial(_combine_each, parts),
-        partial(_finish_each, parts, finisher),
+        partial(combine_each, parts),
+        partial(finish_each, parts, finisher),
         accumulate_all=partial(_accumulate_all_each, parts),
+        deducting=deduct_each(parts),
     )
 
 
-def _supply_each(parts: Parts) -> list[Any]:
+def supply_each(parts: Parts) -> list[Any]:
+    """Return a fresh container for each collector."""
     return [part.supplier() for part in parts]
 
 
 def _accumulate_each(parts: Parts, containers: list[Any], item: Any) -> None:
     for index, part in enumerate(parts):
-        following = part.accumulator(containers[index], item)
-        if following is not None:
-            containers[index] = following
+        accumulate_in(part, index, containers, item)
+
+
+def accumulate_in(part: Collector[Any, Any, Any], index: int, containers: list[Any], item: Any) -> None:
+    """Take an item into one of several containers."""
+    following = part.accumulator(containers[index], item)
+    if following is not None:
+        containers[index] = following
 
 
 def _accumulate_all_each(parts: Parts, containers: list[Any], items: Iterable[Any]) -> list[Any]:
@@ -382,9 +418,20 @@ def _accumulate_all_each(parts: Parts, containers: list[Any], items: Iterable[An
     return containers
 
 
-def _combine_each(parts: Parts, left: list[Any], right: list[Any]) -> None:
+def combine_each(parts: Parts, left: list[Any], right: list[Any]) -> None:
+    """Combine the containers of each collector."""
     left[:] = [part.combined(mine, theirs) for part, mine, theirs in zip(parts, left, right, strict=True)]
 
 
-def _finish_each(parts: Parts, finisher: Callable[[Any], Any], containers: list[Any]) -> Any:
+def deduct_each(parts: Parts) -> Callable[[list[Any], list[Any]], None] | None:
+    """Return what takes containers out of others again, if each collector has that."""
+    return partial(_deduct_each, parts) if all(part.deducting is not None for part in parts) else None
+
+
+def _deduct_each(parts: Parts, left: list[Any], right: list[Any]) -> None:
+    left[:] = [part.deducted(mine, theirs) for part, mine, theirs in zip(parts, left, right, strict=True)]
+
+
+def finish_each(parts: Parts, finisher: Callable[[Any], Any], containers: list[Any]) -> Any:
+    """Give the results of the collectors, as a tuple, to `finisher`."""
     return finisher(tuple(part.finisher(container) for part, container in zip(parts, containers, strict=True)))

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from dstream.spi import Collector, Sink
+from dstream.spi import AggregateOperation, Sink
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
@@ -49,13 +49,13 @@ def checked_predicate(value: F) -> F:
 
 
 def checked_collector(value: Any, name: str = "downstream") -> Any:
-    """Return `value` if it is a `Collector`.
+    """Return `value` if it is a `Collector`, or as one if it is an aggregate operation of one input.
 
     Raises:
-        TypeError: it is not; a reducer and a factory that was not called are told apart.
+        TypeError: it is not; a reducer, a factory that was not called, and several inputs are told apart.
     """
-    if isinstance(value, Collector):
-        return value
+    if isinstance(value, AggregateOperation):
+        return value.as_collector()
     if isinstance(value, Sink):
         raise TypeError(
             f"{name}: a reducer is not a collector and cannot be downstream; "

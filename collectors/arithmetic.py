@@ -57,7 +57,9 @@ def counting() -> Collector[Any, object, int]:
         >>> counting().collect("abc")
         3
     """
-    collector: Collector[Any, Any, Any] = Collector(int, _count_one, operator.add, accumulate_all=count_all)
+    collector: Collector[Any, Any, Any] = Collector(
+        int, _count_one, operator.add, accumulate_all=count_all, deducting=operator.sub
+    )
     return collector
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from collectors.arguments import checked_function
 from collectors.batches import batches
@@ -15,14 +15,12 @@ from dstream.spi import Characteristics, Collector
 from dstream.values import Optional
 from dstream.values.blaming import each
 
-__all__ = ["AggregateOperation", "aggregating", "pick_any", "reducing"]
+__all__ = ["pick_any", "reducing"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 A = TypeVar("A")
 R = TypeVar("R")
-T_contra = TypeVar("T_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
 
 Box = list[Any]
 """No item, or the one that stands for all so far; an item may be None, so a box tells the two apart."""
@@ -117,54 +115,3 @@ def _pick_all(box: Box, items: Iterable[Any]) -> Box:
     if not box:
         box.extend(next(([item] for item in items if item is not None), ()))
     return box
-
-
-class AggregateOperation(Protocol[T_contra, A, R_co]):
-    """A mutable reduction under the names of Hazelcast Jet.
-
-    An object with these four callables, methods or fields, is an aggregate operation. One that can
-    also take an item's effect back out of a container has `deduct(container, item)`, which sliding
-    windows use and collectors do not.
-    """
-
-    @property
-    def create(self) -> Callable[[], A]:
-        """Makes an empty container."""
-        ...
-
-    @property
-    def accumulate(self) -> Callable[[A, T_contra], A | None]:
-        """Takes an item in; returns the next container, or None if it changed the one it got."""
-        ...
-
-    @property
-    def combine(self) -> Callable[[A, A], A | None]:
-        """Takes a later container in; returns as `accumulate` does."""
-        ...
-
-    @property
-    def finish(self) -> Callable[[A], R_co]:
-        """Makes the result."""
-        ...
-
-
-@named
-def aggregating(operation: AggregateOperation[T, A, R]) -> Collector[T, A, R]:
-    """Use an aggregate operation as a collector.
-
-    Raises:
-        TypeError: one of its parts is missing or cannot be called.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> longest = SimpleNamespace(create=int, accumulate=lambda n, word: max(n, len(word)), combine=max, finish=str)
-        >>> aggregating(longest).collect(["a", "ccc"])
-        '3'
-    """
-    parts: list[Any] = [
-        checked_function(getattr(operation, name, None), f"operation.{name}")  # type: ignore[type-var]
-        for name in ("create", "accumulate", "combine", "finish")
-    ]
-    if getattr(operation, "deduct", None) is not None:
-        checked_function(operation.deduct, "operation.deduct")  # type: ignore[attr-defined]
-    return Collector(*parts)

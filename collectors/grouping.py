@@ -206,7 +206,7 @@ def _grouping(
     fill: Callable[[Callable[[], Any], Iterable[tuple[Any, Any]]], Any],
     *characteristics: Characteristics,
 ) -> Collector[Any, Any, Any]:
-    checked_collector(downstream)
+    downstream = checked_collector(downstream)
     assemble = partial(fill, map_factory)
     # A Counter is a dictionary of the containers of `counting`, and counts a batch at the speed of C.
     counted = downstream.accumulate_all is count_all
@@ -363,7 +363,7 @@ def partitioning_by(
         {False: 0, True: 0}
     """
     checked_predicate(predicate)
-    checked_collector(downstream)
+    downstream = checked_collector(downstream)
     return Collector(
         partial(_both_sides, downstream),
         partial(_divide_one, predicate, downstream),

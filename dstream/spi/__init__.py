@@ -5,7 +5,7 @@ go, `store` where distributed collections live, `gatherer` what happens between 
 runs a plan.
 """
 
-from dstream.spi.collector import Characteristics, Collector, Keyed, identity
+from dstream.spi.collector import AggregateOperation, Characteristics, Collector, Keyed, identity
 from dstream.spi.engine_contract import Engine, Running, RunStatus, Runtime
 from dstream.spi.gatherer import Downstream, Gatherer
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
@@ -38,6 +38,7 @@ from dstream.spi.store import (
 
 __all__ = [
     "UNCHANGED",
+    "AggregateOperation",
     "AtEnd",
     "ByPlace",
     "Calling",

@@ -1,17 +1,23 @@
-"""`Collector`: a mutable reduction as data, usable with no engine at all."""
+"""`AggregateOperation` and `Collector`: mutable reductions as data, usable with no engine at all.
+
+A collector is the aggregate operation of one input. All that runs reductions runs collectors: `on_input(i)` gives what
+one of several inputs adds to their common container.
+"""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 from dstream.spi.functions import shown_function
 from dstream.values.blaming import failed_on, forgotten, in_group, stopped
 
-__all__ = ["Characteristics", "Collector", "Keyed", "identity"]
+__all__ = ["AggregateOperation", "Characteristics", "Collector", "Keyed", "identity"]
 
+In = TypeVar("In", bound=tuple[Any, ...])
 T = TypeVar("T")
 A = TypeVar("A")
 R = TypeVar("R")
@@ -19,6 +25,7 @@ K = TypeVar("K")
 T2 = TypeVar("T2")
 A2 = TypeVar("A2")
 R2 = TypeVar("R2")
+T3 = TypeVar("T3")
 
 
 class Characteristics(enum.Enum):
@@ -34,8 +41,217 @@ def identity(container: Any) -> Any:
     return container
 
 
+class AggregateOperation(Generic[In, A, R]):
+    """How the items of one or several inputs become one result, under the names of Hazelcast Jet.
+
+    A container is made by `create`; `accumulate` takes an item of an input into it, `combine` another container that
+    comes after it. Each of these may change the container and return None, or return the next one. `finish` makes the
+    result and leaves the container as it is.
+
+    Args:
+        create: makes an empty container.
+        accumulate: takes (container, item); of several inputs, a tuple with a function for each.
+        combine: takes (container, later container). Without it nothing is combined before items are shuffled: all
+            items of a group come to one task, which accumulates them in order, those of earlier inputs first.
+        deduct: takes (container, other) and undoes `combine(container, other)`, for windows that slide.
+        finish: takes the container; unset, the container is the result.
+
+    Raises:
+        TypeError: one of them cannot be called, or `accumulate` is an empty tuple.
+
+    Example:
+        >>> longest = AggregateOperation(int, lambda most, word: max(most, len(word)), max)
+        >>> longest.on_input(0).collect(["a", "ccc"])
+        3
+    """
+
+    @overload
+    def __init__(
+        self: AggregateOperation[tuple[T2], A2, A2],
+        create: Callable[[], A2],
+        accumulate: Callable[[A2, T2], A2 | None],
+        combine: Callable[[A2, A2], A2 | None] | None = None,
+        deduct: Callable[[A2, A2], A2 | None] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AggregateOperation[tuple[T2], A2, R2],
+        create: Callable[[], A2],
+        accumulate: Callable[[A2, T2], A2 | None],
+        combine: Callable[[A2, A2], A2 | None] | None = None,
+        deduct: Callable[[A2, A2], A2 | None] | None = None,
+        *,
+        finish: Callable[[A2], R2],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AggregateOperation[tuple[T2, T3], A2, A2],
+        create: Callable[[], A2],
+        accumulate: tuple[Callable[[A2, T2], A2 | None], Callable[[A2, T3], A2 | None]],
+        combine: Callable[[A2, A2], A2 | None] | None = None,
+        deduct: Callable[[A2, A2], A2 | None] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AggregateOperation[tuple[T2, T3], A2, R2],
+        create: Callable[[], A2],
+        accumulate: tuple[Callable[[A2, T2], A2 | None], Callable[[A2, T3], A2 | None]],
+        combine: Callable[[A2, A2], A2 | None] | None = None,
+        deduct: Callable[[A2, A2], A2 | None] | None = None,
+        *,
+        finish: Callable[[A2], R2],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AggregateOperation[tuple[Any, ...], A2, A2],
+        create: Callable[[], A2],
+        accumulate: tuple[Callable[[A2, Any], A2 | None], ...],
+        combine: Callable[[A2, A2], A2 | None] | None = None,
+        deduct: Callable[[A2, A2], A2 | None] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: AggregateOperation[tuple[Any, ...], A2, R2],
+        create: Callable[[], A2],
+        accumulate: tuple[Callable[[A2, Any], A2 | None], ...],
+        combine: Callable[[A2, A2], A2 | None] | None = None,
+        deduct: Callable[[A2, A2], A2 | None] | None = None,
+        *,
+        finish: Callable[[A2], R2],
+    ) -> None: ...
+    def __init__(
+        self, create: Any, accumulate: Any, combine: Any = None, deduct: Any = None, finish: Any = identity
+    ) -> None:
+        accumulates = accumulate if isinstance(accumulate, tuple) else (accumulate,)
+        if not accumulates:
+            raise TypeError("AggregateOperation: accumulate needs a function for each input, and there is none")
+        called = [("create", create), ("finish", finish), *(("accumulate", each) for each in accumulates)]
+        called += [(name, each) for name, each in (("combine", combine), ("deduct", deduct)) if each is not None]
+        for name, each in called:
+            if not callable(each):
+                raise TypeError(f"AggregateOperation: {name} must be callable, not {type(each).__name__}")
+        self._functions = _Functions(create, accumulates, combine, deduct, finish)
+
+    def called(self, name: str) -> AggregateOperation[In, A, R]:
+        """Return the same operation under the name of the factory that made it, for messages."""
+        made: AggregateOperation[Any, A, R] = AggregateOperation(
+            self.create, self.accumulates, self.combine, self.deduct, finish=self.finish
+        )
+        made._functions = replace(made._functions, name=name)
+        return made
+
+    @property
+    def create(self) -> Callable[[], A]:
+        """Makes an empty container."""
+        return self._parts_of_it().create
+
+    @property
+    def accumulates(self) -> tuple[Callable[[A, Any], A | None], ...]:
+        """Take an item into a container, one function for each input."""
+        return self._parts_of_it().accumulates
+
+    @property
+    def combine(self) -> Callable[[A, A], A | None] | None:
+        """Takes a later container into an earlier one; None if that cannot be."""
+        return self._parts_of_it().combine
+
+    @property
+    def deduct(self) -> Callable[[A, A], A | None] | None:
+        """Undoes `combine`; None if that cannot be."""
+        return self._parts_of_it().deduct
+
+    @property
+    def finish(self) -> Callable[[A], R]:
+        """Makes the result of a container."""
+        return self._parts_of_it().finish
+
+    @property
+    def arity(self) -> int:
+        """How many inputs it has."""
+        return len(self.accumulates)
+
+    def with_finish(self, finish: Callable[[A], R2]) -> AggregateOperation[In, A, R2]:
+        """Return the same operation with another result of its container.
+
+        Example:
+            >>> from collectors import to_list
+            >>> to_list().with_finish(len).on_input(0).collect("abc")
+            3
+        """
+        made: AggregateOperation[Any, A, R2] = AggregateOperation(
+            self.create, self.accumulates, self.combine, self.deduct, finish=finish
+        )
+        return made
+
+    def with_accumulate(self, *accumulates: Callable[[A, Any], A | None]) -> AggregateOperation[tuple[Any, ...], A, R]:
+        """Return the same operation on other inputs, with a function for each of them."""
+        return AggregateOperation(self.create, accumulates, self.combine, self.deduct, finish=self.finish)
+
+    def on_input(self, number: int) -> Collector[Any, Any, R]:
+        """Return what takes the items of one input into the container of all, as a collector.
+
+        The containers of all inputs are combined in the order of the inputs.
+
+        Raises:
+            IndexError: there is no such input.
+        """
+        accumulate = self.accumulates[number]
+        if self.combine is not None:
+            return Collector(self.create, accumulate, self.combine, self.finish, name=repr(self))
+        replay = partial(_accumulated_at_last, self)
+        return Collector(list, partial(_keep, number), list.extend, replay, name=repr(self))
+
+    def as_collector(self) -> Collector[Any, A, R]:
+        """Return it as a collector.
+
+        Raises:
+            TypeError: it has several inputs.
+        """
+        if self.arity != 1:
+            raise TypeError(f"{self!r} has {self.arity} inputs: give it to co_aggregate(...) with as many stages")
+        return self.on_input(0)
+
+    def _parts_of_it(self) -> _Functions:
+        return self._functions
+
+    def __repr__(self) -> str:
+        parts = self._functions
+        if parts.name:
+            return parts.name
+        shown = [shown_function(parts.create), *map(shown_function, parts.accumulates)]
+        shown += [shown_function(each) for each in (parts.combine, parts.deduct) if each is not None]
+        return f"AggregateOperation({', '.join(shown)})"
+
+
+def _keep(number: int, items: list[tuple[int, Any]], item: Any) -> None:
+    items.append((number, item))
+
+
+def _accumulated_at_last(operation: AggregateOperation[Any, A, R], items: list[tuple[int, Any]]) -> R:
+    """Accumulate items that were kept, since their containers cannot be combined."""
+    container = operation.create()
+    for number, item in items:
+        try:
+            following = operation.accumulates[number](container, item)
+        except Exception as error:
+            failed_on(error, item)
+            raise
+        container = container if following is None else following
+    return operation.finish(container)
+
+
+@dataclass(frozen=True)
+class _Functions:
+    create: Callable[[], Any]
+    accumulates: tuple[Callable[[Any, Any], Any], ...]
+    combine: Callable[[Any, Any], Any] | None
+    deduct: Callable[[Any, Any], Any] | None
+    finish: Callable[[Any], Any]
+    name: str = ""
+
+
 @dataclass(frozen=True, repr=False)
-class Collector(Generic[T, A, R]):
+class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
     """How items become a result: `supplier`, `accumulator`, `combiner`, `finisher`.
 
     `accumulator(container, item)` and `combiner(left, right)` may change the container and return
@@ -48,6 +264,7 @@ class Collector(Generic[T, A, R]):
             group where the data is.
         name: the factory that made it, such as `grouping_by(...)`, for messages; it may be empty.
         parts: gives a container as several smaller ones, which travel one after another and are combined in order.
+        deducting: takes (container, other) and undoes what `combiner` did with `other`; None if that cannot be.
 
     Example:
         >>> import operator
@@ -65,6 +282,16 @@ class Collector(Generic[T, A, R]):
     keyed: Keyed[T, R] | None = None
     name: str = field(default="", compare=False)
     parts: Callable[[A], Iterable[A]] | None = None
+    deducting: Callable[[A, A], A | None] | None = None
+
+    def _parts_of_it(self) -> _Functions:
+        return _Functions(self.supplier, (self.accumulator,), self.combiner, self.deducting, self.finisher)
+
+    def on_input(self, number: int) -> Collector[T, A, R]:
+        """Return this collector, which has one input."""
+        if number not in (0, -1):
+            raise IndexError(f"{self!r} has one input")
+        return self
 
     def __repr__(self) -> str:
         functions: list[Any] = [self.supplier, self.accumulator, self.combiner]
@@ -163,6 +390,12 @@ class Collector(Generic[T, A, R]):
     def combined(self, left: A, right: A) -> A:
         """Return the container of `left` followed by `right`; either may be changed or used up."""
         following = self.combiner(left, right)
+        return left if following is None else following
+
+    def deducted(self, left: A, right: A) -> A:
+        """Return what `left` held before `right` was combined with it; `left` may be changed."""
+        assert self.deducting is not None, "only what has it is asked"
+        following = self.deducting(left, right)
         return left if following is None else following
 
 

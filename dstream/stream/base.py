@@ -43,7 +43,7 @@ from dstream.plan import (
     rewrite,
     shown_function,
 )
-from dstream.spi import Collector, Engine, Reducer, Runtime
+from dstream.spi import AggregateOperation, Collector, Engine, Reducer, Runtime
 from dstream.stream.lifetime import Lifetime
 from dstream.stream.runtime import default_runtime, default_stages, shared
 from dstream.stream.stream_arguments import (
@@ -339,6 +339,9 @@ class BaseStream(Generic[T]):
     def collect(self, collector: Collector[T, A, R], /) -> R: ...
 
     @overload
+    def collect(self, operation: AggregateOperation[tuple[T], A, R], /) -> R: ...
+
+    @overload
     def collect(self, reducer: Reducer[T, R], /) -> R: ...
 
     @overload
@@ -364,7 +367,8 @@ class BaseStream(Generic[T]):
             [1, 2]
         """
         match args:
-            case (Collector() as collector,):
+            case (AggregateOperation() as operation,):
+                collector = operation.as_collector()
                 return self._collect(collector, "collect", collector.name or "...")
             case (sink,) if is_sink(sink):
                 with explained(self._node, "collect"):

@@ -1,10 +1,8 @@
 import operator
-from collections import namedtuple
-from types import SimpleNamespace
 
 import pytest
 
-from collectors import aggregating, counting, grouping_by, pick_any, reducing
+from collectors import pick_any, reducing
 from dstream.values import Optional
 
 
@@ -66,35 +64,3 @@ def test_pick_any_passes_over_none():
 def test_pick_any_looks_no_further():
     """The rest of an endless iterator is left alone."""
     assert pick_any().collect(iter(int, 1)) == Optional.of(0)
-
-
-def test_aggregating_takes_an_object_with_four_callables():
-    """A named tuple, a namespace, an object with methods; `deduct` is allowed."""
-    Operation = namedtuple("Operation", "create accumulate combine finish deduct")
-    parts = (list, list.append, list.extend, tuple)
-
-    assert aggregating(Operation(*parts, list.remove)).collect("ab") == ("a", "b")
-    fields = dict(zip(Operation._fields[:4], parts, strict=True))
-    assert aggregating(SimpleNamespace(**fields)).collect("ab") == ("a", "b")
-
-
-def test_aggregating_takes_functional_operations():
-    """Parts that return the next container in place of changing it."""
-    longest = SimpleNamespace(create=int, accumulate=max, combine=max, finish=str)
-
-    assert grouping_by(bool, aggregating(longest)).collect([3, 0, 7]) == {True: "7", False: "0"}
-
-
-@pytest.mark.parametrize("name", ["create", "accumulate", "combine", "finish"])
-def test_aggregating_names_the_part_that_is_missing(name):
-    """An operation without `combine` cannot run in parallel, so it is refused too."""
-    parts = {"create": int, "accumulate": max, "combine": max, "finish": str, name: None}
-
-    with pytest.raises(TypeError, match=f"operation.{name} must be callable, not NoneType"):
-        aggregating(SimpleNamespace(**parts))
-
-
-def test_aggregating_refuses_a_collector():
-    """A collector has other names, and needs no adapter."""
-    with pytest.raises(TypeError, match=r"operation\.create must be callable"):
-        aggregating(counting())

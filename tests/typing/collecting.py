@@ -11,7 +11,6 @@ from typing import assert_type
 
 from collectors import (
     AggregateOperation,
-    aggregating,
     all_of,
     approx_count_distinct,
     averaging,
@@ -19,6 +18,7 @@ from collectors import (
     averaging_int,
     averaging_long,
     bottom_n,
+    co_operation,
     collecting_and_then,
     concatenating,
     counting,
@@ -49,6 +49,7 @@ from collectors import (
     summing_int,
     summing_long,
     teeing,
+    to_bags,
     to_collection,
     to_concurrent_map,
     to_list,
@@ -60,7 +61,7 @@ from collectors import (
     top_n,
     variance,
 )
-from dstream import Optional, Stream
+from dstream import Collector, Optional, Stream
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
 
 
@@ -114,27 +115,22 @@ def calculated(words: Stream[str], prices: Stream[float]) -> None:
     assert_type(words.collect(quantiles([0.5], len)), list[float])
 
 
-class Longest:
-    """An aggregate operation: the length of the longest word."""
-
-    def create(self) -> int:
-        """Start at nothing."""
-        return 0
-
-    def accumulate(self, longest: int, word: str) -> int:
-        """Take a word in."""
-        return max(longest, len(word))
-
-    def combine(self, left: int, right: int) -> int:
-        """Take the longer one."""
-        return max(left, right)
-
-    def finish(self, longest: int) -> str:
-        """Write it."""
-        return str(longest)
+def longer(most: int, word: str) -> int:
+    """Take a word in."""
+    return max(most, len(word))
 
 
-def chosen(words: Stream[str], operation: AggregateOperation[str, int, str]) -> None:
+def longest(most: int, other: int) -> int:
+    """Take the longer one."""
+    return max(most, other)
+
+
+def larger(most: int, number: float) -> int:
+    """Take a number in."""
+    return max(most, int(number))
+
+
+def chosen(words: Stream[str], operation: AggregateOperation[tuple[str], int, str]) -> None:
     """One of the items, or what they fold to."""
     assert_type(words.collect(min_by(len)), Optional[str])
     assert_type(words.collect(max_by(lambda word: len(word))), Optional[str])
@@ -142,8 +138,44 @@ def chosen(words: Stream[str], operation: AggregateOperation[str, int, str]) -> 
     assert_type(words.collect(reducing(operator.add)), Optional[str])
     assert_type(words.collect(reducing("", operator.add)), str)
     assert_type(words.collect(reducing(0, len, operator.add)), int)
-    assert_type(words.collect(aggregating(operation)), str)
-    assert_type(words.collect(aggregating(Longest())), str)
+    assert_type(words.collect(operation), str)
+    assert_type(words.collect(operation.with_finish(lambda most: most / 2)), float)
+    assert_type(words.collect(AggregateOperation(int, longer, longest)), int)
+    assert_type(words.collect(AggregateOperation(int, longer, longest, finish=str)), str)
+
+
+def co_aggregated(words: Stream[str], operation: AggregateOperation[tuple[str, int], int, str]) -> None:
+    """One operation for each input, and all in one."""
+    assert_type(operation.finish(1), str)
+    assert_type(operation.arity, int)
+    both = AggregateOperation(int, (longer, larger), finish=str)
+    assert_type(both.on_input(1).finisher(3), str)
+    assert_type(both.with_finish(float).finish(3), float)
+    summed = co_operation(counting(), summing(len), finish=lambda count, total: (count, total))
+    assert_type(summed.finish(None), tuple[int, int])
+    assert_type(words.collect(all_of(counting(), summing(len), finish=lambda count, total: total / count)), float)
+    assert_type(len(to_bags(3).finish([])), int)
+    assert_type(co_operation(counting(), counting()).finish(None), tuple[int, int])
+
+
+def a_collector_is_an_operation(
+    words: Collector[str, int, float], other: AggregateOperation[tuple[str], int, str]
+) -> None:
+    """A collector has all that aggregate operations have."""
+    assert_type(words.create(), int)
+    assert_type(words.accumulates[0](1, "a"), int | None)
+    assert_type(words.combine and words.combine(1, 2), int | None)
+    assert_type(words.deduct and words.deduct(1, 2), int | None)
+    assert_type(words.deducting and words.deducting(1, 2), int | None)
+    assert_type(words.deducted(1, 2), int)
+    assert_type(words.finish(1), float)
+    assert_type(words.arity, int)
+    assert_type(words.on_input(0), Collector[str, int, float])
+    assert_type(other.as_collector().finisher(1), str)
+    assert_type(words.as_collector().finisher(1), float)
+    assert_type(words.with_finish(str), AggregateOperation[tuple[str], int, str])
+    assert_type(words.with_accumulate(larger).finish(1), float)
+    assert_type(words.called("longest"), AggregateOperation[tuple[str], int, float])
 
 
 def grouped(words: Stream[str]) -> None:
