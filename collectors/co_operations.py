@@ -92,13 +92,13 @@ def co_operation(*operations: Any, finish: Callable[..., Any] | None = None) -> 
         >>> op.arity
         2
     """
+    results = tuple if finish is None else partial(apply_to, checked_function(finish, "finish"))
     if not operations:
         raise TypeError("co_operation() needs an operation for each input, and there is none")
     for index, each in enumerate(operations):
         if not isinstance(each, AggregateOperation) or each.arity != 1:
             raise TypeError(f"operations[{index}] must be an operation of one input, such as a collector, not {each!r}")
     parts = tuple(each.on_input(0) for each in operations)
-    results = tuple if finish is None else partial(apply_to, checked_function(finish, "finish"))
     made: AggregateOperation[Any, Any, Any] = AggregateOperation(
         partial(supply_each, parts),
         tuple(partial(accumulate_in, part, index) for index, part in enumerate(parts)),
@@ -109,11 +109,11 @@ def co_operation(*operations: Any, finish: Callable[..., Any] | None = None) -> 
     return made.called("co_operation(...)")
 
 
-def to_bags(count: int) -> AggregateOperation[tuple[Any, ...], Any, tuple[list[Any], ...]]:
-    """Return a tuple with a list for each of `count` inputs: its items, in encounter order.
+def to_bags(n: int) -> AggregateOperation[tuple[Any, ...], Any, tuple[list[Any], ...]]:
+    """Return a tuple with a list for each of `n` inputs: its items, in encounter order.
 
     Raises:
-        TypeError: `count` is not an int.
+        TypeError: `n` is not an int.
         ValueError: it is below 1.
 
     Example:
@@ -123,11 +123,11 @@ def to_bags(count: int) -> AggregateOperation[tuple[Any, ...], Any, tuple[list[A
         >>> bags.finish(container)
         ([], ['b'])
     """
-    if checked_count(count, "count") < 1:
+    if checked_count(n, "n") < 1:
         raise ValueError("to_bags() needs an input at least")
     made: AggregateOperation[tuple[Any, ...], Any, tuple[list[Any], ...]] = AggregateOperation(
-        partial(_bags, count),
-        tuple(partial(_put, index) for index in range(count)),
+        partial(_bags, n),
+        tuple(partial(_put, index) for index in range(n)),
         _put_together,
         _take_out,
         finish=_lists,
