@@ -10,6 +10,7 @@ from dstream.spi.engine_contract import Engine, Running, RunStatus, Runtime
 from dstream.spi.gatherer import Downstream, Gatherer
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
 from dstream.spi.integration import Integration
+from dstream.spi.service import OpenedLater, Service
 from dstream.spi.sink import (
     Collections,
     Grouped,
@@ -63,6 +64,7 @@ __all__ = [
     "ListView",
     "MapStore",
     "MapWriter",
+    "OpenedLater",
     "Options",
     "Outcome",
     "Place",
@@ -72,6 +74,7 @@ __all__ = [
     "Running",
     "RunningValue",
     "Runtime",
+    "Service",
     "Sink",
     "SizedSource",
     "Source",

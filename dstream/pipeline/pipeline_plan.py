@@ -1,0 +1,79 @@
+"""`PipelinePlan`: what of a pipeline a job runs. A copy, so that a pipeline may go on to be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dstream.plan import Node, Where
+from dstream.plan.ends import Several
+from dstream.spi import MapWriter, Sink, Writer
+from dstream.stream.writing import writing
+
+__all__ = ["PipelinePlan", "PlannedStage", "PlannedWrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """A stage, as far as jobs speak of it.
+
+    Attributes:
+        name: unique in its pipeline.
+        kind: what it does: the name of its method, such as `map` or `write_to`.
+        upstreams: the names of the stages that it reads from.
+        where: the place of the call that made it.
+    """
+
+    name: str
+    kind: str
+    upstreams: tuple[str, ...]
+    where: Where | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """One end of the plan.
+
+    Attributes:
+        stage: the name of the sink stage.
+        node: the last node before it.
+        sink: where the items go.
+        where: the place of `write_to`.
+    """
+
+    stage: str
+    node: Node
+    sink: Sink[Any, Any]
+    where: Where | None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """Stages, and the ends that make them run.
+
+    Attributes:
+        stages: in the order in which they were made.
+        writes: in the order of their `write_to`.
+    """
+
+    stages: tuple[PlannedStage, ...]
+    writes: tuple[PlannedWrite, ...]
+
+    def several(self, writers: Sequence[Writer | MapWriter | None]) -> Several:
+        """Return the plan that hands items to these writers, one for each of `writes`; None only explains."""
+        return Several(
+            tuple(
+                writing(each.node, each.sink, writer, "write_to", each.where)
+                for each, writer in zip(self.writes, writers, strict=True)
+            )
+        )
+
+    def shape(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same."""
+        labels = {each.stage: each.sink.label for each in self.writes}
+        return [(each.name, labels.get(each.name, each.kind), each.upstreams) for each in self.stages]
+
+    def with_writes(self, writes: Sequence[PlannedWrite]) -> PipelinePlan:
+        """Return the same stages with other ends."""
+        return replace(self, writes=tuple(writes))

@@ -1,0 +1,131 @@
+"""The nodes of operations that stages of pipelines have and streams lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from dstream.plan.core import node
+from dstream.plan.nodes import Node
+from dstream.plan.nodes_by_key import Pairing
+from dstream.plan.steps import shown_function
+from dstream.spi.collector import AggregateOperation
+from dstream.spi.service import OpenedLater, Service
+
+__all__ = ["Action", "Aggregate", "HashJoin", "Spread", "Stateful", "Using"]
+
+Action = Literal["map", "filter", "flat_map"]
+"""What becomes of the result of a function: it takes the item's place, decides whether it stays, or holds several."""
+
+
+@node
+class Aggregate(Node):
+    """What an operation makes of the items of its inputs: one result for all of them, or one for each key.
+
+    Attributes:
+        upstreams: one for each input of the operation.
+        operation: has as many inputs.
+        keys: one function for each input, which gives the key of an item; None: one result, also of nothing.
+        to: makes what goes on of a key and its result; None: an `Entry`. Without keys, the result goes on as it is.
+        name: the method that the user called.
+        given: what the user gave to it, in short.
+    """
+
+    upstreams: tuple[Node, ...]
+    operation: AggregateOperation[Any, Any, Any]
+    keys: tuple[Callable[[Any], Any], ...] | None = None
+    to: Callable[[Any, Any], Any] | None = None
+    name: str = "aggregate"
+    given: str | None = None
+
+    def inputs(self) -> tuple[Node, ...]:
+        return self.upstreams
+
+    def label(self) -> str:
+        return f".{self.name}({repr(self.operation) if self.given is None else self.given})"
+
+
+@node
+class Stateful(Node):
+    """What a function makes of each item and of a state that earlier items left: one state, or one for each key.
+
+    Items pass in encounter order if they have one. Results stand where their items stood.
+
+    Attributes:
+        create: makes the state, which `fn` changes in place.
+        fn: takes (state, item), with a key (state, key, item).
+        action: what becomes of its result.
+        key: gives the key of an item; None: one state for all items.
+    """
+
+    upstream: Node
+    create: Callable[[], Any]
+    fn: Callable[..., Any]
+    action: Action
+    key: Callable[[Any], Any] | None = None
+    name: str = "map_stateful"
+    given: str | None = None
+
+    def label(self) -> str:
+        shown = f"{shown_function(self.create)}, {shown_function(self.fn)}" if self.given is None else self.given
+        return f".{self.name}({shown})"
+
+
+@node
+class HashJoin(Pairing):
+    """Each item of `left` with each item of `right` that has its key, as pairs; the right side travels to every task.
+
+    Items of `left` keep their order, and matches have that of `right`. Both keys are functions.
+
+    Attributes:
+        projecting: what of a right item is in the pair; None: all of it.
+        is_inner: items that match nothing are left out; otherwise they come once, with None.
+        broadcast_limit: how many bytes the right side may have; None: what the context says.
+    """
+
+    projecting: Callable[[Any], Any] | None = None
+    is_inner: bool = False
+    broadcast_limit: int | None = None
+
+    def label(self) -> str:
+        name = "inner_hash_join" if self.is_inner else "hash_join"
+        return f".{name}({', '.join(['...', *self._on()])})"
+
+
+@node
+class Using(Node):
+    """What a function makes of each item with the help of a service, which tasks make where they are.
+
+    Attributes:
+        service: what gives it; or what does, once a context is there.
+        fn: takes (service, item).
+        action: what becomes of its result.
+    """
+
+    upstream: Node
+    service: Service[Any] | OpenedLater
+    fn: Callable[[Any, Any], Any]
+    action: Action
+    name: str = "map_using"
+
+    def _arguments(self) -> Iterable[str]:
+        return (repr(self.service), shown_function(self.fn))
+
+    def label(self) -> str:
+        return f".{self.name}({', '.join(self._arguments())})"
+
+
+@node
+class Spread(Node):
+    """The same items in `count` partitions of about equal size, in their encounter order if they have one.
+
+    Attributes:
+        count: how many; None: as many as the cores suggest.
+    """
+
+    upstream: Node
+    count: int | None = None
+    name: str = "rebalance"
+
+    def label(self) -> str:
+        return f".{self.name}({'' if self.count is None else self.count})"
