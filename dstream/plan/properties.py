@@ -13,6 +13,7 @@ from dstream.plan.core import (
     Configure,
     Core,
     Gather,
+    HashJoin,
     Join,
     Keeping,
     Limit,
@@ -85,6 +86,8 @@ def _refused(operation: Core, ends: Sequence[bool]) -> str:
             return "grouped"
         case Join() if not operation.streams(ends):
             return "this side of a join"
+        case HashJoin() if not ends[1]:
+            return "the right side of a hash join"
     return ""
 
 
@@ -136,6 +139,8 @@ def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
             return is_ordered
         case Sorted() | Top():
             return True
+        case HashJoin():
+            return inputs[0]
         case Unordered() | PartitionBy() | Pairing() | Table() | Concat(is_union=True):
             return False
         case Keeping() | Concat() | Several():

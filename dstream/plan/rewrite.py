@@ -15,7 +15,7 @@ from itertools import chain
 from typing import overload
 
 from dstream.errors import UnsupportedError
-from dstream.plan import core, ends, nodes, nodes_by_key, nodes_of_forks
+from dstream.plan import core, ends, nodes, nodes_by_key, nodes_of_forks, nodes_of_stages
 from dstream.plan.core import Core
 from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.ends import End
@@ -257,6 +257,13 @@ def _(node: nodes_by_key.PartitionBy, inputs: Sequence[Core], step: Step) -> Cor
 def _(node: nodes_by_key.Join, inputs: Sequence[Core], step: Step) -> Core:
     left, right = inputs
     return core.Join(left, right, node.left_key, node.right_key, node.how, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_stages.HashJoin, inputs: Sequence[Core], step: Step) -> Core:
+    left, right = inputs
+    keys = node.left_key, node.right_key
+    return core.HashJoin(left, right, *keys, node.projecting, node.is_inner, node.broadcast_limit, step=step)
 
 
 @core_of.register

@@ -55,6 +55,7 @@ def test_arguments_stand_over_variables_and_these_over_the_file(folder, monkeypa
         ("DSTREAM_PICKLE", "pickle", "trusted", "trusted"),
         ("DSTREAM_DURABILITY", "durability", "power", "power"),
         ("DSTREAM_WORKER_MEMORY", "worker_memory", "1g", 2**30),
+        ("DSTREAM_BROADCAST_LIMIT", "broadcast_limit", "64m", 2**26),
         ("DSTREAM_LOG", "log_level", "info", "INFO"),
     ],
 )

@@ -19,8 +19,9 @@ from dstream.engine.kernels.guards import Recovered
 from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
 from dstream.engine.kernels.join_sides import sides_of
 from dstream.engine.kernels.long_plans import Depth, relayed, stack_is_deep
+from dstream.engine.kernels.lookup_tables import LookupTable, RightSide, looked_up, table_here
 from dstream.engine.kernels.reading import items_of
-from dstream.engine.memory_bound import Bound
+from dstream.engine.memory_bound import DEFAULT_BROADCAST, Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.submitted import Cancellation, Submitted
 from dstream.errors import UnsupportedError
@@ -35,6 +36,7 @@ from dstream.plan.core import (
     Core,
     End,
     ForEachPartition,
+    HashJoin,
     Hint,
     Join,
     Loop,
@@ -67,12 +69,20 @@ class LocalEngine:
 
     Args:
         caches: what is kept of `cache()` steps, also by another engine of the same context; unset, by this one alone.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
     """
 
     name = "local"
 
-    def __init__(self, worker_memory: int, progress: Progress = _UNSEEN, caches: Caches | None = None) -> None:
+    def __init__(
+        self,
+        worker_memory: int,
+        progress: Progress = _UNSEEN,
+        caches: Caches | None = None,
+        broadcast_limit: int = DEFAULT_BROADCAST,
+    ) -> None:
         self._worker_memory = worker_memory
+        self._broadcast_limit = broadcast_limit
         self._progress = progress
         self._caches = Caches() if caches is None else caches
 
@@ -85,7 +95,13 @@ class LocalEngine:
         end = recalled(plan, self._caches.found)
         step = end.step
         task = _LocalTask(
-            self._worker_memory, self._progress, self._caches, call or Call.of_step(step), end, cancellation
+            self._worker_memory,
+            self._broadcast_limit,
+            self._progress,
+            self._caches,
+            call or Call.of_step(step),
+            end,
+            cancellation,
         )
         if isinstance(end, Loop | Partitions):
             return _lazily(end, task)
@@ -154,6 +170,7 @@ class _LocalTask:
     """A task in the caller's process: `peek` calls the action itself.
 
     Attributes:
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         caches: what is kept of `cache()` steps.
         operation: shows how far the task is; None if nobody wants to see it.
     """
@@ -163,6 +180,7 @@ class _LocalTask:
     def __init__(
         self,
         worker_memory: int,
+        broadcast_limit: int,
         progress: Progress,
         caches: Caches,
         call: Call,
@@ -173,6 +191,7 @@ class _LocalTask:
         self._ending = ExitStack()
         self._has_an_end = bool(self._recovered) or any(isinstance(each, Called) for each in topological(core))
         self.bound = Bound(worker_memory)
+        self.broadcast_limit = broadcast_limit
         self.caches = caches
         self.operation = progress.begin(self._facts)
         self._call = call
@@ -309,6 +328,19 @@ def _(node: Join, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
 
 _NONE = Bound(2**62)
 """An endless side can only pass by what is held in memory."""
+
+
+@_apply.register
+def _(node: HashJoin, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Read the right side when the first pair is asked for, before the left one."""
+    assert node.left_key is not None, "a hash join has two keys"
+    side = RightSide.of(node, task.broadcast_limit)
+    table = functools.partial(_table, side, node.right, task)
+    return looked_up(table, node.left_key, node.is_inner, node.step, items)
+
+
+def _table(side: RightSide, right: Core, task: _LocalTask) -> LookupTable:
+    return table_here(side, _open_later(right, task))
 
 
 @_apply.register
