@@ -11,7 +11,7 @@ import pytest
 import dstream as ds
 from dstream.engine.kernels.lookup_tables import RightSide, table_here, table_of
 from dstream.engine.spark import cluster
-from dstream.engine.worker import sent_tables
+from dstream.engine.worker import tables_of_process
 from dstream.engine.worker.sent_payloads import InFunction
 from dstream.errors import IllegalStateError, UnstableKeyError, UnsupportedError
 from dstream.failures import failure
@@ -200,13 +200,13 @@ def test_a_process_makes_a_table_once_for_a_run(monkeypatch):
     """It lets go of it when it works for another run."""
     side, made = RightSide(first, second, STEP, 10_000), []
     payloads = tuple(data for _, data in side.batches([(1, "a"), (1, "b"), (None, "n")]))
-    monkeypatch.setattr(sent_tables, "table_of", lambda *given: made.append(1) or table_of(*given))
+    monkeypatch.setattr(tables_of_process, "table_of", lambda *given: made.append(1) or table_of(*given))
     for run in ("a", "a", "b"):
-        sent_tables.tables_of_run(run)
-        assert sent_tables._made_once(InFunction("x", payloads), STEP) == {1: ["a", "b"], None: ["n"]}
+        tables_of_process.tables_of_run(run)
+        assert tables_of_process.table_made_once(InFunction("x", payloads), STEP) == {1: ["a", "b"], None: ["n"]}
 
     assert made == [1, 1]
-    sent_tables.tables_of_run("")
+    tables_of_process.tables_of_run("")
     assert table_here(side, [(1, "a"), (1, "b")]) == {1: ["a", "b"]}
 
 

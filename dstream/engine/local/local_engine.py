@@ -20,6 +20,7 @@ from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
 from dstream.engine.kernels.join_sides import sides_of
 from dstream.engine.kernels.long_plans import Depth, relayed, stack_is_deep
 from dstream.engine.kernels.lookup_tables import LookupTable, RightSide, looked_up, table_here
+from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.reading import items_of
 from dstream.engine.memory_bound import DEFAULT_BROADCAST, Bound
 from dstream.engine.progress import Call, Facts, Progress
@@ -50,6 +51,7 @@ from dstream.plan.core import (
     Write,
 )
 from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.properties import bounded_operations, is_ordered
 from dstream.plan.recalling import Cached, recalled
 from dstream.plan.steps import Guard, Op, Step
@@ -189,7 +191,9 @@ class _LocalTask:
     ) -> None:
         self._recovered = Recovered(core, progress)
         self._ending = ExitStack()
-        self._has_an_end = bool(self._recovered) or any(isinstance(each, Called) for each in topological(core))
+        self._services = MadeServices()
+        has_calls = any(isinstance(each, Called) for each in topological(core))
+        self._has_an_end = bool(self._recovered) or has_calls or any(True for _ in served_steps(core))
         self.bound = Bound(worker_memory)
         self.broadcast_limit = broadcast_limit
         self.caches = caches
@@ -208,7 +212,13 @@ class _LocalTask:
         return self._recovered.taking(guard)
 
     def at_end(self, close: Callable[[], object]) -> None:
-        self._ending.callback(close)
+        self._ending.push(closing(close))
+
+    def service(self, served: Served, step: Step) -> Any:
+        """Return what the service of a step gives: one task is all there is, so there is one for the run."""
+        if not self._services:
+            self.at_end(self._services.destroy)
+        return self._services.get(served, step)
 
     def ending(self) -> ExitStack:
         """Close at the end what has to be closed, and deliver what steps with guards failed on."""

@@ -17,11 +17,13 @@ from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.engine.progress import Call
 from dstream.engine.spark.port.forked_processes import check_process, left_to_parent
 from dstream.engine.spark.port.spark_port import Port
+from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.shipped_splits import packed, packed_split
 from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
 from dstream.engine.worker.rows import Row, arrow_schema, from_record_batches
 from dstream.engine.worker.sent_payloads import InFunction, Sent
+from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
 from dstream.engine.worker.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class Cluster:
         self.caches = Caches() if caches is None else caches
         self._work: Work | None = None
         self._call: Call | None = None
+        self._home: ServiceHome | None = None
         self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
 
     def at_work(self, work: Work) -> Cluster:
@@ -69,6 +72,17 @@ class Cluster:
         cluster = copy.copy(self)
         cluster._work, cluster._call = work, work.call
         return cluster
+
+    def serving(self, home: ServiceHome | None) -> Cluster:
+        """Return the same cluster, whose workers learn at `home` when a run has ended."""
+        cluster = copy.copy(self)
+        cluster._home = home
+        return cluster
+
+    def new_home(self) -> ServiceHome | None:
+        """Return where workers may wait for the end of a run; None if they do not reach this process."""
+        reached = self.port.where_workers_connect()
+        return None if reached is None else ServiceHome(*reached)
 
     def with_settings(self, settings: Mapping[str, str]) -> Cluster:
         """Return the same cluster with these Spark SQL settings, which no other run sees."""
@@ -129,7 +143,7 @@ class Cluster:
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
         check_process()
-        pickled = packed(Stage(source, sink, self.worker_memory))
+        pickled = packed(Stage(source, sink, self.worker_memory, self._run_of_tasks()))
         path = tuple(os.path.abspath(entry) for entry in sys.path)
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -145,6 +159,11 @@ class Cluster:
             return InFunction(name, tuple(map(bytes, payloads)))
         with translated():
             return self.port.send_to_all(name, payloads, holder)
+
+    def _run_of_tasks(self) -> RunOfTask:
+        if self._work is None:
+            return NO_RUN
+        return RunOfTask(self._work.tag, None if self._home is None else self._home.address())
 
     def columns(self, frame: DataFrame, schema: pa.Schema) -> DataFrame:
         """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""

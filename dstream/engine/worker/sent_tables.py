@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
-from dstream.engine.kernels.lookup_tables import LookupTable, RightSide, looked_up, table_of
+from dstream.engine.kernels.lookup_tables import LookupTable, RightSide, looked_up
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sent_payloads import Sent
 from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.tables_of_process import table_made_once
 from dstream.plan.core import HashJoin
-from dstream.plan.steps import Step
 
-__all__ = ["LookUp", "WriteRightSide", "tables_of_run"]
+__all__ = ["LookUp", "WriteRightSide"]
 
 
 @dataclass(frozen=True)
@@ -45,26 +45,4 @@ class LookUp:
         return looked_up(self._table, self._key, self._is_inner, self._step, items)
 
     def _table(self) -> LookupTable:
-        return _made_once(self._sent, self._step)
-
-
-_run = ""
-_tables: dict[str, LookupTable] = {}
-
-
-def tables_of_run(run: str) -> None:
-    """Keep the tables of one run of a plan, and let go of those of any other.
-
-    A process of the workers serves one run after another. Two runs at once that share it make theirs more often.
-    """
-    global _run
-    if run != _run:
-        _run = run
-        _tables.clear()
-
-
-def _made_once(sent: Sent, step: Step) -> LookupTable:
-    """Return the table of a right side; the first task of this process that needs it makes it."""
-    if sent.name not in _tables:
-        _tables[sent.name] = table_of(sent.payloads(), step)
-    return _tables[sent.name]
+        return table_made_once(self._sent, self._step)

@@ -91,6 +91,16 @@ class ClassicPort:
     def jobs(self, tag: str) -> ClassicJobs:
         return ClassicJobs(self.session.sparkContext, tag)
 
+    def where_workers_connect(self) -> tuple[str, str]:
+        """Return what executors of Spark use to reach its driver."""
+        context = self.session.sparkContext
+        master = context.master or ""
+        if master == "local" or master.startswith("local["):
+            return "127.0.0.1", "127.0.0.1"
+        settings = context.getConf()
+        host = settings.get("spark.driver.host") or "127.0.0.1"
+        return host, settings.get("spark.driver.bindAddress") or host
+
     def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> InBroadcast:
         """Put them into a file, from which Java takes them, and each executor once."""
         broadcast = self.session.sparkContext.broadcast(payloads)

@@ -112,6 +112,9 @@ class ConnectPort:
     def jobs(self, tag: str) -> ConnectJobs:
         return ConnectJobs(self.session, tag)
 
+    def where_workers_connect(self) -> None:
+        return None
+
     def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> InFile:
         """Send a file, in pieces: what a message holds is bounded. The server keeps it until the session ends (4.3)."""
         with tempfile.TemporaryDirectory(prefix="dstream-") as folder:

@@ -104,6 +104,10 @@ class Port(Protocol):
         """Return the jobs that are known by `tag`."""
         ...
 
+    def where_workers_connect(self) -> tuple[str, str] | None:
+        """Return how workers call this machine, and the address on which to listen; None if they do not reach it."""
+        ...
+
     def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> Sent:
         """Send many bytes to all workers, for as long as `holder` lives or longer."""
         ...
