@@ -166,7 +166,11 @@ class Store(Protocol):
 
 
 class MapStore(Store, Protocol):
-    """The entries of a map or a cache. An absent value is None, which no entry can hold."""
+    """The entries of a map or a cache. An absent value is None, which no entry can hold.
+
+    It travels pickled to tasks, which may call `get_many` and `size`: on the newest state, or where `in_process`, on a
+    copy of the entries as they were.
+    """
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
         """Return the value of each key, None where there is none, all from one state of the map."""

@@ -102,7 +102,10 @@ def test_settings_of_spark_are_merged_one_by_one(folder):
     ("text", "message"),
     [
         ('\nmasster = "x"', "masster in {path}, line 2, is no setting; did you mean master?"),
-        ("color = 1", "color in {path}, line 1, is no setting; the settings are broadcast_limit, config, durability, engine,"),
+        (
+            "color = 1",
+            "color in {path}, line 1, is no setting; the settings are broadcast_limit, config, durability,",
+        ),
         (
             "allowed = []",
             "allowed in {path}, line 1, is no setting: classes are named by a program, connect(allowed=[...])",
