@@ -87,9 +87,9 @@ class HashJoin(Pairing):
     is_inner: bool = False
     broadcast_limit: int | None = None
 
-    def label(self) -> str:
+    def call(self, other: str) -> str:
         name = "inner_hash_join" if self.is_inner else "hash_join"
-        return f".{name}({', '.join(['...', *self._on()])})"
+        return f".{name}({', '.join([other, *self._on()])})"
 
 
 @node

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import dstream as ds
 from dstream.engine.kernels.lookup_tables import RightSide, table_here, table_of
@@ -70,6 +72,19 @@ def test_keys_are_equal_as_those_of_join(engine):
     values = joined(left, right).map(second).to_list()
     assert values == ["one", "none", "nan", "pair", None]
     assert sorted(left.map(lambda key: (key, 0)).join(right).map(lambda e: e.value[1]).to_list()) == sorted(values[:4])
+
+
+keys = st.sampled_from([0, 1, 2, None, "k", (1, None)])
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(lefts=st.lists(keys, max_size=9), rights=st.lists(st.tuples(keys, st.integers(0, 9)), max_size=9))
+def test_it_is_what_two_loops_give(local_context, lefts, rights):
+    """In the same order."""
+    by_hand = [(left, [value for key, value in rights if key == left] or [None]) for left in lefts]
+
+    found = joined(local_context.stream(lefts), local_context.stream(rights)).to_list()
+    assert found == [(left, value) for left, values in by_hand for value in values]
 
 
 def test_without_projecting_pairs_have_the_right_items(engine):

@@ -309,5 +309,5 @@ def test_it_is_explained(spark_context, noted, capsys):
     using(using(spark_context.stream([1]), noted.service(), doubled), noted.service(shared=False), doubled).explain()
 
     text = capsys.readouterr().out
-    assert "its service is made once in each process of the workers" in text
+    assert "its service is made once for the run in each process" in text
     assert "its service is made once in each task" in text

@@ -19,7 +19,7 @@ from sources import Generate, Items, ItemsSplit, Iterate, Range, csv_rows, json_
 def connected() -> None:
     """How a context is made, and chosen."""
     assert_type(connect("local[2]", config={"spark.driver.memory": "1g"}), Context)
-    assert_type(connect(engine="local", storage="memory:", worker_memory="512m"), Context)
+    assert_type(connect(engine="local", storage="memory:", worker_memory="512m", broadcast_limit=2**26), Context)
     assert_type(default_context(), Context)
     set_default_context(None)
     with ds.connect() as ctx:

@@ -74,7 +74,7 @@ def _of_service(fn: object) -> str:
     """Say how often a service is made, if a step needs one."""
     match fn:
         case Served(service=Service(shared=is_shared)):
-            return "its service is made once " + ("in each process of the workers" if is_shared else "in each task")
+            return "its service is made once " + ("for the run in each process" if is_shared else "in each task")
         case Served():
             return "its service is opened when the plan runs for a context"
     return ""
