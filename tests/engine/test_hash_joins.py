@@ -17,6 +17,7 @@ from dstream.engine.worker import tables_of_process
 from dstream.engine.worker.sent_payloads import InFunction
 from dstream.errors import IllegalStateError, UnstableKeyError, UnsupportedError
 from dstream.failures import failure
+from dstream.plan import is_ordered, rewrite
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_stages import HashJoin
 from dstream.plan.steps import Step
@@ -53,6 +54,14 @@ def test_hash_join_keeps_the_order_of_both_sides(engine):
     right = engine.stream([(1, "a"), (3, "x"), (1, "b"), (3, None)], 2)
 
     assert joined(left, right).to_list() == [(3, "x"), (3, None), (1, "a"), (1, "b"), (2, None), (1, "a"), (1, "b")]
+
+
+def test_it_has_the_order_of_its_left_side():
+    """Later steps keep an order only if there is one."""
+    left, right = Stream.of(1, 2), Stream.of((1, "a")).unordered()
+
+    assert is_ordered(rewrite(joined(left, right)._node))
+    assert not is_ordered(rewrite(joined(left.unordered(), Stream.of((1, "a")))._node))
 
 
 def test_an_inner_hash_join_drops_what_matches_nothing(engine):
