@@ -11,6 +11,7 @@ from dstream.engine.compiler import compile_forks as compile_forks
 from dstream.engine.compiler import compile_gatherers as compile_gatherers
 from dstream.engine.compiler import compile_inputs as compile_inputs
 from dstream.engine.compiler import compile_joins as compile_joins
+from dstream.engine.compiler import compile_stages as compile_stages
 from dstream.engine.compiler.compiling import Facts, compiled
 
 __all__ = ["Facts", "compiled"]
