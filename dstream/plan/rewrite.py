@@ -15,7 +15,16 @@ from itertools import chain
 from typing import overload
 
 from dstream.errors import UnsupportedError
-from dstream.plan import core, ends, nodes, nodes_by_key, nodes_of_forks, nodes_of_services, nodes_of_stages
+from dstream.plan import (
+    core,
+    core_of_stages,
+    ends,
+    nodes,
+    nodes_by_key,
+    nodes_of_forks,
+    nodes_of_services,
+    nodes_of_stages,
+)
 from dstream.plan.core import Core
 from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.core_of_services import Served, UsingBatches
@@ -328,3 +337,18 @@ def _(node: ends.Several, inputs: Sequence[Core], step: Step) -> Core:
     writes = tuple(each for each in inputs if isinstance(each, core.Write))
     assert len(writes) == len(inputs), "what ends together are writes"
     return Several(writes, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_stages.Aggregate, inputs: Sequence[Core], step: Step) -> Core:
+    return core_of_stages.Aggregate(tuple(inputs), node.operation, node.reductions, node.to, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_stages.Stateful, inputs: Sequence[Core], step: Step) -> Core:
+    return core_of_stages.Stateful(inputs[0], node.create, node.fn, node.action, node.key, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_stages.Spread, inputs: Sequence[Core], step: Step) -> Core:
+    return core_of_stages.Spread(inputs[0], node.count, step=step)

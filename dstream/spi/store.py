@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from dstream.spi.records import Records
 from dstream.spi.sink import MapWriter, WriteJob, Writer
 from dstream.spi.source import Split
 from dstream.values.journal_events import JournalEvent
@@ -89,6 +90,19 @@ class Storage(Protocol):
 
     @property
     def url(self) -> str: ...
+
+    @property
+    def records(self) -> Records:
+        """Small named values beside the collections, such as what is known of jobs."""
+        ...
+
+    def load_pickle(self, data: bytes) -> Any:
+        """Load what was pickled into a record, as far as pickled values of this storage are loaded.
+
+        Raises:
+            TypeError: they are not.
+        """
+        ...
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none; two processes get the same one.

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dstream.engine.kernels import concurrent_calls as concurrent_calls  # each registers its nodes
 from dstream.engine.kernels import gather as gather
+from dstream.engine.kernels import stateful as stateful
+from dstream.engine.kernels.aggregates import finishing, partial
 from dstream.engine.kernels.arrow_columns import batches_of, table_of
 from dstream.engine.kernels.cached_items import KeptItems
 from dstream.engine.kernels.caches import Caches
@@ -52,6 +54,7 @@ from dstream.plan.core import (
 )
 from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_services import Served, served_steps
+from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.properties import bounded_operations, is_ordered
 from dstream.plan.recalling import Cached, recalled
 from dstream.plan.steps import Guard, Op, Step
@@ -264,7 +267,7 @@ def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
     """Open a plan: down to where the items come from, then up again, without recursion."""
     path: list[Core] = []
     node = root
-    while isinstance(node, Unary | Pairing):
+    while isinstance(node, Unary | Pairing | Aggregate):
         path.append(node)
         node = node.inputs()[0]
     items, depth = _start(node, task), Depth()
@@ -357,6 +360,20 @@ def _table(side: RightSide, right: Core, task: _LocalTask) -> LookupTable:
 def _(node: CoGroup, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     left, right = sides_of(node)
     return cogrouped(left.pairs(items), right.pairs(_open_later(node.right, task)), task.bound)
+
+
+@_apply.register
+def _(node: Aggregate, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Reduce one input after another, then finish."""
+    inputs = [items, *(_open_later(each, task) for each in node.upstreams[1:])]
+    parts = (partial(node, number)(each, task) for number, each in enumerate(inputs))
+    return finishing(node)(chain.from_iterable(parts), task)
+
+
+@_apply.register
+def _(node: Spread, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Leave the items alone, as a hint does."""
+    return items
 
 
 @_apply.register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from typing import Any
 
 from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Kind, ListStore, MapStore, Options
@@ -14,6 +15,8 @@ from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forked_handles import renewed_after_fork
 from dstream.storage.lake.lake_lists import LakeList
 from dstream.storage.lake.lake_maps import LakeMap
+from dstream.storage.lake.lake_records import RECORDS, LakeRecords
+from dstream.storage.lake.named_folder import NamedFolder
 from dstream.storage.lake.registry import Registry
 from dstream.storage.lake.trust import Trust
 from dstream.storage.lake.vacuum import vacuum
@@ -28,7 +31,9 @@ class LakeStorage:
 
     def __init__(self, url: str, folder: Folder, pickles: Pickles, is_judging: bool = False) -> None:
         self._url = url
-        self._registry = Registry(folder, Trust(folder, pickles, is_judging))
+        self._trust = Trust(folder, pickles, is_judging)
+        self._registry = Registry(folder, self._trust)
+        self._records = LakeRecords(NamedFolder(folder.child(RECORDS), folder.title))
         self._pickles = pickles
         self._handles: dict[tuple[Kind, str, str], LakeMap | LakeList] = {}
         self.renew()
@@ -42,6 +47,15 @@ class LakeStorage:
     def url(self) -> str:
         """What was connected to, without secrets."""
         return shown_url(self._url)
+
+    @property
+    def records(self) -> LakeRecords:
+        """Small named values below the folder."""
+        return self._records
+
+    def load_pickle(self, data: bytes) -> Any:
+        """Load what was pickled into a record, if only this user can write where they stand, or has said so."""
+        return self._trust.in_folders("", RECORDS, *(f"{RECORDS}/{each}" for each in ("jobs", "job-names"))).load(data)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""
