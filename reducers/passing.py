@@ -67,8 +67,8 @@ def sink_from(
         >>> path.read_text()
         'Ada Grace'
     """
-    functions: dict[str, Any] = {"create": create, "receive": receive, "flush": flush, "destroy": destroy}
-    given = {argument: fn for argument, fn in functions.items() if fn is not None or argument in ("create", "receive")}
+    optional: list[tuple[str, Any]] = [("flush", flush), ("destroy", destroy)]
+    given: dict[str, Any] = {"create": create, "receive": receive, **{k: fn for k, fn in optional if fn is not None}}
     for argument, fn in given.items():
         refuse_one_that_would_not_run(checked_function(fn, argument), argument)
     shown = ", ".join(map(shown_function, given.values())) if name is None else repr(checked_text(name, "name"))
