@@ -101,6 +101,7 @@ def to_files(
         >>> pathlib.Path(path).name, pathlib.Path(path).read_text()
         ('part-000001-00000.txt', 'ADA\nGRACE\n')
     """
+    place = _place(folder)
     form = _format(format, to_string, checked_encoding(encoding))
     if compression not in (None, *get_args(Compression)):
         raise ValueError(f"compression must be 'gz', 'bz2', 'xz', 'zst' or None, not {compression!r}")
@@ -112,7 +113,7 @@ def to_files(
         checked_text(job, "job")
     shown = [] if format == "text" else [f"format={format!r}"]
     label = f"to_files({', '.join([repr(os.fspath(folder)), *shown])})"
-    return FileSink(_place(folder), label, form, compression, name, on_existing, job=job)
+    return FileSink(place, label, form, compression, name, on_existing, job=job)
 
 
 _NAME = re.compile(r"[^/\0._][^/\0]{0,99}")

@@ -16,7 +16,7 @@ from more_itertools import chunked
 
 from dstream.spi import Collections, Receipt, Reducer, Writer
 from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
-from dstream.values.blaming import each, failed_on, stopped
+from dstream.values.blaming import each, stopped
 from dstream.values.contexts import contextmanager
 from reducers.writing import checked_function, checked_text
 
@@ -205,14 +205,9 @@ class Passed:
 
     def _give(self, made: Any, item: Any) -> None:
         try:
-            self.receive(made, item)
+            self.receive(made, item)  # An exception finds the item by this name.
         except StopIteration as error:
-            failure = stopped(shown_function(self.receive))
-            failed_on(failure, item)
-            raise failure from error
-        except Exception as error:
-            failed_on(error, item)
-            raise
+            raise stopped(shown_function(self.receive)) from error
 
     def _flush(self, made: Any) -> None:
         if self.flush is not None and made is not _NOTHING_MADE:

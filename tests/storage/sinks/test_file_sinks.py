@@ -227,6 +227,19 @@ def test_a_commit_that_fails_changes_nothing(local_context, folder, monkeypatch)
     assert case.content() == ["1", "2"]
 
 
+def test_a_commit_that_cannot_be_taken_back_is_finished_later(local_context, folder, monkeypatch):
+    """A disk that fails in the middle, and for good: what the journal names outlives the abort."""
+    case = case_of(to_files(folder), local_context, folder)
+    job = case.target().begin(None)
+    receipts = [receipt for n in (1, 2) for receipt in case.written(job, [n])]
+    _dying(monkeypatch, 2, lambda: job.commit(receipts))
+    job.abort()
+    assert case.content() == ["1"]
+    case.commit("other", 1, [3])
+
+    assert case.content() == ["1", "2", "3"]
+
+
 def test_what_a_task_wrote_and_is_gone_is_refused(local_context, folder):
     """Or what is shorter than it was: the receipts of a week ago, a folder on another machine."""
     case = case_of(to_files(folder), local_context, folder)
