@@ -54,6 +54,9 @@ NOT_FOR_USERS = {
     (ds.IStreamMap, "store"),
     (ds.IStreamList, "store"),
     (ds.IStreamCache, "store"),  # what sinks write into
+    (ds.IStreamMap, "source"),
+    (ds.IStreamList, "source"),
+    (ds.IStreamCache, "source"),  # what streams read
     (ds.Entry, "count"),
     (ds.Entry, "index"),
     (ds.JournalEvent, "count"),

@@ -9,7 +9,10 @@ import pytest
 
 from dstream.errors import IllegalStateError, SourceError
 from dstream.pickling import dumps
+from dstream.plan import Read
+from dstream.plan.opening import opened
 from dstream.spi import OpenedLater, Source
+from dstream.stream import Stream
 from dstream.values import Entry
 from sources import icache, ilist, imap
 
@@ -75,6 +78,15 @@ def test_it_travels_without_a_context(local_context, name):
     assert (isinstance(source, Source), isinstance(source, OpenedLater)) == (True, True)
     assert (source.ordered, source.bounded, ilist(name).ordered) == (False, True, True)
     assert local_context.read(source).to_list() == [1]
+
+
+def test_a_plan_opens_it_when_it_starts(local_context, name):
+    """What reads it twice reads one source."""
+    source = imap(name)
+    plan = Stream(Read(source), None).union(Stream(Read(source), None))._node
+    local_context.get_map(name)["a"] = 1
+
+    assert Stream(opened(plan, local_context), local_context).count() == 2
 
 
 def test_it_is_not_read_without_a_context():

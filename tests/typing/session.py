@@ -20,6 +20,7 @@ from sources import (
     Iterate,
     Range,
     csv_rows,
+    icache,
     ilist,
     imap,
     items,
@@ -60,6 +61,7 @@ def context(ctx: Context) -> None:
     assert_type(ctx.get_map("m", key_type=str, value_type=int), IStreamMap[str, int])
     assert_type(ctx.get_list("l", value_type=str), IStreamList[str])
     assert_type(ctx.get_cache("c", key_type=str, value_type=float, ttl=1), IStreamCache[str, float])
+    assert_type(ctx.existing("map", "m"), Any)
     assert_type(ctx.vacuum(older_than=60), int)
     ctx.close()
 
@@ -80,6 +82,7 @@ def sources(ctx: Context) -> None:
     assert_type(json_lines("*.jsonl", Row), Source[Row])
     assert_type(imap("ages"), Source[Entry[Any, Any]])
     assert_type(imap("ages", projection=lambda entry: str(entry.key)), Source[str])
+    assert_type(icache("ages", lambda entry: entry.value), Source[Entry[Any, Any]])
     assert_type(ilist("names"), Source[Any])
     assert_type(ctx.read(items(1, 2)), Stream[int])
     assert_type(parquet_rows("*.parquet", columns=["a"]), Source[dict[str, Any]])
