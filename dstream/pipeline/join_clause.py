@@ -16,6 +16,10 @@ K = TypeVar("K")
 L = TypeVar("L")
 R = TypeVar("R")
 V = TypeVar("V")
+K2 = TypeVar("K2")  # Those of a static method are not those of the class.
+L2 = TypeVar("L2")
+R2 = TypeVar("R2")
+V2 = TypeVar("V2")
 W = TypeVar("W")
 
 
@@ -46,12 +50,12 @@ class JoinClause(Generic[K, L, R, V]):
         optional_function(self.projection, "projection")
 
     @staticmethod
-    def on_keys(left_key: Callable[[L], K], right_key: Callable[[R], K]) -> JoinClause[K, L, R, R]:
+    def on_keys(left_key: Callable[[L2], K2], right_key: Callable[[R2], K2]) -> JoinClause[K2, L2, R2, R2]:
         """Match items whose keys are equal."""
         return JoinClause(left_key, right_key)
 
     @staticmethod
-    def join_map_entries(left_key: Callable[[L], K]) -> JoinClause[K, L, Entry[K, V], V]:
+    def join_map_entries(left_key: Callable[[L2], K2]) -> JoinClause[K2, L2, Entry[K2, V2], V2]:
         """Match the entries of a map by their keys, and hand on their values.
 
         Example:

@@ -11,7 +11,7 @@ from dstream.pipeline.rolling import EmptyContainer, ResultSoFarOfKey
 from dstream.pipeline.stage_arguments import comes_later, operation_of, refuse_unbounded
 from dstream.plan import Node, call_site, shown_function
 from dstream.plan.nodes_of_stages import Action, Aggregate, Stateful
-from dstream.spi import AggregateOperation
+from dstream.spi import AggregateOperation, Collector
 from dstream.stream.stream_arguments import count, function, kind_of, optional_function, running
 from dstream.values import Entry
 
@@ -55,6 +55,12 @@ class KeyedStage(Generic[K, T]):
         return pipeline
 
     # Aggregates
+
+    @overload  # A type checker looks into the lambdas of a collector only where it expects one.
+    def aggregate(self, op: Collector[T, Any, R]) -> BatchStage[Entry[K, R]]: ...
+
+    @overload
+    def aggregate(self, op: Collector[T, Any, R], to: Callable[[K, R], U]) -> BatchStage[U]: ...
 
     @overload
     def aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[Entry[K, R]]: ...
@@ -189,7 +195,13 @@ class KeyedStage(Generic[K, T]):
         made: BatchStage[T] = self._stage.distinct(self._key)
         return made
 
-    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[Entry[K, R]]:
+    @overload
+    def rolling_aggregate(self, op: Collector[T, Any, R]) -> BatchStage[Entry[K, R]]: ...
+
+    @overload
+    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[Entry[K, R]]: ...
+
+    def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Entry[K, Any]]:
         """Replace each item by the result of all items of its key until and with it: `Entry(key, result)`.
 
         Items pass in encounter order if they have one, and results stand where their items stood. What was given never

@@ -12,7 +12,7 @@ from dstream.pipeline.stage_arguments import operation_of, refuse_unbounded, ser
 from dstream.pipeline.stage_record import StageRecord
 from dstream.plan import Node, call_site
 from dstream.plan.nodes_of_stages import Action, Aggregate, Stateful, Using
-from dstream.spi import AggregateOperation, OpenedLater, Service
+from dstream.spi import AggregateOperation, Collector, OpenedLater, Service
 from dstream.stream.stream_arguments import function, running
 
 if TYPE_CHECKING:
@@ -46,7 +46,13 @@ class ReducingStage(JoiningStage[T]):
 
         return KeyedStage(self, function(fn, "fn"))
 
-    def aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[R]:
+    @overload  # A type checker looks into the lambdas of a collector only where it expects one.
+    def aggregate(self, op: Collector[T, Any, R]) -> BatchStage[R]: ...
+
+    @overload
+    def aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[R]: ...
+
+    def aggregate(self, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
         """Reduce all items to one, which is the result of nothing if there are none.
 
         Partitions accumulate on their own, and their containers are combined in encounter order. An operation that
@@ -104,7 +110,13 @@ class ReducingStage(JoiningStage[T]):
         node = Aggregate(nodes, operation_of(op, len(stages), "co_aggregate"), name="co_aggregate", where=call_site())
         return self._step("co_aggregate", node, stages[1:])
 
-    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[R]:
+    @overload
+    def rolling_aggregate(self, op: Collector[T, Any, R]) -> BatchStage[R]: ...
+
+    @overload
+    def rolling_aggregate(self, op: AggregateOperation[tuple[T], Any, R]) -> BatchStage[R]: ...
+
+    def rolling_aggregate(self, op: AggregateOperation[Any, Any, Any]) -> BatchStage[Any]:
         """Replace each item by the result of all items until and with it, in encounter order, in one task.
 
         What was given never changes later: a result that shares anything with the container is copied.

@@ -17,6 +17,7 @@ import dstream as ds
 import reducers
 import sources
 from dstream import testing, values
+from dstream.pipeline import BatchStage, KeyedStage, SinkStage
 from dstream.stream import StreamBuilder
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,12 @@ CLASSES: list[type] = [
     ds.IStreamList,
     ds.IStreamCache,
     testing.Parts,
+    ds.Pipeline,
+    BatchStage,
+    KeyedStage,
+    SinkStage,
+    ds.JoinClause,
+    ds.Service,
 ]
 NOT_FOR_USERS = {
     (ds.Context, "running_engine"),

@@ -12,11 +12,11 @@ from dstream.pipeline import BatchStage, Pipeline
 from dstream.pipeline.lazy_stage import LazyStage
 from sources import Items
 
-TERMINAL = set(
-    "all_match any_match none_match close collect count explain find_any find_first for_each for_each_ordered "
-    "for_each_partition head iterator max min on_close partitions reduce show to_array to_arrow to_df to_list "
-    "to_pandas".split()
-)
+TERMINAL = {
+    *("all_match", "any_match", "none_match", "close", "collect", "count", "explain", "find_any", "find_first"),
+    *("for_each", "for_each_ordered", "for_each_partition", "head", "iterator", "max", "min", "on_close", "partitions"),
+    *("reduce", "show", "to_array", "to_arrow", "to_df", "to_list", "to_pandas"),
+}
 FACTORIES = {"builder", "concat", "empty", "from_iterable", "generate", "iterate", "of", "of_nullable"}
 OF_A_RUN = {"configure", "is_parallel", "parallel", "sequential"}  # `set_local_parallelism` and contexts have these
 OPERATIONS = sorted({name for name in dir(Stream) if not name.startswith("_")} - TERMINAL - FACTORIES - OF_A_RUN)
