@@ -54,7 +54,7 @@ class JoiningStage(LazyStage[T]):
 
     def _united(self, kind: str, others: Sequence[LazyStage[T]]) -> BatchStage[Any]:
         parts = (self, *self._others(others, kind))
-        node = Union(tuple(each._record.node for each in parts), where=call_site())
+        node = Union(tuple(each._record.node for each in parts), kind, where=call_site())
         return self._added(StageRecord(kind, node, tuple(each._record for each in parts), node.where))
 
     # By key

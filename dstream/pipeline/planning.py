@@ -10,7 +10,7 @@ from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline.any_stage import placed
 from dstream.pipeline.peeking import under_the_name
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
-from dstream.pipeline.relinking import relinked
+from dstream.pipeline.relinking import relinked, with_inputs
 from dstream.pipeline.source_in_parts import InParts
 from dstream.pipeline.stage_record import StageRecord, names_of
 from dstream.plan import Node, PartitionBy, Read, is_bounded, rewrite
@@ -35,7 +35,7 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
         for each in records
     )
     writes = tuple(
-        PlannedWrite(names[id(each)], nodes[id(each)], each.sink, each.where)
+        PlannedWrite(names[id(each)], nodes[id(each)], each.sink, each.where, each.given_name is not None)
         for each in records
         if each.sink is not None
     )
@@ -65,7 +65,9 @@ def _check_ends(records: Sequence[StageRecord], names: Mapping[int, str]) -> Non
 def _check_that_all_end(
     records: Sequence[StageRecord], writes: Iterable[PlannedWrite], names: Mapping[int, str]
 ) -> None:
-    endless = [each for each in records if isinstance(each.node, Read) and not each.node.source.bounded]
+    endless = [
+        each for each in records if not each.upstreams and isinstance(each.node, Read) and not each.node.source.bounded
+    ]
     if endless and not all(is_bounded(rewrite(write.node)) for write in writes):
         first = endless[0]
         raise UnsupportedError(
@@ -80,7 +82,8 @@ def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> dict[int
     given: dict[int, Node] = {}
     times = _times_read(records)
     for each in records:
-        own[id(each)] = _own_node(each, own, given, names)
+        node = _own_node(each, own, given, names)
+        own[id(each)] = node if each.given_name is None or each.sink is not None else _named(node, each.given_name)
         given[id(each)] = Shared(own[id(each)]) if times[id(each)] > 1 else own[id(each)]
     return own
 
@@ -96,12 +99,23 @@ def _own_node(
         record = dataclasses.replace(record, node=spread, parallelism=-1)
     instead = {id(above.node): _spread(given[id(above)], record) for above in record.upstreams}
     node = relinked(record.node, instead)
-    return under_the_name(node, names[id(record.upstreams[0])]) if record.upstreams else node
+    if record.sink is not None or not record.upstreams:
+        return node
+    return under_the_name(node, names[id(record.upstreams[0])])
+
+
+def _named(node: Node, stage: str) -> Node:
+    """Return a node whose last call bears the name of its stage."""
+    if node.label():
+        return dataclasses.replace(node, stage=stage)
+    return with_inputs(node, [_named(upstream, stage) for upstream in node.inputs()])
 
 
 def _in_partitions(record: StageRecord) -> Node | None:
     """Return the node of a stage which says itself in how many partitions it is; None: its items are spread before."""
     node, count = record.node, record.parallelism
+    if record.sink is not None:
+        return None  # Its node is that of another stage.
     if isinstance(node, Read):
         return dataclasses.replace(node, source=InParts(node.source, count))
     if isinstance(node, Spread | PartitionBy):

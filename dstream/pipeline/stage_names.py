@@ -37,6 +37,7 @@ _OF_STAGES = {
     "configure": "the settings of the context: connect(config=...)",
     "customtransform": "gather(gatherer), apply(fn)",
     "drainto": "write_to(sink)",
+    "explain": "explain() of the pipeline",
     "sinkto": "write_to(sink)",
     "filterusingcontext": "filter_using(service, fn)",
     "filterusingservice": "filter_using(service, fn)",
@@ -87,9 +88,10 @@ _OF_PIPELINES = {
     "join": "ctx.new_job(pipeline).join()",
 }
 
+_FACTORIES = "builder concat empty from_iterable generate iterate of of_nullable"
 _REDUCING = {"collect": "aggregate(collector), write_to(sink)", "count": "aggregate(counting()).write_to(sink)"}
 _ENDS = (
-    "all_match any_match none_match close explain find_any find_first for_each for_each_ordered for_each_partition "
+    "all_match any_match none_match close find_any find_first for_each for_each_ordered for_each_partition "
     "head iterator on_close partitions show to_array to_arrow to_df to_list to_pandas"
 )
 
@@ -128,7 +130,8 @@ def _before_the_sink(name: str) -> str:
 
 def _ends() -> dict[str, str]:
     """Return what to do in place of the terminal operations of streams."""
-    ends = {plain(each): _RUN for each in _ENDS.split()}
+    ends = {plain(each): _RUN for each in (*_ENDS.split(), "run", "execute", "submit", "start")}
+    ends |= {plain(each): "pipeline.read_from(source), a + b" for each in _FACTORIES.split()}
     reductions = {plain(each): _AGGREGATED for each in ("min", "max", "reduce")}
     return {**ends, **reductions, **_REDUCING}
 
