@@ -19,7 +19,6 @@ from dstream.values import DeadLetter, Entry, JournalEvent, Optional
 
 if TYPE_CHECKING:
     from dstream.pipeline import JoinClause, Pipeline
-    from dstream.spi import Service
 
 __all__ = [
     "Collector",
@@ -50,7 +49,7 @@ __all__ = [
 del neighbours
 
 _PLANNED = frozenset({"DAG"})
-_WHEN_ASKED_FOR = {"JoinClause": "dstream.pipeline", "Pipeline": "dstream.pipeline", "Service": "dstream.spi"}
+_WHEN_ASKED_FOR = {"JoinClause": "dstream.pipeline", "Pipeline": "dstream.pipeline"}
 """Names that few programs use: their modules are loaded when somebody asks for them."""
 
 
