@@ -172,6 +172,14 @@ def test_imports_of_dstream_load_no_pyspark():
     assert run.stdout == "False\n"
 
 
+def test_imports_of_dstream_load_no_pipelines():
+    """Their modules come when somebody asks for `dstream.Pipeline`."""
+    command = "import dstream, sys; print('dstream.pipeline' in sys.modules, dstream.Pipeline.__name__)"
+    run = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert run.stdout == "False Pipeline\n"
+
+
 def test_imports_of_dstream_are_quick():
     """What takes long to import comes when it is used; it may take 0.15 s, and ten times as much is a mistake.
 
