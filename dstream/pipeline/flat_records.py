@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dstream.pipeline.relinking import fields_with_nodes
+from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
 from dstream.pipeline.stage_record import StageRecord
-from dstream.plan import Node, inputs_first
 
-__all__ = ["copied", "flat_nodes", "flattened", "nodes_again", "restored"]
+__all__ = ["copied", "flattened", "restored"]
 
 
 def copied(records: Sequence[StageRecord]) -> list[StageRecord]:
@@ -22,26 +21,13 @@ def copied(records: Sequence[StageRecord]) -> list[StageRecord]:
     return list(became.values())
 
 
-class _At(NamedTuple):
-    """Stands for a node, by its place in the list of all."""
-
-    place: int
-
-
-class _Flat(NamedTuple):
-    """A node whose inputs are places."""
-
-    kind: type[Node]
-    fields: dict[str, Any]
-
-
 class _FlatRecord(NamedTuple):
     fields: dict[str, Any]
-    node: _At
+    node: At
     upstreams: tuple[int, ...]
 
 
-def flattened(records: Sequence[StageRecord]) -> tuple[list[_Flat], list[_FlatRecord]]:
+def flattened(records: Sequence[StageRecord]) -> tuple[list[Flat], list[_FlatRecord]]:
     """Return stages as data in which nothing lies inside of a chain of other things."""
     nodes, places = flat_nodes([each.node for each in records])
     numbers = {id(each): number for number, each in enumerate(records)}
@@ -59,7 +45,7 @@ def flattened(records: Sequence[StageRecord]) -> tuple[list[_Flat], list[_FlatRe
 _PLAIN = tuple(field.name for field in dataclasses.fields(StageRecord) if field.name not in ("node", "upstreams"))
 
 
-def restored(state: tuple[list[_Flat], list[_FlatRecord]]) -> list[StageRecord]:
+def restored(state: tuple[list[Flat], list[_FlatRecord]]) -> list[StageRecord]:
     """Return the stages of which `flattened` made data."""
     nodes = nodes_again(state[0])
     records: list[StageRecord] = []
@@ -67,36 +53,3 @@ def restored(state: tuple[list[_Flat], list[_FlatRecord]]) -> list[StageRecord]:
         upstreams = tuple(records[number] for number in each.upstreams)
         records.append(StageRecord(node=nodes[each.node.place], upstreams=upstreams, **each.fields))
     return records
-
-
-def flat_nodes(roots: Sequence[Node]) -> tuple[list[_Flat], list[_At]]:
-    """Return all nodes of some plans, each after those that it reads from, and the places of the last ones."""
-    places: dict[int, _At] = {}
-    flat: list[_Flat] = []
-    for root in roots:
-        for each in inputs_first(root, lambda found: () if id(found) in places else found.inputs()):
-            if id(each) not in places:
-                flat.append(_flat(each, places))
-                places[id(each)] = _At(len(flat) - 1)
-    return flat, [places[id(root)] for root in roots]
-
-
-def _flat(node: Node, places: dict[int, _At]) -> _Flat:
-    fields = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-    return _Flat(type(node), fields | fields_with_nodes(node, lambda each: places[id(each)]))
-
-
-def nodes_again(flat: Sequence[_Flat]) -> list[Node]:
-    """Return the nodes of which `flat_nodes` made data."""
-    nodes: list[Node] = []
-    for kind, fields in flat:
-        nodes.append(kind(**{name: _with_nodes(value, nodes) for name, value in fields.items()}))
-    return nodes
-
-
-def _with_nodes(value: Any, nodes: Sequence[Node]) -> Any:
-    if isinstance(value, _At):
-        return nodes[value.place]
-    if type(value) is tuple and value and all(isinstance(each, _At) for each in value):
-        return tuple(nodes[each.place] for each in value)
-    return value

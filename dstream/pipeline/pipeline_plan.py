@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
 from dstream.plan import Node, Where
 from dstream.plan.ends import Several, Write
 from dstream.spi import MapWriter, Sink, Writer
@@ -71,6 +72,11 @@ class PipelinePlan:
         """Return the plan that hands items to these writers, one for each of `writes`; None only explains."""
         return Several(tuple(each.handed(writer) for each, writer in zip(self.writes, writers, strict=True)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        nodes, places = flat_nodes([each.node for each in self.writes])
+        without = [(each.stage, each.sink, each.where, each.is_named) for each in self.writes]
+        return _again, (self.stages, nodes, places, without)
+
     def shape(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same."""
         labels = {each.stage: each.sink.label for each in self.writes}
@@ -79,3 +85,18 @@ class PipelinePlan:
     def with_writes(self, writes: Sequence[PlannedWrite]) -> PipelinePlan:
         """Return the same stages with other ends."""
         return replace(self, writes=tuple(writes))
+
+
+def _again(
+    stages: tuple[PlannedStage, ...],
+    flat: list[Flat],
+    places: list[At],
+    without: list[tuple[str, Sink[Any, Any], Where | None, bool]],
+) -> PipelinePlan:
+    """Return the plan of which `__reduce__` made flat data: nodes, and writes without theirs."""
+    nodes = nodes_again(flat)
+    writes = [
+        PlannedWrite(stage, nodes[at.place], sink, where, is_named)
+        for (stage, sink, where, is_named), at in zip(without, places, strict=True)
+    ]
+    return PipelinePlan(stages, tuple(writes))

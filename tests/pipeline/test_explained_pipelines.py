@@ -22,10 +22,9 @@ def forked(numbers):
 @pytest.fixture(autouse=True)
 def _on_the_local_engine(local_context):
     """Nothing starts for an explanation."""
-    before = ds.default_context()
     ds.set_default_context(local_context)
     yield
-    ds.set_default_context(before)
+    ds.set_default_context(None)
 
 
 def test_a_pipeline_is_explained(forked, capsys):
