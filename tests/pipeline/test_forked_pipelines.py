@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from dstream.pipeline import BatchStage
-from dstream.plan import Node, topological
+from dstream.plan import Map, Node, topological
 from dstream.plan.nodes_of_forks import Shared
 from reducers import to_ilist
 from sources import Items
@@ -51,6 +51,13 @@ def test_a_step_with_and_without_its_remedy_forks_before_it(numbers):
     """Both run the step; what they share is what they read."""
     mapped = numbers.map(abs)
     assert forks(mapped.ignore(ValueError), mapped) == ["read_from(Items(range(0, 6), partitions=3))"]
+
+
+def test_a_step_that_is_a_fork_for_others_is_none_for_its_remedy(numbers):
+    """No fork stands between the two."""
+    mapped = numbers.map(abs)
+    assert forks(mapped.ignore(ValueError), mapped, mapped.filter(bool))[1:] == [".map(abs)"]
+    assert isinstance(numbers.pipeline.plan().writes[0].node.upstream, Map)
 
 
 def test_a_remedy_applies_behind_a_fork(numbers, given):
