@@ -10,8 +10,9 @@ from dstream.pipeline.any_stage import AnyStage
 from dstream.pipeline.rolling import EmptyContainer, ResultSoFarOfKey
 from dstream.pipeline.stage_arguments import comes_later, operation_of, refuse_unbounded
 from dstream.plan import Node, call_site, shown_function
-from dstream.plan.nodes_of_stages import Action, Aggregate, Stateful
+from dstream.plan.nodes_of_stages import Action, Stateful
 from dstream.spi import AggregateOperation, Collector
+from dstream.stream.aggregating import aggregated
 from dstream.stream.stream_arguments import count, function, kind_of, optional_function, running
 from dstream.values import Entry
 
@@ -187,8 +188,7 @@ class KeyedStage(Generic[K, T]):
         most = count(n, "n")
         operation = collectors.top_n(most, optional_function(key, "key"))
         by = "" if key is None else f", key={shown_function(key)}"
-        node = Aggregate((self._node,), operation, (self._key,), None, "top", f"{most}{by}", where=call_site())
-        return self._step("top", node)
+        return self._step("top", aggregated([self._node], operation, [self._key], name="top", given=f"{most}{by}"))
 
     def distinct(self) -> BatchStage[T]:
         """Keep the first item of each key."""
@@ -277,8 +277,8 @@ class KeyedStage(Generic[K, T]):
         stages = [self, *(self._other(each, kind) for each in others)]
         operation = operation_of(op, len(stages), kind)
         given = None if optional_function(to, "to") is None else f"{operation!r}, to={shown_function(to)}"
-        nodes, keys = tuple(each._node for each in stages), tuple(each._key for each in stages)
-        node = Aggregate(nodes, operation, keys, to, kind, given, where=call_site())
+        nodes, keys = [each._node for each in stages], [each._key for each in stages]
+        node = aggregated(nodes, operation, keys, to, name=kind, given=given)
         return self._step(kind, node, [each._stage for each in stages[1:]])
 
     def _stateful(self, action: Action, create: Any, fn: Any) -> BatchStage[Any]:

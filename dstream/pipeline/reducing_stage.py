@@ -11,8 +11,9 @@ from dstream.pipeline.rolling import EmptyContainer, ResultSoFar
 from dstream.pipeline.stage_arguments import operation_of, refuse_unbounded, service_of
 from dstream.pipeline.stage_record import StageRecord
 from dstream.plan import Node, call_site
-from dstream.plan.nodes_of_stages import Action, Aggregate, Stateful, Using
+from dstream.plan.nodes_of_stages import Action, Stateful, Using
 from dstream.spi import AggregateOperation, Collector, OpenedLater, Service
+from dstream.stream.aggregating import aggregated
 from dstream.stream.stream_arguments import function, running
 
 if TYPE_CHECKING:
@@ -64,8 +65,7 @@ class ReducingStage(JoiningStage[T]):
         Raises:
             TypeError: `op` is no operation, or has several inputs.
         """
-        node = Aggregate((self._record.node,), operation_of(op, 1, "aggregate"), where=call_site())
-        return self._step("aggregate", node)
+        return self._step("aggregate", aggregated([self._record.node], operation_of(op, 1, "aggregate")))
 
     @overload
     def co_aggregate(
@@ -106,8 +106,8 @@ class ReducingStage(JoiningStage[T]):
             TypeError: `op` is no operation, or has another number of inputs.
         """
         stages: list[LazyStage[Any]] = [self, *self._others(others, "co_aggregate")]
-        nodes = tuple(each._record.node for each in stages)
-        node = Aggregate(nodes, operation_of(op, len(stages), "co_aggregate"), name="co_aggregate", where=call_site())
+        operation = operation_of(op, len(stages), "co_aggregate")
+        node = aggregated([each._record.node for each in stages], operation, name="co_aggregate")
         return self._step("co_aggregate", node, stages[1:])
 
     @overload

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
+from itertools import accumulate
 
 import pytest
 
+from collectors import co_operation, counting, summing, to_list
 from dstream.pipeline import BatchStage, Pipeline
 from sources import Items
 from tests.pipeline.conftest import Noted, run
 
 Pair = tuple[BatchStage[int], list[int]]
 """A stage of ints, and what it gives."""
+
+
+def counts(items: list[int]) -> list[int]:
+    """Return the key and the number of the items of each key, put into one int, sorted."""
+    return sorted(key * 100 + n for key, n in Counter(item % 3 for item in items).items())
+
 
 ALONE: list[Callable[[BatchStage[int], list[int]], Pair]] = [
     lambda stage, items: (stage.map(lambda n: n * 3 + 1), [n * 3 + 1 for n in items]),
@@ -28,6 +37,18 @@ ALONE: list[Callable[[BatchStage[int], list[int]], Pair]] = [
         [12 // (n % 4) for n in items if n % 4],
     ),
     lambda stage, items: (stage.enumerate().starmap(lambda at, n: at - n), [at - n for at, n in enumerate(items)]),
+    lambda stage, items: (stage.set_local_parallelism(3), items),
+    lambda stage, items: (stage.rebalance().map(abs).set_local_parallelism(2), [abs(n) for n in items]),
+    lambda stage, items: (stage.aggregate(summing(abs)), [sum(map(abs, items))]),
+    lambda stage, items: (stage.rolling_aggregate(summing(int)), list(accumulate(items))),
+    lambda stage, items: (
+        stage.grouping_key(lambda n: n % 3).aggregate(counting(), to=lambda key, n: key * 100 + n).sorted(),
+        counts(items),
+    ),
+    lambda stage, items: (
+        stage.grouping_key(lambda n: n % 3).map_stateful(list, lambda seen, key, n: seen.append(n) or len(seen)),
+        [sum(other % 3 == n % 3 for other in items[: at + 1]) for at, n in enumerate(items)],
+    ),
 ]
 
 
@@ -42,6 +63,12 @@ TOGETHER: list[Callable[[BatchStage[int], list[int], BatchStage[int], list[int]]
     lambda a, left, b, right: (
         a.limit(9).join(b.limit(9), on=lambda n: n % 5).map(lambda entry: sum(entry.value)).sorted(),
         joined(left[:9], right[:9]),
+    ),
+    lambda a, left, b, right: (
+        a.co_aggregate(
+            b, a, op=co_operation(counting(), summing(int), to_list(), finish=lambda n, m, last: n + m + sum(last))
+        ),
+        [len(left) + sum(right) + sum(left)],
     ),
 ]
 
