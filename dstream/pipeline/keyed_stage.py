@@ -188,7 +188,9 @@ class KeyedStage(Generic[K, T]):
         most = count(n, "n")
         operation = collectors.top_n(most, optional_function(key, "key"))
         by = "" if key is None else f", key={shown_function(key)}"
-        return self._step("top", aggregated([self._node], operation, [self._key], name="top", given=f"{most}{by}"))
+        return self._step(
+            "top", aggregated([self._node], operation, [self._key], name=self._called("top"), given=f"{most}{by}")
+        )
 
     def distinct(self) -> BatchStage[T]:
         """Keep the first item of each key."""
@@ -215,8 +217,9 @@ class KeyedStage(Generic[K, T]):
         """
         rolled = operation_of(op, 1, "rolling_aggregate")
         create, fn = EmptyContainer(rolled), ResultSoFarOfKey(rolled)
-        called = ("rolling_aggregate", repr(rolled))
-        return self._step(called[0], Stateful(self._node, create, fn, "map", self._key, *called, where=call_site()))
+        called = (self._called("rolling_aggregate"), repr(rolled))
+        node = Stateful(self._node, create, fn, "map", self._key, *called, where=call_site())
+        return self._step("rolling_aggregate", node)
 
     # A state for each key
 
@@ -278,14 +281,17 @@ class KeyedStage(Generic[K, T]):
         operation = operation_of(op, len(stages), kind)
         given = None if optional_function(to, "to") is None else f"{operation!r}, to={shown_function(to)}"
         nodes, keys = [each._node for each in stages], [each._key for each in stages]
-        node = aggregated(nodes, operation, keys, to, name=kind, given=given)
+        node = aggregated(nodes, operation, keys, to, name=self._called(kind), given=given)
         return self._step(kind, node, [each._stage for each in stages[1:]])
 
     def _stateful(self, action: Action, create: Any, fn: Any) -> BatchStage[Any]:
         name = f"{action}_stateful"
-        return self._step(
-            name, Stateful(self._node, function(create, "create"), fn, action, self._key, name, where=call_site())
-        )
+        state = (function(create, "create"), fn, action, self._key)
+        return self._step(name, Stateful(self._node, *state, self._called(name), where=call_site()))
+
+    def _called(self, name: str) -> str:
+        """Return the call of a method as the user wrote it, up to its arguments: with that of this stage before it."""
+        return f"grouping_key({shown_function(self._key)}).{name}"
 
     def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> BatchStage[Any]:
         made: BatchStage[Any] = self._stage._step(kind, node, others)

@@ -17,7 +17,7 @@ from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.pipeline.pipeline_text import as_lines
 from dstream.pipeline.planning import planned
 from dstream.pipeline.sink_stage import SinkStage
-from dstream.pipeline.stage_arguments import sink_of
+from dstream.pipeline.stage_arguments import named_source, sink_of
 from dstream.pipeline.stage_record import StageRecord, names_of
 from dstream.plan import Read, Union, call_site
 from dstream.spi import Sink, Source
@@ -48,8 +48,8 @@ class Pipeline:
         <SinkStage 'write_to': to_imap('counts')>
         >>> pipeline
         Pipeline with 3 stages
-          read_from  read_from(Items(['sea', 'whale', 'sea']))
-          aggregate  read_from.aggregate(counting())
+          read_from  read_from(Items(['sea', 'whale', 'sea'], partitions=None))
+          aggregate  read_from.grouping_key(str.upper).aggregate(counting())
           write_to   aggregate.write_to(to_imap('counts'))
     """
 
@@ -71,7 +71,7 @@ class Pipeline:
             TypeError: `source` is no source.
         """
         if isinstance(source, type) or not isinstance(source, Source):
-            raise TypeError(f"read_from() takes a source, such as text_files(...), not {kind_of(source)}")
+            raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
         where = call_site()
         record = StageRecord("read_from", Read(source, f"read_from({shown(source)})", where=where), where=where)
         self._add(record)

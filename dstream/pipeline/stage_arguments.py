@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dstream.errors import UnsupportedError
 from dstream.spi import AggregateOperation, OpenedLater, Service
 from dstream.spi.meant import hint_of_a_collector
+from dstream.stream.base import BaseStream
 from dstream.stream.stream_arguments import is_sink, kind_of
 
-__all__ = ["comes_later", "operation_of", "refuse_unbounded", "service_of", "sink_of"]
+__all__ = ["comes_later", "named_source", "operation_of", "refuse_unbounded", "service_of", "sink_of"]
 
 
 def operation_of(op: Any, inputs: int, call: str) -> AggregateOperation[Any, Any, Any]:
@@ -58,6 +60,18 @@ def sink_of(sink: Any) -> Any:
     if getattr(sink, "__module__", "").partition(".")[0] == "reducers" and called:
         raise TypeError(f"write_to() takes a sink; {called} is a function that makes one, so call it: {called}(...)")
     raise TypeError(f"write_to() takes a sink, such as to_imap(...), not {kind_of(sink)}")
+
+
+def named_source(value: Any) -> str:
+    """Return what somebody gave for a source, and what is probably meant."""
+    kind = kind_of(value)
+    if isinstance(value, BaseStream):
+        return f"{kind}, which belongs to a context: give the source that it reads"
+    if kind.startswith("IStream"):
+        return f"{kind}, which belongs to a context: {kind.replace('Stream', '').lower()}({value.name!r}) names it"
+    if isinstance(value, Iterable) and not isinstance(value, str | type):
+        return f"{kind}: Items(...) makes one of it"
+    return kind
 
 
 def refuse_unbounded(call: str, **given: object) -> None:

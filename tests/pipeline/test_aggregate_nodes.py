@@ -33,7 +33,7 @@ def test_items_of_each_key_are_reduced(numbers):
     plain, shown = keyed.aggregate(counting())._record.node, keyed.aggregate(counting(), to=max)._record.node
 
     assert (keys_of(plain), plain.to, shown.to, keyed.key) == ([3], None, max, abs)
-    assert shown.label() == ".aggregate(counting(), to=max)"
+    assert shown.label() == ".grouping_key(abs).aggregate(counting(), to=max)"
 
 
 def test_several_stages_are_reduced_together(pipeline, numbers):
@@ -45,7 +45,7 @@ def test_several_stages_are_reduced_together(pipeline, numbers):
     assert stage._record.node.upstreams == tuple(each._record.node for each in (numbers, *others))
     assert keys_of(keyed._record.node, "-3", -3) == [3, 2, 2, 2]
     assert [above.node for above in keyed._record.upstreams] == list(stage._record.node.upstreams)
-    assert keyed._record.node.label() == ".co_aggregate(to_bags(...), to=max)"
+    assert keyed._record.node.label() == ".grouping_key(abs).co_aggregate(to_bags(...), to=max)"
 
 
 def test_a_state_is_that_of_a_key_or_of_all(numbers):
@@ -56,7 +56,11 @@ def test_a_state_is_that_of_a_key_or_of_all(numbers):
 
     assert [type(node) for node in nodes] == [Stateful, Stateful]
     assert [node.key for node in nodes] == [None, abs]
-    assert (kept.action, several.action, several.label()) == ("filter", "flat_map", ".flat_map_stateful(list, max)")
+    assert (kept.action, several.action, several.label()) == (
+        "filter",
+        "flat_map",
+        ".grouping_key(abs).flat_map_stateful(list, max)",
+    )
 
 
 def test_the_first_and_the_greatest_of_each_key(numbers):
@@ -65,7 +69,7 @@ def test_the_first_and_the_greatest_of_each_key(numbers):
     first, top = keyed.distinct()._record.node, keyed.top(2, key=len)._record.node
 
     assert (type(first), first.key) == (Distinct, abs)
-    assert (type(top), keys_of(top), top.label()) == (Aggregate, [3], ".top(2, key=len)")
+    assert (type(top), keys_of(top), top.label()) == (Aggregate, [3], ".grouping_key(abs).top(2, key=len)")
     assert top.operation.collect(["a", "ccc", "bb"]) == ["ccc", "bb"]
 
 

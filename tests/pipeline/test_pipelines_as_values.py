@@ -9,6 +9,7 @@ import pytest
 
 from dstream.pipeline import Pipeline
 from dstream.plan import topological
+from dstream.stream import Stream
 from reducers import to_ilist, to_imap
 from sources import Items
 from tests.pipeline.conftest import run
@@ -104,7 +105,11 @@ def test_several_stages_end_in_one_sink(pipeline, numbers, given):
 
 
 WRONG = {
-    r"read_from\(\) takes a source, such as text_files\(\.\.\.\), not list": lambda p, s: p.read_from([1]),
+    r"read_from\(\) takes a source, such as text_files\(\.\.\.\), not list: Items\(\.\.\.\) makes": lambda p, s: (
+        p.read_from([1])
+    ),
+    r"not Stream, which belongs to a context: give the source": lambda p, s: p.read_from(Stream.of(1)),
+    r"not None": lambda p, s: p.read_from(None),
     r"read_from\(\) takes a source, .* not type": lambda p, s: p.read_from(Items),
     r"name must be a str, not int": lambda p, s: p.read_from(Items([1]), name=3),
     r"write_to\(\) takes a sink and at least one stage": lambda p, s: p.write_to(to_ilist("x")),

@@ -79,5 +79,5 @@ def test_it_is_a_stateful_map(numbers):
     assert isinstance(plain, Stateful)
     assert [(node.action, node.key, node.label()) for node in (plain, keyed)] == [
         ("map", None, ".rolling_aggregate(counting())"),
-        ("map", abs, ".rolling_aggregate(counting())"),
+        ("map", abs, ".grouping_key(abs).rolling_aggregate(counting())"),
     ]
