@@ -14,6 +14,7 @@ from dstream.plan import Node, call_site
 from dstream.plan.nodes_of_stages import Action, Stateful, Using
 from dstream.spi import AggregateOperation, Collector, OpenedLater, Service
 from dstream.stream.aggregating import aggregated
+from dstream.stream.map_services import look_ups
 from dstream.stream.stream_arguments import function, running
 
 if TYPE_CHECKING:
@@ -218,6 +219,23 @@ class ReducingStage(JoiningStage[T]):
     ) -> BatchStage[Any]:
         """Replace each item by all that `fn(service, item)` gives; otherwise as `map_using`."""
         return self._using("flat_map", service, function(fn, "fn"))
+
+    def map_using_imap(self, name: str, key: Callable[[T], Any], fn: Callable[[T, Any], R]) -> BatchStage[R]:
+        """Replace each item by `fn(item, value)`, the value that a map has for `key(item)`, or None.
+
+        Values are read for some hundred items at a time; the items keep their order.
+
+        Args:
+            name: that of the map, in the storage of the context that runs the job.
+            key: gives the key of an item; None is a key that is never there.
+            fn: takes the item, and the value or None.
+
+        Raises:
+            TypeError: an argument is of another kind.
+            ValueError: `name` is empty.
+        """
+        node = look_ups(self._record.node, name, function(key, "key"), function(fn, "fn"), call_site())
+        return self._step("map_using_imap", node)
 
     def _using(self, action: Action, service: Any, fn: Any) -> BatchStage[Any]:
         name = f"{action}_using"

@@ -10,6 +10,7 @@ import pytest
 import dstream as ds
 from dstream.pipeline import BatchStage, Pipeline, PipelinePlan
 from dstream.plan import explained, rewrite
+from dstream.plan.opening import opened
 from sources import Items
 
 
@@ -17,7 +18,7 @@ def run(context: ds.Context, plan: PipelinePlan) -> list[Any]:
     """Write all ends of a plan and commit them; return what their targets give."""
     targets = [each.sink.open(context) for each in plan.writes]
     jobs = [target.begin(None) for target in targets]
-    several = plan.several([job.writer for job in jobs])
+    several = opened(plan.several([job.writer for job in jobs]), context)
     with explained(several, "write_to"):
         receipts = context.running_engine().submit(rewrite(several)).result()
     for job, some in zip(jobs, receipts, strict=True):

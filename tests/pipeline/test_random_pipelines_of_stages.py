@@ -65,6 +65,10 @@ TOGETHER: list[Callable[[BatchStage[int], list[int], BatchStage[int], list[int]]
         joined(left[:9], right[:9]),
     ),
     lambda a, left, b, right: (
+        a.limit(9).inner_hash_join(b.limit(5), on=(lambda n: n % 5, lambda n: n % 5), to=lambda n, m: n * m),
+        [n * m for n in left[:9] for m in right[:5] if n % 5 == m % 5],
+    ),
+    lambda a, left, b, right: (
         a.co_aggregate(
             b, a, op=co_operation(counting(), summing(int), to_list(), finish=lambda n, m, last: n + m + sum(last))
         ),

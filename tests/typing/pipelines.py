@@ -8,7 +8,7 @@ from typing import Any, NoReturn, assert_type
 
 import dstream as ds
 from collectors import all_of, co_operation, counting, joining, summing_int, to_bags, to_list
-from dstream import Entry, JoinClause, Pipeline, Service
+from dstream import Entry, JoinClause, Pipeline, Service, imap_service
 from dstream.gatherers import window_fixed
 from dstream.pipeline import BatchStage, KeyedStage, PipelinePlan, SinkStage
 from dstream.plan.show.drawing import Drawing
@@ -259,6 +259,8 @@ def using(stage: BatchStage[str], service: Service[dict[str, int]]) -> None:
     assert_type(stage.map_using(service, lambda known, word: known.get(word)), BatchStage[int | None])
     assert_type(stage.filter_using(service, lambda known, word: word in known), BatchStage[str])
     assert_type(stage.flat_map_using(service, lambda known, word: list(known)), BatchStage[str])
+    assert_type(stage.map_using(imap_service("names"), lambda view, word: len(view)), BatchStage[int])
+    assert_type(stage.map_using_imap("names", str.lower, lambda word, value: word), BatchStage[str])
     assert_type(Service(list[int]), Service[list[int]])
     assert_type(service.create, Callable[[], dict[str, int]])
     assert_type(service.destroy, Callable[[dict[str, int]], object] | None)
