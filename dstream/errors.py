@@ -19,6 +19,7 @@ __all__ = [
     "NullElementError",
     "SerializationError",
     "SetupError",
+    "SinkError",
     "SourceError",
     "UnstableKeyError",
     "UnsupportedError",
@@ -63,6 +64,10 @@ class UnsupportedError(DStreamError, NotImplementedError):
 
 class SourceError(DStreamError, OSError):
     """A source cannot be read: it is missing, torn, or not what it was said to be."""
+
+
+class SinkError(DStreamError, OSError):
+    """A sink cannot be written: its disk is full, its folder is gone or is not for this process to write."""
 
 
 class SetupError(DStreamError, RuntimeError):

@@ -1,4 +1,8 @@
-"""`Records`: small named values of a storage that any process may read and replace, such as the state of a job."""
+"""`Records`: what a storage keeps beside collections, such as how a job is.
+
+Every storage has them, as `Storage.records`. One conformance suite, `tests/storage/conformance/test_records.py`, says
+what each must hold.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,11 @@ __all__ = ["Record", "Records"]
 
 
 class Record(NamedTuple):
-    """What a record holds.
+    """What stands under a name.
 
     Attributes:
-        version: how often it was written, from 1 on.
+        version: 1 for the first, then one more with each replacement.
+        data: what was written.
     """
 
     version: int
@@ -19,32 +24,41 @@ class Record(NamedTuple):
 
 
 class Records(Protocol):
-    """Records by name. A name is parts of `a` to `z`, `0` to `9` and `-`, at most 64 of these each, divided by slashes.
+    """Small named values that any process may read and replace; each replacement has the next version.
 
-    Each replacement has the next version, and of several processes that write one version exactly one succeeds. What
-    was acknowledged survives the death of any process; no reader sees a part of it.
+    A name is one or several parts of 1 to 64 of the characters a-z, 0-9 and -, with a slash between them. A write that
+    was acknowledged survives a SIGKILL of any process. Readers and writers see all that was acknowledged before they
+    began, and never half of it.
+
+    Every method raises an IllegalStateError if what stands in the storage is not what was written there, and an
+    EngineError if the storage fails; both name the record. A TypeError or ValueError says that an argument is wrong.
     """
 
     def read(self, name: str) -> Record | None:
-        """Return the last version of a record; None if there is none.
-
-        Raises:
-            IllegalStateError: it is damaged.
-        """
+        """Return what stands under a name; None if there is nothing."""
         ...
 
     def write(self, name: str, data: bytes, version: int) -> bool:
-        """Write a version: 1 of a new record, otherwise the one behind that which was read.
+        """Write the next version of a record, unless somebody else has.
+
+        Args:
+            name: that of the record.
+            data: at most 64 MB.
+            version: 1 for a record that must not be there yet; otherwise one more than that which was read.
 
         Returns:
-            False if somebody else has written this version, or a later one; nothing was changed then.
+            False if the record does not have the version before this one, so that nothing was changed. Of several who
+            write the same version, one gets True.
+
+        Raises:
+            EngineError: the storage fails, and whether this was written is not known; `read` says what is there.
         """
         ...
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names that begin with `prefix`, sorted."""
+        """Return the names that begin in some way, sorted."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a record with all its versions; one that is not there is no error."""
+        """Remove a record; its next version is 1 again. One that is not there is no error."""
         ...

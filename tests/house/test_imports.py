@@ -45,7 +45,7 @@ LEGAL = {
     "dstream/session/__init__.py": "import dstream.session.context",
     "dstream/session/context.py": "import dstream.distributed, dstream.stream, collectors",
     "dstream/session/connecting.py": "import dstream.engine.local, dstream.engine.spark, dstream.storage",
-    "dstream/testing/__init__.py": "import dstream.session, dstream.stream, dstream.plan",
+    "dstream/testing/__init__.py": "import dstream.session, dstream.stream, dstream.plan, sources",
     "dstream/command/__init__.py": "import dstream.session, collectors, reducers, sources",
     "dstream/__main__.py": "import dstream.command",
     "collectors/__init__.py": "import dstream.errors, dstream.keys, dstream.memory, dstream.spi, dstream.values",
@@ -57,7 +57,7 @@ LEGAL = {
 LAYERS = "A module of dstream imports only from the lines below its own"
 PLUGINS = "A plug-in stands on the contracts and small values, and knows no other plug-in"
 PLUGINS_ALONE = "A plug-in imports neither dstream itself nor its failures"
-PLUGIN_USERS = "Only streams, pipelines, session, command import collectors and sources"
+PLUGIN_USERS = "Only streams, pipelines, session, command and testing import collectors and sources"
 REDUCER_USERS = "Only the session and the command import reducers"
 ENGINE_USERS = "Only the session imports an engine"
 STORAGE_USERS = "Only the session imports the storage"

@@ -22,7 +22,7 @@ S = TypeVar("S", bound=State)
 
 @dataclass(slots=True, eq=False)
 class Registry:
-    """The collections of one storage."""
+    """The collections and records of one storage."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     states: dict[tuple[Kind, str], State] = field(default_factory=dict)

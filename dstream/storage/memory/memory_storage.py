@@ -50,11 +50,11 @@ class MemoryStorage:
 
     @property
     def records(self) -> MemoryRecords:
-        """Small named values of all who share this storage."""
+        """What is kept beside the collections, by all who share them."""
         return self._registry.records
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load what was pickled into a record."""
+        """Load a pickle as those of values are."""
         return self._pickles.load(data)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:

@@ -50,11 +50,11 @@ class RedisStorage:
 
     @property
     def records(self) -> RedisRecords:
-        """Small named values on the server."""
+        """What is kept beside the collections."""
         return RedisRecords(self._connection)
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load what was pickled into a record."""
+        """Load a pickle as those of values are."""
         return self._pickles.load(data)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:

@@ -8,6 +8,7 @@ from dstream.errors import EngineError, IllegalStateError
 from dstream.spi.records import Record
 from dstream.storage import Settings, open_storage
 from dstream.storage.lake.lake_records import LakeRecords
+from dstream.storage.lake.named_folder import NamedFolder
 
 
 @pytest.fixture
@@ -22,28 +23,45 @@ def version_path(tmp_path, version: int):
 
 
 def test_few_old_versions_stay(tmp_path, records):
-    """The writer of the next one removes them."""
+    """The writer of the next one removes them, but for those that a reader may have seen in a listing."""
     for version in range(1, 30):
         assert records.write("a", b"%d" % version, version)
 
-    assert [path.name for path in (tmp_path / "records" / "a").glob("*.record")] == [f"{29:020d}.record"]
+    names = sorted(path.name for path in (tmp_path / "records" / "a").glob("*.record"))
+    assert names == [f"{version:020d}.record" for version in (27, 28, 29)]
 
 
 def test_a_writer_that_has_slept_takes_nothing_back(tmp_path, records, monkeypatch):
     """Its version was written and removed meanwhile, so that it could create it once more."""
     records.write("a", b"one", 1)
-    real = type(records._folder).create
+    real = NamedFolder.create
 
     def late(folder, path, data):
         if data.endswith(b"late"):
-            for version in (2, 3):
+            for version in range(2, 8):
                 assert records.write("a", b"%d" % version, version)
         return real(folder, path, data)
 
-    monkeypatch.setattr(type(records._folder), "create", late)
+    monkeypatch.setattr(NamedFolder, "create", late)
     assert not records.write("a", b"late", 2)
-    assert records.read("a") == Record(3, b"3")
+    assert records.read("a") == Record(7, b"7")
     assert not version_path(tmp_path, 2).exists()
+
+
+def test_a_writer_that_looks_late_knows_that_it_wrote(records, monkeypatch):
+    """Others have written on what it wrote before it could look."""
+    real = NamedFolder.create
+
+    def looked_at_late(folder, path, data):
+        created = real(folder, path, data)
+        if data.endswith(b"first"):
+            for version in range(2, 8):
+                assert records.write("a", b"%d" % version, version)
+        return created
+
+    monkeypatch.setattr(NamedFolder, "create", looked_at_late)
+    assert records.write("a", b"first", 1)
+    assert records.read("a") == Record(7, b"7")
 
 
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: b"", lambda data: data[:-1] + b"?"])
@@ -53,7 +71,7 @@ def test_damage_is_an_error(tmp_path, records, change):
     path = version_path(tmp_path, 1)
     path.write_bytes(change(path.read_bytes()))
 
-    with pytest.raises(IllegalStateError, match="the record a is damaged"):
+    with pytest.raises(IllegalStateError, match="record 'a' is damaged"):
         records.read("a")
 
 
