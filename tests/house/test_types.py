@@ -61,6 +61,7 @@ NOT_FOR_USERS = {
     (ds.IStreamMap, "store"),
     (ds.IStreamList, "store"),
     (ds.IStreamCache, "store"),  # what sinks write into
+    (ds.Collector, "result_of"),  # what engines ask an operation that cannot combine
     (ds.Entry, "count"),
     (ds.Entry, "index"),
     (ds.JournalEvent, "count"),
