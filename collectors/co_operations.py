@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 
 from collectors.adapting import accumulate_in, apply_to, combine_each, deduct_each, finish_each, supply_each
 from collectors.arguments import checked_count, checked_function
-from dstream.spi import AggregateOperation
+from dstream.spi import AggregateOperation, Collector
 
 __all__ = ["co_operation", "to_bags"]
 
@@ -25,6 +25,45 @@ R3 = TypeVar("R3")
 Of = AggregateOperation
 
 
+# A type checker looks into the lambdas of a collector only where it expects one.
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    /,
+) -> Of[tuple[T0, T1], Any, tuple[R0, R1]]: ...
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    /,
+    *,
+    finish: Callable[[R0, R1], R],
+) -> Of[tuple[T0, T1], Any, R]: ...
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    op2: Collector[T2, Any, R2],
+    /,
+) -> Of[tuple[T0, T1, T2], Any, tuple[R0, R1, R2]]: ...
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    op2: Collector[T2, Any, R2],
+    /,
+    *,
+    finish: Callable[[R0, R1, R2], R],
+) -> Of[tuple[T0, T1, T2], Any, R]: ...
+@overload
+def co_operation(
+    op0: Collector[T0, Any, R0],
+    op1: Collector[T1, Any, R1],
+    op2: Collector[T2, Any, R2],
+    op3: Collector[T3, Any, R3],
+    /,
+) -> Of[tuple[T0, T1, T2, T3], Any, tuple[R0, R1, R2, R3]]: ...
 @overload
 def co_operation(op0: Of[tuple[T0], Any, R0], /) -> Of[tuple[T0], Any, tuple[R0]]: ...
 @overload

@@ -4,7 +4,8 @@ Start with `connect()` or with `Stream.of(...)`; collectors come from `collector
 `sources`, reducers from `reducers`.
 """
 
-from typing import TYPE_CHECKING, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from dstream import errors, gatherers, neighbours
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap
@@ -16,6 +17,9 @@ from dstream.stream import DoubleStream, IntStream, LongStream, Stream
 from dstream.stream.map_services import imap_service
 from dstream.values import DeadLetter, Entry, JournalEvent, Optional
 
+if TYPE_CHECKING:
+    from dstream.pipeline import JoinClause, Pipeline
+
 __all__ = [
     "Collector",
     "Context",
@@ -26,9 +30,11 @@ __all__ = [
     "IStreamList",
     "IStreamMap",
     "IntStream",
+    "JoinClause",
     "JournalEvent",
     "LongStream",
     "Optional",
+    "Pipeline",
     "Service",
     "Stream",
     "connect",
@@ -42,12 +48,17 @@ __all__ = [
 
 del neighbours
 
-_PLANNED = frozenset({"DAG", "Pipeline"})
+_PLANNED = frozenset({"DAG"})
+_WHEN_ASKED_FOR = {"JoinClause": "dstream.pipeline", "Pipeline": "dstream.pipeline"}
+"""Names that few programs use: their modules are loaded when somebody asks for them."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
-    def __getattr__(name: str) -> NoReturn:
+    def __getattr__(name: str) -> Any:
+        if name in _WHEN_ASKED_FOR:
+            found = globals()[name] = getattr(import_module(_WHEN_ASKED_FOR[name]), name)
+            return found
         if name in _PLANNED:
             raise errors.UnsupportedError(f"dstream.{name} does not exist yet; docs/limits.md lists what is missing")
         raise AttributeError(f"module 'dstream' has no attribute {name!r}")

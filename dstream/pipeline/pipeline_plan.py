@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
 from dstream.plan import Node, Where
-from dstream.plan.ends import Several
+from dstream.plan.ends import Several, Write
 from dstream.spi import MapWriter, Sink, Writer
 from dstream.stream.writing import writing
 
@@ -40,12 +41,19 @@ class PlannedWrite:
         node: the last node before it.
         sink: where the items go.
         where: the place of `write_to`.
+        is_named: the user gave the stage its name.
     """
 
     stage: str
     node: Node
     sink: Sink[Any, Any]
     where: Where | None
+    is_named: bool = False
+
+    def handed(self, writer: Writer | MapWriter | None) -> Write:
+        """Return the end that hands its items to a writer; None only explains."""
+        end = writing(self.node, self.sink, writer, "write_to", self.where)
+        return replace(end, stage=self.stage) if self.is_named else end
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +70,12 @@ class PipelinePlan:
 
     def several(self, writers: Sequence[Writer | MapWriter | None]) -> Several:
         """Return the plan that hands items to these writers, one for each of `writes`; None only explains."""
-        return Several(
-            tuple(
-                writing(each.node, each.sink, writer, "write_to", each.where)
-                for each, writer in zip(self.writes, writers, strict=True)
-            )
-        )
+        return Several(tuple(each.handed(writer) for each, writer in zip(self.writes, writers, strict=True)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        nodes, places = flat_nodes([each.node for each in self.writes])
+        without = [(each.stage, each.sink, each.where, each.is_named) for each in self.writes]
+        return _again, (self.stages, nodes, places, without)
 
     def shape(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same."""
@@ -77,3 +85,18 @@ class PipelinePlan:
     def with_writes(self, writes: Sequence[PlannedWrite]) -> PipelinePlan:
         """Return the same stages with other ends."""
         return replace(self, writes=tuple(writes))
+
+
+def _again(
+    stages: tuple[PlannedStage, ...],
+    flat: list[Flat],
+    places: list[At],
+    without: list[tuple[str, Sink[Any, Any], Where | None, bool]],
+) -> PipelinePlan:
+    """Return the plan of which `__reduce__` made flat data: nodes, and writes without theirs."""
+    nodes = nodes_again(flat)
+    writes = [
+        PlannedWrite(stage, nodes[at.place], sink, where, is_named)
+        for (stage, sink, where, is_named), at in zip(without, places, strict=True)
+    ]
+    return PipelinePlan(stages, tuple(writes))

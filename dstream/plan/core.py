@@ -293,9 +293,13 @@ class Distinct(Keeping):
 
 @node
 class PartitionBy(Keeping):
-    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself."""
+    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself.
 
-    count: int
+    Attributes:
+        count: how many; None: as many as the cores suggest.
+    """
+
+    count: int | None
     key: Callable[[Any], Any] | None
 
 

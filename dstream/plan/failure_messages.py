@@ -169,7 +169,7 @@ def _shown_chain(chain: Sequence[Node], node: Node | None) -> list[str]:
     at = next((number for number, each in enumerate(chain) if each is node), len(chain) - 1)
     first, last = max(at - _BEFORE, 0), min(at + _AFTER + 1, len(chain))
     first, last = 0 if first == 1 else first, len(chain) if last == len(chain) - 1 else last
-    shown = [(_cut(each.label(), _LONGEST_CALL), each) for each in chain[first:last]]
+    shown = [(_cut(each.named_label(), _LONGEST_CALL), each) for each in chain[first:last]]
     width = max(len(label) for label, _ in shown)
     lines = []
     for label, each in shown:

@@ -46,9 +46,11 @@ class Node:
 
     Attributes:
         where: the place of the call.
+        stage: the name that the user gave to the stage of a pipeline which ends here, or None.
     """
 
     where: Where | None = dataclasses.field(default=None, kw_only=True)
+    stage: str | None = dataclasses.field(default=None, kw_only=True)
 
     def inputs(self) -> tuple[Node, ...]:
         """Return the nodes that this one reads from, in order."""
@@ -59,6 +61,10 @@ class Node:
         """Return the call as the user wrote it, such as `.map(parse)`."""
         name = "".join("_" + c.lower() if c.isupper() else c for c in type(self).__name__).lstrip("_")
         return f".{name}({', '.join(self._arguments())})"
+
+    def named_label(self) -> str:
+        """Return the call with the name of its stage, if the user gave it one: `.map(parse) as 'parsed'`."""
+        return self.label() if self.stage is None else f"{self.label()} as {self.stage!r}"
 
     def _arguments(self) -> Iterable[str]:
         return ()
@@ -274,10 +280,16 @@ class Concat(Node):
 
 @node
 class Union(Concat):
-    """The items of all parts, in any order."""
+    """The items of all parts, in any order.
+
+    Attributes:
+        name: the method that the user called.
+    """
+
+    name: str = "union"
 
     def label(self) -> str:
-        return ".union(...)"
+        return f".{self.name}(...)"
 
 
 @node

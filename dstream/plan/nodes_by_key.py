@@ -25,14 +25,24 @@ class Distinct(Node):
 
 @node
 class PartitionBy(Node):
-    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself."""
+    """The same items, equal keys in one of `count` partitions; the key of an item is that of its entry, or itself.
+
+    Attributes:
+        count: how many; None: as many as the cores suggest.
+        name: the method that the user called.
+    """
 
     upstream: Node
-    count: int
+    count: int | None
     key: Callable[[Any], Any] | None = None
+    name: str = "partition_by"
+
+    def label(self) -> str:
+        return f".{self.name}({', '.join(self._arguments())})"
 
     def _arguments(self) -> Iterable[str]:
-        yield str(self.count)
+        if self.count is not None:
+            yield str(self.count)
         if self.key is not None:
             yield f"key={shown_function(self.key)}"
 

@@ -40,7 +40,7 @@ def opened(end: N, context: Collections) -> N:
 def _opened_values(node: Node, context: Collections, found: dict[int, Any]) -> dict[str, Any]:
     """Return the source or the service of a node, by the name of its field, if it has to be opened."""
     changes: dict[str, Any] = {}
-    for name in ("source", "service"):
+    for name in ("source", "service", "delivery"):
         value = getattr(node, name, None)
         if isinstance(value, OpenedLater):
             if id(value) not in found:

@@ -25,7 +25,7 @@ def topological(root: N) -> list[N]:
 
 def steps_of(order: Sequence[Node]) -> list[Step]:
     """Return how each node names itself; only the calls that the user made are counted."""
-    labels = [node.label() for node in order]
+    labels = [node.named_label() for node in order]
     positions = list(accumulate(int(label != "") for label in labels))
     return [
         Step(label, node.where, position, positions[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 from dstream.errors import IllegalStateError
@@ -148,6 +148,10 @@ class Delivery:
     def label(self) -> str:
         """The reducer as the user wrote it."""
         return self.reducer.label
+
+    def opened(self, context: Any) -> Delivery:
+        """Return the same for the context of a job, if it has none: that of a pipeline belongs to nobody."""
+        return self if self.runtime is not None else replace(self, runtime=context)
 
     def __call__(self, letters: Iterable[DeadLetter]) -> None:
         """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""

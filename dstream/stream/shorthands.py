@@ -14,7 +14,7 @@ from dstream.stream.stream_arguments import count, function, kind_of, optional_f
 if TYPE_CHECKING:
     from dstream.stream.stream import Stream
 
-__all__ = ["Shared", "Shorthands", "StreamOf"]
+__all__ = ["Shared", "Shorthands", "Starred", "StreamOf"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -146,7 +146,7 @@ def _all_of(item: Any) -> Any:
 
 def _starred(stream: Any, fn: Any) -> Any:
     given = shown_function(function(fn, "fn"))
-    return stream._as("Stream", Map(stream._node, _Starred(fn), None, "starmap", given, where=call_site()))
+    return stream._as("Stream", Map(stream._node, Starred(fn), None, "starmap", given, where=call_site()))
 
 
 class _Part:
@@ -166,7 +166,7 @@ class _Part:
             raise type(error)(f"pluck({name!r}) found no such part in {shown(item)}") from error
 
 
-class _Starred:
+class Starred:
     """Takes a tuple for several arguments."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -174,4 +174,5 @@ class _Starred:
         self.__qualname__ = shown_function(fn)
 
     def __call__(self, item: Any) -> Any:
+        """Call the function with the parts of an item."""
         return self.fn(*item)

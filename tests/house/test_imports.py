@@ -41,6 +41,7 @@ LEGAL = {
     "dstream/engine/spark/__init__.py": "import dstream.engine.kernels.core_operations, pyspark.sql",
     "dstream/stream/__init__.py": "import dstream.plan, dstream.gatherers, collectors, sources",
     "dstream/distributed/__init__.py": "import dstream.stream, dstream.plan",
+    "dstream/pipeline/__init__.py": "import dstream.stream, dstream.plan, collectors",
     "dstream/session/__init__.py": "import dstream.session.context",
     "dstream/session/context.py": "import dstream.distributed, dstream.stream, collectors",
     "dstream/session/connecting.py": "import dstream.engine.local, dstream.engine.spark, dstream.storage",
@@ -56,7 +57,7 @@ LEGAL = {
 LAYERS = "A module of dstream imports only from the lines below its own"
 PLUGINS = "A plug-in stands on the contracts and small values, and knows no other plug-in"
 PLUGINS_ALONE = "A plug-in imports neither dstream itself nor its failures"
-PLUGIN_USERS = "Only streams, session, command and testing import collectors and sources"
+PLUGIN_USERS = "Only packages that users call import collectors and sources"
 REDUCER_USERS = "Only the session and the command import reducers"
 ENGINE_USERS = "Only the session imports an engine"
 STORAGE_USERS = "Only the session imports the storage"
@@ -74,6 +75,8 @@ ILLEGAL = [
     (LAYERS, "dstream/engine/spark/__init__.py", "import dstream.session"),
     (LAYERS, "dstream/storage/__init__.py", "import dstream.stream"),
     (LAYERS, "dstream/distributed/__init__.py", "import dstream.session"),
+    (LAYERS, "dstream/pipeline/__init__.py", "import dstream.distributed"),
+    (LAYERS, "dstream/stream/__init__.py", "import dstream.pipeline"),
     (LAYERS, "dstream/session/__init__.py", "import dstream.testing"),
     (LAYERS, "dstream/session/__init__.py", "import dstream.command"),
     (LAYERS, "dstream/gatherers/__init__.py", "import dstream.plan"),
@@ -90,6 +93,7 @@ ILLEGAL = [
     (PLUGIN_USERS, "dstream/engine/local/__init__.py", "import collectors"),
     (PLUGIN_USERS, "dstream/plan/__init__.py", "import sources"),
     (REDUCER_USERS, "dstream/stream/__init__.py", "import reducers"),
+    (REDUCER_USERS, "dstream/pipeline/__init__.py", "import reducers"),
     (ENGINE_USERS, "dstream/stream/__init__.py", "import dstream.engine.local"),
     (ENGINE_USERS, "dstream/command/__init__.py", "import dstream.engine.local"),
     (ENGINE_USERS, "dstream/distributed/__init__.py", "import dstream.engine.local"),
@@ -166,6 +170,14 @@ def test_imports_of_dstream_load_no_pyspark():
     run = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert run.stdout == "False\n"
+
+
+def test_imports_of_dstream_load_no_pipelines():
+    """Their modules come when somebody asks for `dstream.Pipeline`."""
+    command = "import dstream, sys; print('dstream.pipeline' in sys.modules, dstream.Pipeline.__name__)"
+    run = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert run.stdout == "False Pipeline\n"
 
 
 def test_imports_of_dstream_are_quick():

@@ -9,7 +9,7 @@ from dstream import Stream
 from dstream.errors import UnsupportedError
 
 
-@pytest.mark.parametrize("name", ["Pipeline", "DAG"])
+@pytest.mark.parametrize("name", ["DAG"])
 def test_a_planned_name_of_the_package_is_refused(name):
     """Asking for it says what is missing."""
     with pytest.raises(UnsupportedError, match=f"dstream.{name} does not exist yet"):

@@ -17,6 +17,7 @@ import dstream as ds
 import reducers
 import sources
 from dstream import testing, values
+from dstream.pipeline import BatchStage, KeyedStage, SinkStage
 from dstream.stream import StreamBuilder
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,12 @@ CLASSES: list[type] = [
     ds.IStreamList,
     ds.IStreamCache,
     testing.Parts,
+    ds.Pipeline,
+    BatchStage,
+    KeyedStage,
+    SinkStage,
+    ds.JoinClause,
+    ds.Service,
 ]
 NOT_FOR_USERS = {
     (ds.Context, "running_engine"),
@@ -57,6 +64,7 @@ NOT_FOR_USERS = {
     (ds.IStreamMap, "source"),
     (ds.IStreamList, "source"),
     (ds.IStreamCache, "source"),  # what streams read
+    (ds.Collector, "result_of"),  # what engines ask an operation that cannot combine
     (ds.Entry, "count"),
     (ds.Entry, "index"),
     (ds.JournalEvent, "count"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ def back_in_place(node: Core, rows: Taken, targets: int) -> Items:
 
 @compile_node.register
 def _(node: PartitionBy, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    if node.count is None:
+        node = dataclasses.replace(node, count=compiling.facts.parallelism)
     if compiling.facts.is_sequential or (node.count == 1 and is_one_task(inputs[0])):
         return piped(inputs[0], node, operation(node))
     if node.count == 1:
@@ -93,7 +96,8 @@ class ToPartitions(Wide):
 
 
 def _to_partitions(node: PartitionBy, items: Items) -> Items:
-    step = node.step
-    routed = Vertex(items, RouteItems(node.key, node.count, step), step)
-    met = Rows((Taken(routed),), node.count, is_ordered=False, why="equal keys come to one place")
+    step, count = node.step, node.count
+    assert count is not None, "the compiler has set it"
+    routed = Vertex(items, RouteItems(node.key, count, step), step)
+    met = Rows((Taken(routed),), count, is_ordered=False, why="equal keys come to one place")
     return piped((met,), node, None)

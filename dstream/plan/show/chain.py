@@ -46,7 +46,7 @@ def _call(node: Node, depth: int) -> str:
     """Return the call of one node; a concat shows its parts, other calls the streams they are given, not very deep."""
     if isinstance(node, Concat):
         if isinstance(node, Union):
-            return f".union({', '.join(_other(part, depth) for part in node.parts[1:])})"
+            return f".{node.name}({', '.join(_other(part, depth) for part in node.parts[1:])})"
         return "concat(...)" if depth == _DEEPEST else f"concat({_parts(node, depth)})"
     return node.call(_other(node.right, depth)) if isinstance(node, Pairing) else node.label()
 

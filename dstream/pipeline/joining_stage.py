@@ -1,0 +1,337 @@
+"""`JoiningStage`: what a stage does with other stages of its pipeline, but for aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+
+from dstream.pipeline.hash_joined import FirstOfPairs, Unnested
+from dstream.pipeline.join_clause import JoinClause, clause_of
+from dstream.pipeline.lazy_stage import LazyStage, StageOf
+from dstream.pipeline.stage_record import StageRecord
+from dstream.plan import Map, Node, Union, call_site, shown_function
+from dstream.plan.nodes_of_stages import HashJoin
+from dstream.stream.keyed import How, On
+from dstream.stream.stream_arguments import function, kind_of, partition_count
+from dstream.values import Entry
+
+if TYPE_CHECKING:
+    from dstream.pipeline.batch_stage import BatchStage
+
+__all__ = ["JoiningStage"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+U = TypeVar("U")
+V = TypeVar("V")
+W = TypeVar("W")
+R = TypeVar("R")
+
+Keys: TypeAlias = tuple[Callable[[T], Any], Callable[[U], Any]]
+
+
+class JoiningStage(LazyStage[T]):
+    """A stage that may be put together with other stages of its pipeline."""
+
+    __slots__ = ()
+
+    # All items of several stages
+
+    def merge(self, *others: LazyStage[T]) -> BatchStage[T]:
+        """Return all items of this stage and of others, in any order; `a + b` keeps the order."""
+        return self._united("merge", others)
+
+    def union(self, *others: LazyStage[T]) -> BatchStage[T]:
+        """Return all items of this stage and of others, in any order, as `merge`."""
+        return self._united("union", others)
+
+    def __add__(self, other: LazyStage[T]) -> BatchStage[T]:
+        """Return the items of this stage followed by those of `other`."""
+        if not isinstance(other, LazyStage):
+            return NotImplemented
+        self._check_same_pipeline(other, "concat")
+        return self._made("concat", self._stream() + other._stream(), other)
+
+    def _united(self, kind: str, others: Sequence[LazyStage[T]]) -> BatchStage[Any]:
+        parts = (self, *self._others(others, kind))
+        node = Union(tuple(each._record.node for each in parts), kind, where=call_site())
+        return self._added(StageRecord(kind, node, tuple(each._record for each in parts), node.where))
+
+    # By key
+
+    @overload
+    def join(
+        self: StageOf[tuple[K, V]], other: StageOf[tuple[K, W]], on: None = None, how: Literal["inner"] = "inner"
+    ) -> BatchStage[Entry[K, tuple[V, W]]]: ...
+
+    @overload
+    def join(
+        self: StageOf[tuple[K, V]], other: StageOf[tuple[K, W]], on: None = None, *, how: Literal["left"]
+    ) -> BatchStage[Entry[K, tuple[V, W | None]]]: ...
+
+    @overload
+    def join(
+        self: StageOf[tuple[K, V]], other: StageOf[tuple[K, W]], on: None = None, *, how: Literal["right"]
+    ) -> BatchStage[Entry[K, tuple[V | None, W]]]: ...
+
+    @overload
+    def join(
+        self: StageOf[tuple[K, V]], other: StageOf[tuple[K, W]], on: None = None, *, how: Literal["full"]
+    ) -> BatchStage[Entry[K, tuple[V | None, W | None]]]: ...
+
+    @overload
+    def join(
+        self, other: LazyStage[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["inner"] = "inner"
+    ) -> BatchStage[Entry[K, tuple[T, U]]]: ...
+
+    @overload
+    def join(
+        self, other: LazyStage[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["left"]
+    ) -> BatchStage[Entry[K, tuple[T, U | None]]]: ...
+
+    @overload
+    def join(
+        self, other: LazyStage[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["right"]
+    ) -> BatchStage[Entry[K, tuple[T | None, U]]]: ...
+
+    @overload
+    def join(
+        self, other: LazyStage[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["full"]
+    ) -> BatchStage[Entry[K, tuple[T | None, U | None]]]: ...
+
+    @overload
+    def join(
+        self, other: LazyStage[U], on: Callable[[T | U], K], how: Literal["inner"] = "inner"
+    ) -> BatchStage[Entry[K, tuple[T, U]]]: ...
+
+    @overload
+    def join(
+        self, other: LazyStage[U], on: Callable[[T | U], K], how: Literal["left"]
+    ) -> BatchStage[Entry[K, tuple[T, U | None]]]: ...
+
+    @overload
+    def join(
+        self, other: LazyStage[U], on: Callable[[T | U], K], how: Literal["right"]
+    ) -> BatchStage[Entry[K, tuple[T | None, U]]]: ...
+
+    @overload
+    def join(
+        self, other: LazyStage[U], on: Callable[[T | U], K], how: Literal["full"]
+    ) -> BatchStage[Entry[K, tuple[T | None, U | None]]]: ...
+
+    def join(self, other: Any, on: On = None, how: How = "inner") -> BatchStage[Any]:
+        """Pair each item with each item of `other` that has an equal key: `Entry(key, (left, right))`.
+
+        A small side travels to the tasks of the other one, otherwise one shuffle brings equal keys together. The result
+        has no order.
+
+        Args:
+            other: another stage of this pipeline.
+            on: None if both give entries, which are joined by their keys, with their values; else the key function of
+                both sides, or one for each: `(of_left, of_right)`.
+            how: `"inner"`; `"left"`, `"right"` or `"full"` also keep the items of the left, the right or both sides
+                that match nothing, with None for what is missing.
+
+        Raises:
+            IllegalStateError: `other` belongs to another pipeline.
+        """
+        stage = self._other(other, "join")
+        stream: Any = self._stream()  # Which of its overloads is meant, only the caller of this one knows.
+        return self._made("join", stream.join(stage._stream(), on, how), stage)
+
+    @overload
+    def cogroup(
+        self: StageOf[tuple[K, V]], other: StageOf[tuple[K, W]], on: None = None
+    ) -> BatchStage[Entry[K, tuple[list[V], list[W]]]]: ...
+
+    @overload
+    def cogroup(
+        self, other: LazyStage[U], on: tuple[Callable[[T], K], Callable[[U], K]]
+    ) -> BatchStage[Entry[K, tuple[list[T], list[U]]]]: ...
+
+    @overload
+    def cogroup(
+        self, other: LazyStage[U], on: Callable[[T | U], K]
+    ) -> BatchStage[Entry[K, tuple[list[T], list[U]]]]: ...
+
+    def cogroup(self, other: Any, on: On = None) -> BatchStage[Any]:
+        """Give each key with the items of both stages that have it: `Entry(key, (lefts, rights))`.
+
+        All items of a key must fit into the memory of one task.
+
+        Args:
+            other: another stage of this pipeline.
+            on: as for `join`.
+
+        Raises:
+            IllegalStateError: `other` belongs to another pipeline.
+        """
+        stage = self._other(other, "cogroup")
+        stream: Any = self._stream()
+        return self._made("cogroup", stream.cogroup(stage._stream(), on), stage)
+
+    # Joined with what every task holds
+
+    @overload
+    def hash_join(
+        self, right: LazyStage[U], on: Keys[T, U], *, broadcast_limit: int | None = None
+    ) -> BatchStage[tuple[T, U | None]]: ...
+
+    @overload
+    def hash_join(
+        self, right: LazyStage[U], on: Keys[T, U], to: Callable[[T, U | None], R], *, broadcast_limit: int | None = None
+    ) -> BatchStage[R]: ...
+
+    @overload
+    def hash_join(
+        self, right: LazyStage[U], on: JoinClause[Any, T, U, V], *, broadcast_limit: int | None = None
+    ) -> BatchStage[tuple[T, V | None]]: ...
+
+    @overload
+    def hash_join(
+        self,
+        right: LazyStage[U],
+        on: JoinClause[Any, T, U, V],
+        to: Callable[[T, V | None], R],
+        *,
+        broadcast_limit: int | None = None,
+    ) -> BatchStage[R]: ...
+
+    def hash_join(
+        self,
+        right: LazyStage[Any],
+        on: Any,
+        to: Callable[[Any, Any], Any] | None = None,
+        *,
+        broadcast_limit: int | None = None,
+    ) -> BatchStage[Any]:
+        """Pair each item with each item of `right` that has its key, or with None: `(item, match)`.
+
+        The right side is read first, and sent to every task; the items of this stage stay where they are and keep
+        their order. Several matches come in the order of the right side; a match that is None is a match. What is too
+        large to be sent is joined by `join`, which shuffles both sides.
+
+        Args:
+            right: another stage of this pipeline, whose items end.
+            on: the key functions of both sides, `(of_item, of_right)`, or a `JoinClause`.
+            to: makes an item of a pair: `to(item, match)`; unset, the pair goes on.
+            broadcast_limit: how many bytes the right side may have; unset, what the context says.
+
+        Raises:
+            IllegalStateError: `right` belongs to another pipeline.
+        """
+        return self._hash_joined("hash_join", [(right, on)], to, broadcast_limit)
+
+    @overload
+    def inner_hash_join(
+        self, right: LazyStage[U], on: Keys[T, U], *, broadcast_limit: int | None = None
+    ) -> BatchStage[tuple[T, U]]: ...
+
+    @overload
+    def inner_hash_join(
+        self, right: LazyStage[U], on: Keys[T, U], to: Callable[[T, U], R], *, broadcast_limit: int | None = None
+    ) -> BatchStage[R]: ...
+
+    @overload
+    def inner_hash_join(
+        self, right: LazyStage[U], on: JoinClause[Any, T, U, V], *, broadcast_limit: int | None = None
+    ) -> BatchStage[tuple[T, V]]: ...
+
+    @overload
+    def inner_hash_join(
+        self,
+        right: LazyStage[U],
+        on: JoinClause[Any, T, U, V],
+        to: Callable[[T, V], R],
+        *,
+        broadcast_limit: int | None = None,
+    ) -> BatchStage[R]: ...
+
+    def inner_hash_join(
+        self,
+        right: LazyStage[Any],
+        on: Any,
+        to: Callable[[Any, Any], Any] | None = None,
+        *,
+        broadcast_limit: int | None = None,
+    ) -> BatchStage[Any]:
+        """Pair each item with each item of `right` that has its key; leave out items that match nothing.
+
+        Otherwise as `hash_join`.
+        """
+        return self._hash_joined("inner_hash_join", [(right, on)], to, broadcast_limit)
+
+    @overload
+    def hash_join_all(
+        self, joins: Sequence[tuple[LazyStage[Any], Any]], *, broadcast_limit: int | None = None
+    ) -> BatchStage[tuple[Any, ...]]: ...
+
+    @overload
+    def hash_join_all(
+        self,
+        joins: Sequence[tuple[LazyStage[Any], Any]],
+        to: Callable[..., R],
+        *,
+        broadcast_limit: int | None = None,
+    ) -> BatchStage[R]: ...
+
+    def hash_join_all(
+        self,
+        joins: Sequence[tuple[LazyStage[Any], Any]],
+        to: Callable[..., Any] | None = None,
+        *,
+        broadcast_limit: int | None = None,
+    ) -> BatchStage[Any]:
+        """Put the matches of several stages beside each item: `(item, match_0, match_1, ...)`.
+
+        Where several items of a stage match, each goes with each of the others: the product. None stands where nothing
+        matches. Otherwise as `hash_join`.
+
+        Args:
+            joins: for each right side the stage and what `hash_join` takes for `on`.
+            to: makes an item of it: `to(item, match_0, match_1, ...)`; unset, the tuple goes on.
+            broadcast_limit: how many bytes each right side may have; unset, what the context says.
+
+        Raises:
+            IllegalStateError: a stage belongs to another pipeline.
+            ValueError: `joins` is empty.
+        """
+        return self._hash_joined("hash_join_all", _pairs(joins), to, broadcast_limit)
+
+    def _hash_joined(
+        self, kind: str, joins: Sequence[tuple[Any, Any]], to: Any, broadcast_limit: int | None
+    ) -> BatchStage[Any]:
+        limit = None if broadcast_limit is None else partition_count(broadcast_limit, "broadcast_limit")
+        where, is_one = call_site(), kind != "hash_join_all"
+        node, rights = self._record.node, []
+        for depth, (right, on) in enumerate(joins):
+            clause = clause_of(on, "on" if is_one else f"joins[{depth}][1]")
+            rights.append(self._other(right, kind))
+            left_key = clause.left_key if depth == 0 else FirstOfPairs(depth, clause.left_key)
+            others = (clause.right_key, clause.projection, kind == "inner_hash_join", limit)
+            node = HashJoin(node, rights[-1]._record.node, left_key, *others, where=where)
+        if to is not None or len(joins) > 1 or not is_one:
+            node = _unnested(node, kind, to, len(joins))
+        return self._added(StageRecord(kind, node, self._read_with(rights), where))
+
+
+def _unnested(node: Node, kind: str, to: Any, depth: int) -> Node:
+    given = "" if to is None else f"to={shown_function(function(to, 'to'))}"
+    return Map(node, Unnested(depth, to), None, kind, given, where=node.where)
+
+
+def _pairs(joins: Any) -> Sequence[tuple[Any, Any]]:
+    """Return what `hash_join_all` was given as pairs.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: there are none.
+    """
+    if not isinstance(joins, list | tuple):
+        raise TypeError(f"joins must be a list of (stage, on), not {kind_of(joins)}")
+    for each in joins:
+        if not isinstance(each, tuple) or len(each) != 2:
+            raise TypeError(f"joins must be a list of (stage, on), and one of them is {kind_of(each)}")
+    if not joins:
+        raise ValueError("joins must not be empty: hash_join_all([(stage, on), ...]) needs a right side")
+    return joins

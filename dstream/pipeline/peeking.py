@@ -1,0 +1,40 @@
+"""`Logged`: what `peek` of a stage does with an item unless the user says it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dstream.plan import Node, Peek
+
+__all__ = ["Logged", "under_the_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Logs items, in the caller's process, to a logger that bears the name of their stage.
+
+    Attributes:
+        to_string: makes the text of an item.
+        should_log: says which items are meant; None: all.
+        stage: the name of the stage whose items are seen, once a plan is made.
+    """
+
+    to_string: Callable[[Any], object]
+    should_log: Callable[[Any], object] | None = None
+    stage: str = ""
+
+    def __call__(self, item: Any) -> None:
+        """Log one item, if anybody listens."""
+        logger = logging.getLogger(f"dstream.peek.{self.stage}")
+        if logger.isEnabledFor(logging.INFO) and (self.should_log is None or self.should_log(item)):
+            logger.info("%s", self.to_string(item))
+
+
+def under_the_name(node: Node, stage: str) -> Node:
+    """Return a node that logs what a stage gives under the name of that stage; any other node as it is."""
+    if isinstance(node, Peek) and isinstance(node.action, Logged):
+        return replace(node, action=replace(node.action, stage=stage))
+    return node

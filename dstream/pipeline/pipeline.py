@@ -1,0 +1,209 @@
+"""`Pipeline`: stages from sources to sinks, built step by step and run as a job."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, overload
+
+from dstream.errors import IllegalStateError
+from dstream.failures import shown
+from dstream.pickling import dumps
+from dstream.pipeline.any_stage import placed
+from dstream.pipeline.batch_stage import BatchStage
+from dstream.pipeline.flat_records import copied, flattened, restored
+from dstream.pipeline.lazy_stage import LazyStage
+from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.pipeline.pipeline_text import as_lines
+from dstream.pipeline.planning import planned
+from dstream.pipeline.sink_stage import SinkStage
+from dstream.pipeline.stage_arguments import named_source, sink_of
+from dstream.pipeline.stage_record import StageRecord, names_of
+from dstream.plan import Read, Union, call_site
+from dstream.spi import Sink, Source
+from dstream.stream.runtime import default_stages
+from dstream.stream.stream_arguments import kind_of
+
+if TYPE_CHECKING:
+    from dstream.plan.show.drawing import Drawing
+
+__all__ = ["Pipeline"]
+
+T = TypeVar("T")
+
+
+class Pipeline:
+    """A value that says what a job does: what is read, what becomes of it, and where it goes.
+
+    Building one starts nothing. It belongs to no context, travels pickled, and may run again, anywhere:
+    `ctx.new_job(pipeline)` takes a copy, so that the pipeline may go on to be changed.
+
+    Example:
+        >>> from collectors import counting
+        >>> from reducers import to_imap
+        >>> from sources import Items
+        >>> pipeline = Pipeline()
+        >>> words = pipeline.read_from(Items(["sea", "whale", "sea"]))
+        >>> words.grouping_key(str.upper).aggregate(counting()).write_to(to_imap("counts"))
+        <SinkStage 'write_to': to_imap('counts')>
+        >>> pipeline
+        Pipeline with 3 stages
+          read_from  read_from(Items(['sea', 'whale', 'sea'], partitions=None))
+          aggregate  read_from.grouping_key(str.upper).aggregate(counting())
+          write_to   aggregate.write_to(to_imap('counts'))
+    """
+
+    __slots__ = ("_records",)
+
+    def __init__(self) -> None:
+        self._records: list[StageRecord] = []
+
+    # Building
+
+    def read_from(self, source: Source[T], name: str | None = None) -> BatchStage[T]:
+        """Begin with the items of a source; what several stages need of them is read once.
+
+        Args:
+            source: such as `text_files(...)` or `imap(...)`.
+            name: what the stage is called, as `set_name` does.
+
+        Raises:
+            TypeError: `source` is no source.
+        """
+        if isinstance(source, type) or not isinstance(source, Source):
+            raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
+        where = call_site()
+        record = StageRecord("read_from", Read(source, f"read_from({shown(source)})", where=where), where=where)
+        self._add(record)
+        stage: BatchStage[T] = BatchStage(self, record)
+        return stage if name is None else stage.set_name(name)
+
+    def write_to(self, sink: Sink[T, Any], *stages: BatchStage[T]) -> SinkStage:
+        """End the branches of several stages in one sink, which gets the items of all of them, in any order.
+
+        Args:
+            sink: such as `to_imap(...)`.
+            stages: one at least, of this pipeline.
+
+        Raises:
+            IllegalStateError: a stage belongs to another pipeline.
+            TypeError: there is no stage, or `sink` is no sink.
+        """
+        sink_of(sink)
+        for each in stages:
+            if not isinstance(each, LazyStage):
+                raise TypeError(f"write_to() takes a sink and stages, not {kind_of(each)}")
+            self._check_own(each)
+        if not stages:
+            raise TypeError("write_to() takes a sink and at least one stage: pipeline.write_to(sink, stage)")
+        if len(stages) == 1:
+            return stages[0].write_to(sink)
+        where, records = call_site(), tuple(each._record for each in stages)
+        node = Union(tuple(record.node for record in records), where=where)
+        record = StageRecord("write_to", node, records, where, sink=sink)
+        self._add(record)
+        return SinkStage(self, record)
+
+    def _check_own(self, stage: LazyStage[Any]) -> None:
+        if stage.pipeline is not self:
+            raise IllegalStateError(
+                f"{placed(stage.name, stage._record)} belongs to another pipeline: stages of one pipeline go together"
+            )
+
+    def is_empty(self) -> bool:
+        """Say whether nothing was added yet."""
+        return not self._records
+
+    # Running
+
+    def plan(self) -> PipelinePlan:
+        """Return what a job runs: a copy, which later changes of the pipeline leave as it is.
+
+        Raises:
+            IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.
+            UnsupportedError: what a sink is given never ends.
+        """
+        return planned(self._records)
+
+    @overload
+    def explain(self, format: Literal["text"] = "text") -> None: ...
+
+    @overload
+    def explain(self, format: Literal["dot", "mermaid", "svg", "html"]) -> Drawing: ...
+
+    def explain(self, format: str = "text") -> Drawing | None:
+        """Say in which stages the pipeline would run, where items are shuffled and why. Nothing runs or starts.
+
+        It is explained for the default context, or for the one that `connect()` would make.
+
+        Args:
+            format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
+                a str; a notebook shows the last two.
+
+        Raises:
+            IllegalStateError: the pipeline is not complete.
+            UnsupportedError: the engine does not run such a pipeline.
+            ValueError: there is no such format.
+        """
+        from dstream.plan.show.drawing import check_format, drawn
+
+        check_format(format)
+        plan = self.plan()
+        drawing = drawn(default_stages(plan.several([None] * len(plan.writes)), None), format)
+        if format != "text":
+            return drawing
+        print(drawing)
+        return None
+
+    # Looking at it, copying it
+
+    def __repr__(self) -> str:
+        return as_lines(self._records)
+
+    def _repr_html_(self) -> str:
+        """Return the picture that a notebook shows; a pipeline that cannot be drawn shows its stages."""
+        import html
+
+        try:
+            return self.explain("html")
+        except Exception as error:
+            stages = html.escape(f"{self!r}\n\n{type(error).__name__}: {error}")
+            return f"<pre>{stages}</pre>"
+
+    def __copy__(self) -> Self:
+        made = type(self)()
+        made._records = copied(self._records)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)  # What stages hold is values.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (dumps(flattened(self._records)),)
+
+    if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from dstream.pipeline.stage_names import no_such_name  # here: only who mistakes a name needs it
+
+            raise AttributeError(no_such_name(type(self), name))
+
+    # What stages ask
+
+    def _add(self, record: StageRecord) -> None:
+        self._records.append(record)
+
+    def _name_of(self, record: StageRecord) -> str:
+        return names_of(self._records)[id(record)]
+
+    def _rename(self, record: StageRecord, name: str) -> None:
+        for each in self._records:
+            if each is not record and each.given_name == name:
+                raise IllegalStateError(f"{placed(name, each)} has that name already: names of stages are unique")
+        record.given_name = name
+
+
+def _unpickled(state: bytes) -> Pipeline:
+    made = Pipeline()
+    made._records = restored(pickle.loads(state))
+    return made

@@ -1,0 +1,141 @@
+"""From the stages of a pipeline to the plan that a job runs: refusals, forks, parallelism, names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.pipeline.any_stage import placed
+from dstream.pipeline.peeking import under_the_name
+from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
+from dstream.pipeline.relinking import relinked, with_inputs
+from dstream.pipeline.source_in_parts import InParts
+from dstream.pipeline.stage_record import StageRecord, names_of
+from dstream.plan import Node, PartitionBy, Read, is_bounded, rewrite
+from dstream.plan.nodes_of_forks import Shared
+from dstream.plan.nodes_of_stages import Spread
+
+__all__ = ["planned"]
+
+
+def planned(records: Sequence[StageRecord]) -> PipelinePlan:
+    """Return what a job runs of these stages, in the order in which they were made.
+
+    Raises:
+        IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.
+        UnsupportedError: what a sink is given never ends.
+    """
+    names = names_of(records)
+    _check_ends(records, names)
+    nodes = _nodes(records, names)
+    stages = tuple(
+        PlannedStage(names[id(each)], each.kind, tuple(names[id(above)] for above in each.upstreams), each.where)
+        for each in records
+    )
+    writes = tuple(
+        PlannedWrite(names[id(each)], nodes[id(each)], each.sink, each.where, each.given_name is not None)
+        for each in records
+        if each.sink is not None
+    )
+    _check_that_all_end(records, writes, names)
+    return PipelinePlan(stages, writes)
+
+
+def _check_ends(records: Sequence[StageRecord], names: Mapping[int, str]) -> None:
+    if not records:
+        raise IllegalStateError(
+            "the pipeline is empty: it begins with pipeline.read_from(source) and ends with stage.write_to(sink)"
+        )
+    read = {id(above) for each in records for above in each.upstreams}
+    for each in records:
+        if each.sink is None and id(each) not in read:
+            raise IllegalStateError(f"{placed(names[id(each)], each)} ends nowhere: attach write_to(sink) to it")
+    ends: dict[int, StageRecord] = {}
+    for each in records:
+        first = ends.setdefault(id(each.sink), each)
+        if each.sink is not None and first is not each:
+            raise IllegalStateError(
+                f"{placed(names[id(each)], each)} writes to the same sink object as {placed(names[id(first)], first)}: "
+                f"make a second {each.sink.label}, or let one write_to(sink, *stages) take all of it"
+            )
+
+
+def _check_that_all_end(
+    records: Sequence[StageRecord], writes: Iterable[PlannedWrite], names: Mapping[int, str]
+) -> None:
+    endless = [
+        each for each in records if not each.upstreams and isinstance(each.node, Read) and not each.node.source.bounded
+    ]
+    if endless and not all(is_bounded(rewrite(write.node)) for write in writes):
+        first = endless[0]
+        raise UnsupportedError(
+            f"{placed(names[id(first)], first)} reads {first.node.label()}, which never ends: pipelines of unbounded "
+            "data come later (docs/limits.md); limit() ends it"
+        )
+
+
+def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> dict[int, Node]:
+    """Return the last node of each stage in the plan, by the `id` of the stage."""
+    own: dict[int, Node] = {}
+    given: dict[int, Node] = {}
+    times = _times_read(records)
+    for each in records:
+        node = _own_node(each, own, given, names)
+        own[id(each)] = node if each.given_name is None or each.sink is not None else _named(node, each.given_name)
+        given[id(each)] = Shared(own[id(each)]) if times[id(each)] > 1 else own[id(each)]
+    return own
+
+
+def _own_node(
+    record: StageRecord, own: Mapping[int, Node], given: Mapping[int, Node], names: Mapping[int, str]
+) -> Node:
+    before = record.looks_after
+    if before is not None:
+        # The step with whose failures it deals is part of it; whoever reads that one without it has a step apart.
+        return relinked(record.node, {id(before.node): own[id(before)]})
+    if record.parallelism != -1 and (spread := _in_partitions(record)) is not None:
+        record = dataclasses.replace(record, node=spread, parallelism=-1)
+    instead = {id(above.node): _spread(given[id(above)], record) for above in record.upstreams}
+    node = relinked(record.node, instead)
+    if record.sink is not None or not record.upstreams:
+        return node
+    return under_the_name(node, names[id(record.upstreams[0])])
+
+
+def _named(node: Node, stage: str) -> Node:
+    """Return a node whose last call bears the name of its stage."""
+    if node.label():
+        return dataclasses.replace(node, stage=stage)
+    return with_inputs(node, [_named(upstream, stage) for upstream in node.inputs()])
+
+
+def _in_partitions(record: StageRecord) -> Node | None:
+    """Return the node of a stage which says itself in how many partitions it is; None: its items are spread before."""
+    node, count = record.node, record.parallelism
+    if record.sink is not None:
+        return None  # Its node is that of another stage.
+    if isinstance(node, Read):
+        return dataclasses.replace(node, source=InParts(node.source, count))
+    if isinstance(node, Spread | PartitionBy):
+        return dataclasses.replace(node, count=count)
+    return None
+
+
+def _spread(node: Node, record: StageRecord) -> Node:
+    if record.parallelism == -1:
+        return node
+    return Spread(node, record.parallelism, "set_local_parallelism", where=record.where)
+
+
+def _times_read(records: Sequence[StageRecord]) -> Counter[int]:
+    """Return how often the items of each stage are read in a run, by the `id` of the stage.
+
+    A stage that deals with the failures of another one contains it, and reads what that one reads.
+    """
+    times: Counter[int] = Counter()
+    for each in reversed(records):
+        if each.sink is not None or times[id(each)]:
+            times.update(id(above) for above in each.step.upstreams)
+    return times

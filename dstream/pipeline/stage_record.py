@@ -1,0 +1,72 @@
+"""`StageRecord`: what a pipeline remembers of a stage; handles of stages point to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.plan import Node, Recover, Where
+from dstream.spi import Sink
+
+__all__ = ["StageRecord", "names_of"]
+
+
+@dataclass(eq=False, slots=True)
+class StageRecord:
+    """One stage, which its pipeline may go on to change.
+
+    Attributes:
+        kind: the name of the method that made it.
+        node: the last node of what it does; that of a stage which it reads stands somewhere below.
+        upstreams: the stages that it reads, once for each time.
+        where: the place of the call that made it.
+        given_name: what the user called it, or None.
+        parallelism: how many partitions the user wants, or -1.
+        sink: what the items go into, if it is an end.
+    """
+
+    kind: str
+    node: Node
+    upstreams: tuple[StageRecord, ...] = ()
+    where: Where | None = None
+    given_name: str | None = None
+    parallelism: int = -1
+    sink: Sink[Any, Any] | None = None
+
+    @property
+    def looks_after(self) -> StageRecord | None:
+        """The stage with whose failures this one deals, so that both are one step; None if it is a step itself."""
+        if isinstance(self.node, Recover) and self.node.upstream is self.upstreams[0].node:
+            return self.upstreams[0]
+        return None
+
+    @property
+    def step(self) -> StageRecord:
+        """The stage that runs: this one, or the one with whose failures it deals."""
+        found = self
+        while (before := found.looks_after) is not None:
+            found = before
+        return found
+
+
+def names_of(records: Sequence[StageRecord]) -> dict[int, str]:
+    """Return the name of each stage by its `id`: the given one, or that of its method with the first free number."""
+    taken = {each.given_name for each in records if each.given_name is not None}
+    numbers: dict[str, int] = {}
+    names = {}
+    for each in records:
+        name = each.given_name
+        if name is None:
+            name = _free(each.kind, taken, numbers)
+            taken.add(name)
+        names[id(each)] = name
+    return names
+
+
+def _free(kind: str, taken: set[str], numbers: dict[str, int]) -> str:
+    number = numbers.get(kind, 1)
+    while (name := kind if number == 1 else f"{kind}-{number}") in taken:
+        number += 1
+    numbers[kind] = number + 1
+    return name

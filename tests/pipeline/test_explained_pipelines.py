@@ -1,0 +1,60 @@
+"""What a pipeline would run as: all formats, and the notebook's picture."""
+
+from __future__ import annotations
+
+import pytest
+
+import dstream as ds
+from dstream.errors import IllegalStateError
+from dstream.pipeline import Pipeline
+from reducers import to_ilist
+
+
+@pytest.fixture
+def forked(numbers):
+    """A pipeline with two sinks on one fork."""
+    shared = numbers.map(abs)
+    shared.write_to(to_ilist("all"))
+    shared.filter(bool).write_to(to_ilist("some"))
+    return numbers.pipeline
+
+
+@pytest.fixture(autouse=True)
+def _on_the_local_engine(local_context):
+    """Nothing starts for an explanation."""
+    ds.set_default_context(local_context)
+    yield
+    ds.set_default_context(None)
+
+
+def test_a_pipeline_is_explained(forked, capsys):
+    """Each sink has a stage, behind the one that both read."""
+    forked.explain()
+    printed = capsys.readouterr().out
+
+    assert printed.startswith("write_to(to_ilist('all')), write_to(to_ilist('some')) on the local engine")
+    assert printed.count("stage ") >= 3
+
+
+@pytest.mark.parametrize("format", ["dot", "mermaid", "svg", "html"])
+def test_all_formats_draw_it(forked, format):
+    """Each names both sinks."""
+    drawing = forked.explain(format)
+
+    assert "all" in drawing
+    assert "some" in drawing
+
+
+def test_a_notebook_shows_it(forked, numbers):
+    """The picture, or, while it is not complete, its stages and why."""
+    assert "<svg" in forked._repr_html_()
+    numbers.map(abs)
+    assert "ends nowhere" in forked._repr_html_()
+
+
+def test_what_is_not_complete_is_not_explained(numbers):
+    """Nor in a format that does not exist."""
+    with pytest.raises(IllegalStateError, match=r"'read_from' at .* ends nowhere"):
+        numbers.pipeline.explain()
+    with pytest.raises(ValueError, match="format"):
+        Pipeline().explain("png")

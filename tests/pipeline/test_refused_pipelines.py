@@ -1,0 +1,106 @@
+"""What no job may run is refused when its plan is made, with the name and the line of the stage."""
+
+from __future__ import annotations
+
+import pytest
+
+from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.pipeline import Pipeline
+from dstream.stream import Stream
+from reducers import to_ilist
+from sources import Items, Iterate
+
+HERE = r"at .*test_refused_pipelines\.py:\d+"
+
+
+def test_an_empty_pipeline_is_refused(pipeline):
+    """It has no source."""
+    with pytest.raises(IllegalStateError, match=r"the pipeline is empty: it begins with pipeline\.read_from"):
+        pipeline.plan()
+
+
+def test_a_stage_that_ends_nowhere_is_refused(numbers):
+    """Also where other branches have their sinks."""
+    numbers.write_to(to_ilist("x"))
+    numbers.filter(bool)
+    with pytest.raises(IllegalStateError, match=rf"the stage 'filter' {HERE} ends nowhere: attach write_to\(sink\)"):
+        numbers.pipeline.plan()
+
+
+def test_a_sink_object_is_used_once(numbers):
+    """It would write twice; two of its kind may write to one collection."""
+    sink = to_ilist("x")
+    numbers.write_to(sink)
+    numbers.map(abs).write_to(sink)
+    with pytest.raises(IllegalStateError, match=rf"'write_to-2' {HERE} writes to the same sink object as .*'write_to'"):
+        numbers.pipeline.plan()
+
+
+def test_what_never_ends_is_refused(pipeline):
+    """Unbounded data come later; a limit makes an end."""
+    endless = pipeline.read_from(Iterate(0, abs))
+    endless.limit(3).write_to(to_ilist("x"))
+    assert pipeline.plan().writes
+    endless.map(abs).write_to(to_ilist("y"))
+    with pytest.raises(UnsupportedError, match=rf"'read_from' {HERE} reads .*, which never ends: .* come later"):
+        pipeline.plan()
+
+
+TOGETHER = {
+    "apply": lambda mine, other: mine.apply(lambda _: other),
+    "co_aggregate": lambda mine, other: mine.co_aggregate(other, op=None),
+    "cogroup": lambda mine, other: mine.cogroup(other, on=abs),
+    "concat": lambda mine, other: mine + other,
+    "hash_join": lambda mine, other: mine.hash_join(other, on=(abs, abs)),
+    "hash_join_all": lambda mine, other: mine.hash_join_all([(mine, (abs, abs)), (other, (abs, abs))]),
+    "inner_hash_join": lambda mine, other: mine.inner_hash_join(other, on=(abs, abs)),
+    "join": lambda mine, other: mine.join(other, on=abs),
+    "merge": lambda mine, other: mine.merge(mine, other),
+    "union": lambda mine, other: mine.union(other),
+}
+
+
+@pytest.mark.parametrize("call", TOGETHER)
+def test_stages_of_two_pipelines_do_not_meet(numbers, call):
+    """They are refused at the call, with both places."""
+    other = Pipeline().read_from(Items([1]), name="theirs")
+    with pytest.raises(
+        IllegalStateError, match=rf"^{call}\(\) takes stages of one pipeline: .*'read_from' at .*'theirs' at"
+    ):
+        TOGETHER[call](numbers, other)
+
+
+def test_keyed_stages_of_two_pipelines_do_not_meet(numbers):
+    """Nor does a sink take a stage of another one."""
+    other = Pipeline().read_from(Items([1]))
+    with pytest.raises(IllegalStateError, match="belong to two; build both from one Pipeline"):
+        numbers.grouping_key(abs).co_aggregate(other.grouping_key(abs), op=None)
+    with pytest.raises(IllegalStateError, match=r"'read_from' at .* belongs to another pipeline"):
+        numbers.pipeline.write_to(to_ilist("x"), numbers, other)
+
+
+@pytest.mark.parametrize("call", [call for call in TOGETHER if call not in ("apply", "concat")])
+def test_a_stream_is_no_stage(numbers, call):
+    """It belongs to a context."""
+    with pytest.raises(TypeError, match=r"takes stages of this pipeline, not a stream, which belongs to a context"):
+        TOGETHER[call](numbers, Stream.of(1))
+
+
+LATER = {
+    "add_timestamps": lambda stage: stage.add_timestamps(abs, allowed_lag=3),
+    "to_stream_stage": lambda stage: stage.to_stream_stage(timestamp=abs),
+    "window of a stage": lambda stage: stage.window(None),
+    "window of a keyed stage": lambda stage: stage.grouping_key(abs).window(None),
+    "ttl": lambda stage: stage.map_stateful(list, max, ttl=3),
+    "ttl by key": lambda stage: stage.grouping_key(abs).filter_stateful(list, max, ttl=3),
+    "on_evict": lambda stage: stage.flat_map_stateful(list, max, on_evict=print),
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_what_unbounded_data_need_comes_later(numbers, what):
+    """It says so, and no stage is added."""
+    with pytest.raises(UnsupportedError, match="is for unbounded data, which comes later"):
+        LATER[what](numbers)
+
+    assert repr(numbers.pipeline).startswith("Pipeline with 1 stage\n")
