@@ -4,7 +4,7 @@ Start with `connect()` or with `Stream.of(...)`; collectors come from `collector
 `sources`, reducers from `reducers`.
 """
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from dstream import errors, gatherers, neighbours
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap
@@ -13,6 +13,10 @@ from dstream.session import Context, connect, default_context, set_default_conte
 from dstream.spi import Collector
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
 from dstream.values import DeadLetter, Entry, JournalEvent, Optional
+
+if TYPE_CHECKING:
+    from dstream.jobs import JobConfig as JobConfig
+    from dstream.jobs import JobStatus as JobStatus
 
 __all__ = [
     "Collector",
@@ -24,6 +28,8 @@ __all__ = [
     "IStreamList",
     "IStreamMap",
     "IntStream",
+    "JobConfig",
+    "JobStatus",
     "JournalEvent",
     "LongStream",
     "Optional",
@@ -39,11 +45,18 @@ __all__ = [
 del neighbours
 
 _PLANNED = frozenset({"DAG", "Pipeline"})
+_LATER = {"JobConfig": "dstream.jobs", "JobStatus": "dstream.jobs"}
+"""What few programs use: the module is loaded when its name is asked for."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
-    def __getattr__(name: str) -> NoReturn:
+    def __getattr__(name: str) -> Any:
+        if name in _LATER:
+            from importlib import import_module
+
+            globals()[name] = getattr(import_module(_LATER[name]), name)
+            return globals()[name]
         if name in _PLANNED:
             raise errors.UnsupportedError(f"dstream.{name} does not exist yet; docs/limits.md lists what is missing")
         raise AttributeError(f"module 'dstream' has no attribute {name!r}")
