@@ -174,8 +174,8 @@ class _Release:
             self._is_released = True
             self._running.users -= 1
             if self._running.users == 0 and _running is self._running:
-                _stop(_running)
                 _running = None
+                _stop(self._running)
 
 
 def _nothing() -> None:
