@@ -10,6 +10,7 @@ from dstream.spi.engine_contract import Engine, Running, RunStatus, Runtime
 from dstream.spi.gatherer import Downstream, Gatherer
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
 from dstream.spi.integration import Integration
+from dstream.spi.records import Record, Records
 from dstream.spi.service import OpenedLater, Service
 from dstream.spi.sink import (
     Collections,
@@ -69,6 +70,8 @@ __all__ = [
     "Outcome",
     "Place",
     "Receipt",
+    "Record",
+    "Records",
     "Reducer",
     "RunStatus",
     "Running",

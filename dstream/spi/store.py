@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from dstream.spi.records import Records
 from dstream.spi.sink import MapWriter, WriteJob, Writer
 from dstream.spi.source import Split
 from dstream.values.journal_events import JournalEvent
@@ -89,6 +90,19 @@ class Storage(Protocol):
 
     @property
     def url(self) -> str: ...
+
+    @property
+    def records(self) -> Records:
+        """What is kept beside the stores."""
+        ...
+
+    def load_pickle(self, data: bytes) -> Any:
+        """Load a pickle that a record holds, if this storage's rule for pickles allows it.
+
+        Raises:
+            TypeError: it does not.
+        """
+        ...
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none; two processes get the same one.

@@ -12,7 +12,7 @@ from dstream.errors import DStreamError, IllegalStateError, NullElementError, Un
 from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec import codec_columns as columns
-from dstream.storage.codec import hints, records
+from dstream.storage.codec import fielded, hints
 from dstream.storage.codec.classes import ClassRefusedError, NotStorableError, reference
 from dstream.storage.codec.codec_keys import decode_key, encode_key
 from dstream.storage.codec.pickles import Pickles
@@ -310,7 +310,7 @@ class Codec:
             return self.pickles.allowing(*found)
         # What nobody has named would be written here and refused by the next process that reads it.
         for kind in found:
-            if records.field_names(kind) or issubclass(kind, enum.Enum):
+            if fielded.field_names(kind) or issubclass(kind, enum.Enum):
                 try:
                     self.pickles.resolve(reference(kind))
                 except ClassRefusedError as error:

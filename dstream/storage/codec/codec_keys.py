@@ -18,7 +18,7 @@ from uuid import UUID
 
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import NAN, FieldNan, compared_fields, has_generated_eq, has_generated_hash
-from dstream.storage.codec import moment_keys, number_keys, records
+from dstream.storage.codec import fielded, moment_keys, number_keys
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
 
 __all__ = ["bucket_of", "decode_key", "encode_key", "identity", "without_numpy"]
@@ -179,7 +179,7 @@ def _is_stable(kind: type) -> bool:
     return (
         has_generated_eq(kind)
         and has_generated_hash(kind)
-        and records.field_names(kind) is not None
+        and fielded.field_names(kind) is not None
         and all(map(_can_be_filled, dataclasses.fields(kind)))
         and compared_fields(kind) == tuple(field.name for field in dataclasses.fields(kind) if field.compare)
     )
@@ -238,7 +238,7 @@ def _decode_dataclass(data: bytes, classes: Classes) -> Any:
         raise ClassRefusedError(
             f"the class {name} has other compared fields than ({', '.join(values)}), which are stored"
         )
-    return records.build(kind, [values[f.name] if f.name in values else _default_of(f) for f in fields])
+    return fielded.build(kind, [values[f.name] if f.name in values else _default_of(f) for f in fields])
 
 
 def _default_of(field: dataclasses.Field[Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dstream.keys import FieldNan
 from dstream.storage.checking import text
-from dstream.storage.codec import records
+from dstream.storage.codec import fielded
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
 from dstream.storage.codec.codec_keys import without_numpy
 from dstream.storage.codec.kinds import ListOf, OptionalOf, Other, Record
@@ -44,7 +44,7 @@ def type_of(hint: Any, around: tuple[type, ...] = ()) -> Type:
         return Other(f"list[{item.name}]", (reference(list),), hint) if item.arrow is None else ListOf(item)
     if origin in _UNIONS:
         return _type_of_union(hint, arguments, around)
-    if isinstance(origin, type) and records.field_names(origin) and origin not in around:
+    if isinstance(origin, type) and fielded.field_names(origin) and origin not in around:
         return _record(origin, around, dict(zip(getattr(origin, "__parameters__", ()), arguments, strict=False)))
     if isinstance(origin, type):
         return Other(_shown(hint), (reference(origin),), hint)
@@ -106,8 +106,8 @@ def classes_in(hint: Any) -> Iterator[type]:
         if isinstance(found, type) and found not in seen and _is_loaded_by_name(found):
             seen.add(found)
             yield found
-            if records.field_names(found):
-                pending += records.hints_of_fields(found).values()
+            if fielded.field_names(found):
+                pending += fielded.hints_of_fields(found).values()
 
 
 def _is_loaded_by_name(kind: type) -> bool:
@@ -126,18 +126,18 @@ def _plain(hint: Any) -> Any:
 
 
 def _type_of_class(kind: type, around: tuple[type, ...]) -> Type:
-    if records.field_names(kind) is None or kind in around:
+    if fielded.field_names(kind) is None or kind in around:
         return Other(_shown(kind), (reference(kind),), kind)
     return _record(kind, around, {})
 
 
 def _record(kind: type, around: tuple[type, ...], arguments: Mapping[Any, Any]) -> Record:
     """Return the type of a dataclass or named tuple whose type variables stand for `arguments`."""
-    found = records.hints_of_fields(kind)
+    found = fielded.hints_of_fields(kind)
     hints = {
         name: arguments.get(hint, hint) if isinstance(hint, typing.TypeVar) else hint for name, hint in found.items()
     }
-    names = records.field_names(kind) or ()
+    names = fielded.field_names(kind) or ()
     fields = tuple((name, _type_of_field(hints.get(name, Any), (*around, kind))) for name in names)
     return Record(reference(kind), fields, kind)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any
 
-from dstream.storage.codec import records
+from dstream.storage.codec import fielded
 from dstream.storage.codec.classes import ClassRefusedError, reference
 from dstream.storage.codec.types import NOTHING, Type
 
@@ -141,7 +141,7 @@ class Record(Type):
     def _arguments(self) -> list[Type]:
         """Return what the type variables of a generic class stand for; nothing while one of them is open."""
         parameters = getattr(self.kind, "__parameters__", ())
-        hints = records.hints_of_fields(self.kind) if self.kind is not None and parameters else {}
+        hints = fielded.hints_of_fields(self.kind) if self.kind is not None and parameters else {}
         found = {hints[name]: part for name, part in self.fields if hints.get(name) in parameters and not part.is_open}
         return [found[parameter] for parameter in parameters] if len(found) == len(parameters) else []
 
@@ -155,7 +155,7 @@ class Record(Type):
 
     @property
     def is_immutable(self) -> bool:
-        frozen = self.kind is not None and records.is_frozen(self.kind)
+        frozen = self.kind is not None and fielded.is_frozen(self.kind)
         return frozen and all(part.is_immutable for _, part in self.fields)
 
     @property
@@ -165,11 +165,11 @@ class Record(Type):
     def fits(self, value: Any) -> bool:
         if type(value) is not self.kind:
             return False
-        parts = records.parts_of(value)
+        parts = fielded.parts_of(value)
         return parts is not None and all(part.fits(item) for (_, part), item in zip(self.fields, parts, strict=True))
 
     def refined(self, value: Any) -> Type:
-        parts = records.parts_of(value) if type(value) is self.kind else None
+        parts = fielded.parts_of(value) if type(value) is self.kind else None
         if parts is None:
             parts = [NOTHING] * len(self.fields)
         fields = tuple((name, part.refined(item)) for (name, part), item in zip(self.fields, parts, strict=True))
@@ -178,11 +178,11 @@ class Record(Type):
     def shaped(self, key: Any) -> Any:
         if self.kind is None or not (type(key) is tuple if issubclass(self.kind, tuple) else type(key) is self.kind):
             return NOTHING
-        parts = key if type(key) is tuple else records.parts_of(key)
+        parts = key if type(key) is tuple else fielded.parts_of(key)
         if parts is None or len(parts) != len(self.fields):
             return NOTHING
         shaped = [part.shaped(item) for (_, part), item in zip(self.fields, parts, strict=True)]
-        return NOTHING if any(item is NOTHING for item in shaped) else records.build(self.kind, shaped)
+        return NOTHING if any(item is NOTHING for item in shaped) else fielded.build(self.kind, shaped)
 
     def to_array(self, values: Sequence[Any]) -> pa.Array | None:
         import pyarrow
@@ -190,7 +190,7 @@ class Record(Type):
         if self.kind is None or not {self.kind, type(None)}.issuperset(map(type, values)):
             return None
         empty = (None,) * len(self.fields)
-        rows = [empty if value is None else records.parts_of(value) for value in values]
+        rows = [empty if value is None else fielded.parts_of(value) for value in values]
         if any(row is None for row in rows):
             return None
         columns = []
@@ -209,7 +209,7 @@ class Record(Type):
     def from_array(self, array: pa.Array) -> list[Any]:
         if array.null_count == len(array):
             return [None] * len(array)
-        make = records.builder(self.checked_kind())
+        make = fielded.builder(self.checked_kind())
         columns = [part.from_array(column) for (_, part), column in zip(self.fields, array.flatten(), strict=True)]
         if not array.null_count:
             return list(map(make, zip(*columns, strict=True)))
@@ -224,7 +224,7 @@ class Record(Type):
         """
         if self.kind is None:
             raise ClassRefusedError(self.problem or f"the class {self.reference} cannot be found here")
-        records.check_fields(self.kind, [name for name, _ in self.fields])
+        fielded.check_fields(self.kind, [name for name, _ in self.fields])
         return self.kind
 
     def to_json(self) -> Any:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import msgpack
 
 from dstream.keys import NAN, FieldNan
-from dstream.storage.codec import records
+from dstream.storage.codec import fielded
 from dstream.storage.codec.classes import ClassRefusedError, reference
 from dstream.storage.codec.pickles import Pickles
 
@@ -93,10 +93,10 @@ class Values:
             return msgpack.ExtType(code, encode(value))
         if isinstance(value, enum.Enum):
             return self._member(value)
-        parts = records.parts_of(value)
+        parts = fielded.parts_of(value)
         if parts is None or not self.pickles.knows(kind):
             raise _Unknown
-        named = dict(zip(records.field_names(kind) or (), parts, strict=True))
+        named = dict(zip(fielded.field_names(kind) or (), parts, strict=True))
         return msgpack.ExtType(_RECORD, self._pack([reference(kind), named]))
 
     def _member(self, value: enum.Enum) -> msgpack.ExtType:
@@ -115,8 +115,8 @@ class Values:
         name, content = self._unpack(data)
         kind = self.pickles.resolve(name)
         if code == _RECORD:
-            records.check_fields(kind, list(content))
-            return records.build(kind, content.values())
+            fielded.check_fields(kind, list(content))
+            return fielded.build(kind, content.values())
         member = getattr(kind, "__members__", {}).get(content)
         if member is None:
             raise ClassRefusedError(f"the enum {name} has no member {content!r} any more")

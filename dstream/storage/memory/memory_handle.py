@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
+from dstream.storage.memory.memory_records import MemoryRecords
 from dstream.storage.memory.state import State
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ S = TypeVar("S", bound=State)
 
 @dataclass(slots=True, eq=False)
 class Registry:
-    """The collections of one storage."""
+    """The collections and records of one storage."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     states: dict[tuple[Kind, str], State] = field(default_factory=dict)
+    records: MemoryRecords = field(default_factory=MemoryRecords)
 
 
 class Handle(Generic[S]):

@@ -11,6 +11,7 @@ from dstream.storage.codec.pickles import Pickles
 from dstream.storage.memory.memory_handle import Registry
 from dstream.storage.memory.memory_lists import MemoryList
 from dstream.storage.memory.memory_maps import MemoryMap
+from dstream.storage.memory.memory_records import MemoryRecords
 from dstream.storage.memory.state import ListState, MapState, State
 from dstream.storage.settings import Settings
 from dstream.storage.shape import Shape, check_name
@@ -46,6 +47,15 @@ class MemoryStorage:
     def url(self) -> str:
         """What was connected to."""
         return self._url
+
+    @property
+    def records(self) -> MemoryRecords:
+        """What is kept beside the collections, by all who share them."""
+        return self._registry.records
+
+    def load_pickle(self, data: bytes) -> Any:
+        """Load a pickle as those of values are."""
+        return self._pickles.load(data)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""

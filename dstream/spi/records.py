@@ -1,0 +1,64 @@
+"""`Records`: what a storage keeps beside collections, such as how a job is.
+
+Every storage has them, as `Storage.records`. One conformance suite, `tests/storage/conformance/test_records.py`, says
+what each must hold.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+__all__ = ["Record", "Records"]
+
+
+class Record(NamedTuple):
+    """What stands under a name.
+
+    Attributes:
+        version: 1 for the first, then one more with each replacement.
+        data: what was written.
+    """
+
+    version: int
+    data: bytes
+
+
+class Records(Protocol):
+    """Small named values that any process may read and replace; each replacement has the next version.
+
+    A name is one or several parts of 1 to 64 of the characters a-z, 0-9 and -, with a slash between them. A write that
+    was acknowledged survives a SIGKILL of any process. Readers and writers see all that was acknowledged before they
+    began, and never half of it.
+
+    Every method raises an IllegalStateError if what stands in the storage is not what was written there, and an
+    EngineError if the storage fails; both name the record. A TypeError or ValueError says that an argument is wrong.
+    """
+
+    def read(self, name: str) -> Record | None:
+        """Return what stands under a name; None if there is nothing."""
+        ...
+
+    def write(self, name: str, data: bytes, version: int) -> bool:
+        """Write the next version of a record, unless somebody else has.
+
+        Args:
+            name: that of the record.
+            data: at most 64 MB.
+            version: 1 for a record that must not be there yet; otherwise one more than that which was read.
+
+        Returns:
+            False if the record does not have the version before this one, so that nothing was changed. Of several who
+            write the same version, one gets True.
+
+        Raises:
+            EngineError: the storage fails, and whether this was written is not known; `read` says what is there.
+        """
+        ...
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Return the names that begin in some way, sorted."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a record; its next version is 1 again. One that is not there is no error."""
+        ...
