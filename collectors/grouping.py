@@ -135,6 +135,19 @@ def grouping_by_concurrent(
     return _grouping(_Keys(classifier), downstream, map_factory, _filled_without_none, Characteristics.UNORDERED)
 
 
+def groups_of_any_key(classifier: Callable[[Any], Any], downstream: Downstream) -> Collector[Any, Any, dict[Any, Any]]:
+    """Group items as `grouping_by` does, also under None: for aggregates, whose results are no entries of a map.
+
+    Raises:
+        UnstableKeyError: a key has no hash, or one that comes from its identity.
+
+    Example:
+        >>> groups_of_any_key({"a": 1}.get, counting()).collect("abc")
+        {1: 1, None: 2}
+    """
+    return _grouping(_AnyKeys(classifier), downstream, dict, _filled)
+
+
 @named
 def frequencies() -> Collector[T, OfItems, Counter[T]]:
     """Count how often each item occurs, None among them, in a `collections.Counter`.
@@ -179,7 +192,17 @@ class _Keys:
         return canonical(key)
 
 
-class _ItemsAsKeys(_Keys):
+class _AnyKeys(_Keys):
+    """Keys of items, None among them."""
+
+    def are_checked(self, given: list[Any]) -> bool:
+        return are_canonical(given)
+
+    def checked(self, key: Any, item: Any) -> Any:
+        return canonical(key)
+
+
+class _ItemsAsKeys(_AnyKeys):
     """Items that are their own keys, None among them."""
 
     def __init__(self) -> None:
@@ -187,12 +210,6 @@ class _ItemsAsKeys(_Keys):
 
     def given(self, batch: list[Any]) -> list[Any]:
         return batch
-
-    def are_checked(self, given: list[Any]) -> bool:
-        return are_canonical(given)
-
-    def checked(self, key: Any, item: Any) -> Any:
-        return canonical(key)
 
 
 def _all_checked(keys: _Keys, given: list[Any], batch: list[Any]) -> list[Any]:

@@ -11,7 +11,9 @@ from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
+from dstream.spi.service import Service
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
+from dstream.stream.map_services import imap_service
 from dstream.values import DeadLetter, Entry, JournalEvent, Optional
 
 if TYPE_CHECKING:
@@ -33,12 +35,14 @@ __all__ = [
     "JournalEvent",
     "LongStream",
     "Optional",
+    "Service",
     "Stream",
     "connect",
     "default_context",
     "errors",
     "failure",
     "gatherers",
+    "imap_service",
     "set_default_context",
 ]
 

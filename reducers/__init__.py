@@ -1,21 +1,27 @@
-"""Where a stream's result goes when it becomes a distributed collection.
+"""Where a stream's result goes: a distributed collection, files, a function of your own.
 
-`stream.collect(reducer)` writes in parallel where the items are, commits once, and returns the
-collection. The contract stands in `dstream.spi.reducer`.
+`stream.collect(reducer)` writes in parallel where the items are, commits once, and returns what was written into. The
+contract stands in `dstream.spi.sink`.
 """
 
+from reducers.file_sinks import to_files
 from reducers.grouping import grouping_by_to_icache, grouping_by_to_imap
 from reducers.lists import to_ilist
 from reducers.maps import to_icache, to_imap
+from reducers.passing import sink_from, to_logger, to_nothing
 from reducers.writing import replacing
 
 __all__ = [
     "grouping_by_to_icache",
     "grouping_by_to_imap",
     "replacing",
+    "sink_from",
+    "to_files",
     "to_icache",
     "to_ilist",
     "to_imap",
+    "to_logger",
+    "to_nothing",
 ]
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from dstream.spi import Collections, Collector, Grouped, MapWriter, Reducer, WriteJob, Writer
 from dstream.spi.meant import hint_of_a_field
@@ -18,6 +18,7 @@ __all__ = [
     "ListSink",
     "MapSink",
     "Opened",
+    "Replaceable",
     "checked_function",
     "checked_text",
     "kind_of",
@@ -46,8 +47,14 @@ class Opened(Generic[R]):
         return self.collection
 
 
+class Replaceable:
+    """A sink whose fields `replace` and `label` `replacing` sets."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class CollectionSink(ABC, Generic[T, R]):
+class CollectionSink(Replaceable, ABC, Generic[T, R]):
     """What the sinks of collections have in common.
 
     Attributes:
@@ -115,9 +122,10 @@ class CacheSink(MapSink[T, R]):
 
 
 def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
-    """Let what a reducer writes take the place of everything that the collection held.
+    """Let what a reducer writes take the place of everything that the collection, or the folder, held.
 
-    The old content disappears in the commit that the new one appears in: nobody sees an empty collection.
+    The old content disappears in the commit that the new one appears in: nobody sees an empty collection. In a folder
+    the new files appear one by one, then the list in `_SUCCESS` changes, then the old files disappear.
 
     **Parallelism**, **Guarantee**: those of `reducer`.
     **On re-run**: the result is the same, however often it runs.
@@ -132,9 +140,10 @@ def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
         ...     list(ctx.stream("xyz").collect(replacing(to_ilist("letters"))))
         ['x', 'y', 'z']
     """
-    if not isinstance(reducer, CollectionSink):
+    if not isinstance(reducer, Replaceable):
         raise TypeError(f"replacing() takes a reducer of this package, such as to_imap(...), not {kind_of(reducer)}")
-    return dataclasses.replace(reducer, replace=True, label=f"replacing({reducer.label})")
+    replaced = dataclasses.replace(cast(Any, reducer), replace=True, label=f"replacing({reducer.label})")
+    return cast("Reducer[T, R]", replaced)
 
 
 def checked_function(value: F, name: str) -> F:

@@ -1,20 +1,21 @@
 """Where the items of a stream come from.
 
-Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`. Memory: `Items`, `Range`, `Iterate`,
-`Generate`, which the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source`;
-`docs/how-to/write-a-source.md` adds another in 30 lines.
+Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`. Collections: `imap`, `icache`, `ilist`. Memory: `items`;
+`Items`, `Range`, `Iterate`, `Generate`, which the factories of `dstream.Stream` use. Each one is a
+`dstream.spi.Source`; `docs/how-to/write-a-source.md` adds another in 30 lines.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sources.memory import Generate, Items, ItemsSplit, Iterate
+from sources.memory import Generate, Items, ItemsSplit, Iterate, items
 from sources.ranges import Range
 
 if TYPE_CHECKING:
     from sources.csv_files import csv_rows
     from sources.jsonlines import json_lines
     from sources.parquet import parquet_rows
+    from sources.stored import icache, ilist, imap
     from sources.text import text_files
 
 __all__ = [
@@ -24,26 +25,33 @@ __all__ = [
     "Iterate",
     "Range",
     "csv_rows",
+    "icache",
+    "ilist",
+    "imap",
+    "items",
     "json_lines",
     "parquet_rows",
     "text_files",
 ]
 
-_FILES = {
+_LATER = {
     "csv_rows": "sources.csv_files",
+    "icache": "sources.stored",
+    "ilist": "sources.stored",
+    "imap": "sources.stored",
     "json_lines": "sources.jsonlines",
     "parquet_rows": "sources.parquet",
     "text_files": "sources.text",
 }
-"""Where the sources of files stand. They come when they are asked for: `import dstream` reads no file."""
+"""Where the sources of files and collections stand. They come when they are asked for: `import dstream` needs none."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.
 
     def __getattr__(name: str) -> Any:
-        if name not in _FILES:
+        if name not in _LATER:
             raise AttributeError(f"module 'sources' has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_FILES[name]), name)
+        found = globals()[name] = getattr(import_module(_LATER[name]), name)
         return found
 
     def __dir__() -> list[str]:

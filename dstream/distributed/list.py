@@ -295,12 +295,17 @@ class IStreamList(Collection[ListStore], MutableSequence[T]):
         old: T = self._edit(lambda view: _replaced(view, place, item))
         return old
 
+    @property
+    def source(self) -> ItemSource:
+        """The items as a source, which `stream()` reads."""
+        return ItemSource(self.store)
+
     def stream(self) -> Stream[T]:
         """Return an ordered stream of the items; workers read them from the storage.
 
         The items are those at the time of each terminal operation, whatever is written while it runs.
         """
-        return read(ItemSource(self.store), f"get_list({self.name!r}).stream()", self._runtime)
+        return read(self.source, f"get_list({self.name!r}).stream()", self._runtime)
 
     def parallel_stream(self) -> Stream[T]:
         """Return a stream of the items that need not keep their order."""

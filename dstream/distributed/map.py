@@ -391,6 +391,11 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
 
     # Streams, tables, changes
 
+    @property
+    def source(self) -> EntrySource:
+        """The entries as a source, which `stream()` reads."""
+        return EntrySource(self.store)
+
     @overload
     def stream(self, predicate: Callable[[Entry[K, V]], object] | None = None) -> Stream[Entry[K, V]]: ...
 

@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 
 from dstream.memory import resident_bytes
 
-__all__ = ["DEFAULT_BOUND", "Bound", "give_back", "give_back_large_blocks", "resident_bytes"]
+__all__ = ["DEFAULT_BOUND", "DEFAULT_BROADCAST", "Bound", "give_back", "give_back_large_blocks", "resident_bytes"]
 
 DEFAULT_BOUND = 512 * 2**20
 """How many bytes a worker process may have resident before operations spill, unless told otherwise.
 
 PySpark's own workers begin to spill at 512 MB, too (`spark.python.worker.memory`).
 """
+
+DEFAULT_BROADCAST = 256 * 2**20
+"""How many bytes the right side of a hash join may have, unless told otherwise: each worker process holds all of it."""
 
 _LEAST_GROWTH = 32 * 2**20
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
 from dstream.plan.core import Called, Chain, Core, Read
+from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.obstacles import Large, Obstacle, look
 from dstream.plan.steps import Emitted, Guard, Step
 from dstream.plan.walk import topological
+from dstream.spi.service import Service
 
 __all__ = ["check_captures", "shipped_by"]
 
@@ -58,8 +60,10 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
         case Chain(ops=ops):
             for op in ops:
                 if op.action != "peek":
-                    yield op.step, op.fn.fn if isinstance(op.fn, Emitted) else op.fn
+                    yield from ((op.step, function) for function in _of_step(op.fn))
                 yield from _resolving(op.guards)
+        case UsingBatches(served=served):
+            yield from ((each.step, function) for function in _of_step(served))
         case Called(calling=calling, guards=guards):
             yield each.step, calling.fn
             yield from _resolving(guards)
@@ -70,6 +74,19 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
         case _:
             values = (getattr(each, field.name) for field in dataclasses.fields(each))
             yield from ((each.step, value) for value in values if _may_hold_functions(value))
+
+
+def _of_step(fn: Callable[[Any], Any]) -> Iterator[Any]:
+    """Give the user's functions in that of a step."""
+    match fn:
+        case Emitted(fn=emitting):
+            yield emitting
+        case Served(fn=using, service=Service(create=create, destroy=destroy)):
+            yield from (using, create, *(() if destroy is None else (destroy,)))
+        case Served(fn=using):
+            yield using
+        case _:
+            yield fn
 
 
 def _may_hold_functions(value: object) -> bool:

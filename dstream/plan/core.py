@@ -32,6 +32,7 @@ __all__ = [
     "End",
     "ForEachPartition",
     "Gather",
+    "HashJoin",
     "Hint",
     "Join",
     "Keeping",
@@ -335,6 +336,23 @@ class Join(Pairing):
         left_ends, right_ends = ends
         left_may_pass, right_may_pass = self.how in ("inner", "left"), self.how in ("inner", "right")
         return (left_ends or right_ends) and (left_ends or left_may_pass) and (right_ends or right_may_pass)
+
+
+@node
+class HashJoin(Pairing):
+    """Each item of `left` with each of `right` that has its key, as pairs; the right side goes to every task.
+
+    Items of `left` keep their order, and their end if they have one. Both keys are functions.
+
+    Attributes:
+        projecting: what of a right item is in the pair; None: all of it.
+        is_inner: items that match nothing are left out; otherwise they come once, with None.
+        broadcast_limit: how many bytes the right side may have; None: what the context says.
+    """
+
+    projecting: Callable[[Any], Any] | None
+    is_inner: bool
+    broadcast_limit: int | None
 
 
 @node

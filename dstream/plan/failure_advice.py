@@ -16,6 +16,7 @@ from dstream.plan.nodes import (
     Sorted,
 )
 from dstream.plan.nodes_by_key import Distinct
+from dstream.plan.nodes_of_stages import HashJoin, Using
 from dstream.plan.replaying import again, function_of
 from dstream.plan.steps import shown_function
 
@@ -52,6 +53,8 @@ _TO_DO: dict[type[Exception], str] = {
 
 def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> str:
     """Say what happened where no line of the user's own raised `error`; nothing if only its type is known."""
+    if _is_too_large(error, node):
+        return "the right side of a hash join is too large to go to every task"
     for kind, words in _HAPPENED.items():
         if isinstance(error, kind):
             return words
@@ -61,9 +64,15 @@ def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> s
         return "this operation could not go on with the items that it was given"
     if isinstance(node, Read):
         return f"the source could not be read: {type(error).__name__}"
+    if isinstance(node, Using) and known.item is MISSING and known.item_text is None:
+        return f"its service ended with {type(error).__name__}"
     if isinstance(error, TypeError):
         return _of_a_type_error(str(error), node)
     return ""
+
+
+def _is_too_large(error: Exception, node: Node | None) -> bool:
+    return isinstance(node, HashJoin) and isinstance(error, errors.UnsupportedError)
 
 
 _CLOSED = "context is closed"
@@ -94,6 +103,8 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
     """Say what the user can do about it."""
     if known.advice is not None:
         return known.advice
+    if _is_too_large(error, node):
+        return "use join(), whose sides may be of any size, or raise broadcast_limit if each worker can hold that much"
     if isinstance(error, errors.SerializationError) and (item := _ITEM.match(str(error))):
         return _of_an_item(item[1])
     if known.origin is None or known.step is None:
@@ -163,6 +174,8 @@ def _without_item(known: Failure, node: Node | None, name: str) -> str:
         return "look at the line above, and at the functions of the steps that it names"
     if isinstance(node, ForEachPartition):
         return f"handle it in {name}, which gets a whole partition; a .peek(print) before it shows the items"
+    if isinstance(node, Using):
+        return "look at its service, and at what that needs where it is made and destroyed, such as a server"
     if isinstance(node, Sorted | Distinct):
         return f"give .{type(node).__name__.lower()}() keys of one kind; a .peek(print) before it shows the items"
     if isinstance(node, Collect | Write | ForEach):

@@ -9,7 +9,7 @@ from dstream.plan.core import node
 from dstream.plan.nodes import Node
 from dstream.plan.nodes_by_key import Pairing
 from dstream.plan.steps import shown_function
-from dstream.spi.collector import AggregateOperation
+from dstream.spi.collector import AggregateOperation, Collector
 from dstream.spi.service import OpenedLater, Service
 
 __all__ = ["Action", "Aggregate", "HashJoin", "Spread", "Stateful", "Using"]
@@ -25,7 +25,7 @@ class Aggregate(Node):
     Attributes:
         upstreams: one for each input of the operation.
         operation: has as many inputs.
-        keys: one function for each input, which gives the key of an item; None: one result, also of nothing.
+        reductions: what reduces the items of each input: keyed collectors, or others for one result, also of nothing.
         to: makes what goes on of a key and its result; None: an `Entry`. Without keys, the result goes on as it is.
         name: the method that the user called.
         given: what the user gave to it, in short.
@@ -33,7 +33,7 @@ class Aggregate(Node):
 
     upstreams: tuple[Node, ...]
     operation: AggregateOperation[Any, Any, Any]
-    keys: tuple[Callable[[Any], Any], ...] | None = None
+    reductions: tuple[Collector[Any, Any, Any], ...]
     to: Callable[[Any, Any], Any] | None = None
     name: str = "aggregate"
     given: str | None = None
@@ -87,9 +87,9 @@ class HashJoin(Pairing):
     is_inner: bool = False
     broadcast_limit: int | None = None
 
-    def label(self) -> str:
+    def call(self, other: str) -> str:
         name = "inner_hash_join" if self.is_inner else "hash_join"
-        return f".{name}({', '.join(['...', *self._on()])})"
+        return f".{name}({', '.join([other, *self._on()])})"
 
 
 @node

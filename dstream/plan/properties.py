@@ -13,6 +13,7 @@ from dstream.plan.core import (
     Configure,
     Core,
     Gather,
+    HashJoin,
     Join,
     Keeping,
     Limit,
@@ -28,6 +29,7 @@ from dstream.plan.core import (
     Unordered,
 )
 from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.steps import unchanged
 from dstream.plan.walk import each, fold, topological
 from dstream.spi.source import SizedSource
@@ -83,8 +85,14 @@ def _refused(operation: Core, ends: Sequence[bool]) -> str:
             return "partitioned"
         case CoGroup():
             return "grouped"
+        case Aggregate():
+            return "aggregated"
+        case Spread():
+            return "spread over partitions"
         case Join() if not operation.streams(ends):
             return "this side of a join"
+        case HashJoin() if not ends[1]:
+            return "the right side of a hash join"
     return ""
 
 
@@ -136,6 +144,10 @@ def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
             return is_ordered
         case Sorted() | Top():
             return True
+        case HashJoin():
+            return inputs[0]
+        case Aggregate():
+            return not operation.is_keyed
         case Unordered() | PartitionBy() | Pairing() | Table() | Concat(is_union=True):
             return False
         case Keeping() | Concat() | Several():
@@ -149,7 +161,7 @@ def _bounded(operation: Core, inputs: Sequence[bool]) -> bool:
             return source.bounded
         case Limit() | Top() | TakeWhile() | Table() | Recall():
             return True
-        case Keeping() | Concat() | Pairing() | Several():
+        case Keeping() | Concat() | Pairing() | Aggregate() | Several():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} end")
 

@@ -23,7 +23,9 @@ from dstream.plan.nodes import (
     TakeWhile,
 )
 from dstream.plan.nodes_by_key import Distinct, Pairing, PartitionBy
+from dstream.plan.nodes_of_stages import Using
 from dstream.spi.in_parallel import Calling
+from dstream.spi.service import Service
 from dstream.values.numbers import exact_float, exact_int
 
 __all__ = ["again", "function_of"]
@@ -35,6 +37,8 @@ def function_of(node: Node) -> Callable[..., Any] | None:
     """Return the one function of the user's that a step runs on single items, or None."""
     match node:
         case Map(fn=fn) | FlatMap(fn=fn) | MapMulti(fn=fn):
+            return fn
+        case Using(fn=fn):
             return fn
         case Filter(predicate=fn) | TakeWhile(predicate=fn) | DropWhile(predicate=fn):
             return fn
@@ -130,6 +134,23 @@ def _(node: Distinct) -> Again:
 
 def _key(key: Again | None, item: Any) -> Any:
     return canonical(item if key is None else key(item))
+
+
+@again.register
+def _(node: Using) -> Again | None:
+    """Make a service in this process, for this item alone."""
+    service = node.service
+    return functools.partial(_served, service, node.fn, node.action) if isinstance(service, Service) else None
+
+
+def _served(service: Service[Any], fn: Callable[[Any, Any], Any], action: str, item: Any) -> Any:
+    made = service.create()
+    try:
+        result = fn(made, item)
+        return _all_of(None, lambda _: result, item) if action == "flat_map" else result
+    finally:
+        if service.destroy is not None:
+            service.destroy(made)
 
 
 @again.register(Collect)

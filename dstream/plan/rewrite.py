@@ -15,11 +15,22 @@ from itertools import chain
 from typing import overload
 
 from dstream.errors import UnsupportedError
-from dstream.plan import core, ends, nodes, nodes_by_key, nodes_of_forks
+from dstream.plan import (
+    core,
+    core_of_stages,
+    ends,
+    nodes,
+    nodes_by_key,
+    nodes_of_forks,
+    nodes_of_services,
+    nodes_of_stages,
+)
 from dstream.plan.core import Core
 from dstream.plan.core_of_forks import Fork, Several
+from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.ends import End
 from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Recover, Skip, Union
+from dstream.plan.nodes_of_stages import Using
 from dstream.plan.steps import Emitted, Guard, Op, Step
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi.in_parallel import Calling
@@ -27,7 +38,8 @@ from dstream.spi.in_parallel import Calling
 __all__ = ["core_of", "rewrite"]
 
 _LARGEST_TOP = 100_000
-_ElementWise = Map | Filter | FlatMap | MapMulti | Peek
+_ElementWise = Map | Filter | FlatMap | MapMulti | Peek | Using
+_Needing = Using | nodes_of_services.UsingBatches
 
 
 @overload
@@ -62,6 +74,7 @@ class _Rewriting:
         self._became: dict[int, Core] = {}
         self._runs: dict[int, tuple[Core, list[Op]]] = {}
         self._parts: dict[int, list[Core]] = {}
+        self._services: dict[int, int] = {}
 
     def result(self) -> Core:
         for each in self._order:
@@ -83,8 +96,27 @@ class _Rewriting:
             start, ops = self._runs.pop(id(upstream))
         else:
             start, ops = self._core_of(upstream), []
-        ops.append(_op(node, step, remedies))
+        ops.append(self._op(node, step, remedies))
         return start, ops
+
+    def _op(self, node: _ElementWise, step: Step, guards: tuple[Guard, ...]) -> Op:
+        match node:
+            case Map(upstream=_, fn=fn, kind=kind):
+                return Op("map", fn, kind, step, guards)
+            case Filter(upstream=_, predicate=predicate):
+                return Op("filter", predicate, None, step, guards)
+            case FlatMap(upstream=_, fn=fn, kind=kind):
+                return Op("flat_map", fn, kind, step, guards)
+            case MapMulti(upstream=_, fn=emitting, kind=kind):
+                return Op("flat_map", Emitted(emitting), kind, step, guards)
+            case Peek(upstream=_, action=action):
+                return Op("peek", action, None, step, guards)
+            case Using(action=what):
+                return Op(what, self._served(node), None, step, guards)
+
+    def _served(self, node: _Needing) -> Served:
+        """Return a function with its service, which has one number however many steps were given it."""
+        return Served(node.service, node.fn, self._services.setdefault(id(node.service), len(self._services)))
 
     def _core_of(self, node: Node) -> Core:
         if id(node) in self._runs:
@@ -112,6 +144,8 @@ class _Rewriting:
         match node:
             case Gather(gatherer=gatherer) if isinstance(gatherer.parallel, Calling):
                 return core.Called(inputs[0], gatherer.parallel, remedies, step=step)
+            case nodes_of_services.UsingBatches(size=size):
+                return UsingBatches(inputs[0], self._served(node), size, step=step)
             case Limit():
                 return self._limit(node, inputs[0], step)
             case Skip(count=count):
@@ -143,20 +177,6 @@ def _at_most(count: int, operation: core.Limit | core.Top) -> Core:
     if isinstance(operation, core.Top) and count < operation.count:
         return dataclasses.replace(operation, count=count, is_one_call=False)
     return dataclasses.replace(operation, count=min(count, operation.count))
-
-
-def _op(node: _ElementWise, step: Step, guards: tuple[Guard, ...]) -> Op:
-    match node:
-        case Map(upstream=_, fn=fn, kind=kind):
-            return Op("map", fn, kind, step, guards)
-        case Filter(upstream=_, predicate=predicate):
-            return Op("filter", predicate, None, step, guards)
-        case FlatMap(upstream=_, fn=fn, kind=kind):
-            return Op("flat_map", fn, kind, step, guards)
-        case MapMulti(upstream=_, fn=emitting, kind=kind):
-            return Op("flat_map", Emitted(emitting), kind, step, guards)
-        case Peek(upstream=_, action=action):
-            return Op("peek", action, None, step, guards)
 
 
 def _guarded(each: Node) -> Node:
@@ -260,6 +280,13 @@ def _(node: nodes_by_key.Join, inputs: Sequence[Core], step: Step) -> Core:
 
 
 @core_of.register
+def _(node: nodes_of_stages.HashJoin, inputs: Sequence[Core], step: Step) -> Core:
+    left, right = inputs
+    keys = node.left_key, node.right_key
+    return core.HashJoin(left, right, *keys, node.projecting, node.is_inner, node.broadcast_limit, step=step)
+
+
+@core_of.register
 def _(node: nodes_by_key.CoGroup, inputs: Sequence[Core], step: Step) -> Core:
     left, right = inputs
     return core.CoGroup(left, right, node.left_key, node.right_key, step=step)
@@ -310,3 +337,18 @@ def _(node: ends.Several, inputs: Sequence[Core], step: Step) -> Core:
     writes = tuple(each for each in inputs if isinstance(each, core.Write))
     assert len(writes) == len(inputs), "what ends together are writes"
     return Several(writes, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_stages.Aggregate, inputs: Sequence[Core], step: Step) -> Core:
+    return core_of_stages.Aggregate(tuple(inputs), node.operation, node.reductions, node.to, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_stages.Stateful, inputs: Sequence[Core], step: Step) -> Core:
+    return core_of_stages.Stateful(inputs[0], node.create, node.fn, node.action, node.key, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_stages.Spread, inputs: Sequence[Core], step: Step) -> Core:
+    return core_of_stages.Spread(inputs[0], node.count, step=step)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.engine.memory_bound import DEFAULT_BOUND
+from dstream.engine.memory_bound import DEFAULT_BOUND, DEFAULT_BROADCAST
 from dstream.errors import ConfigurationError
 from dstream.failures import shown
 from dstream.session.configuration_file import ConfigurationFile, find_file
@@ -216,6 +216,7 @@ _KEYS = {
     "pickle": _Key(_one_of("trusted", "restricted", "never"), "DSTREAM_PICKLE"),
     "durability": _Key(_one_of("process", "power"), "DSTREAM_DURABILITY", "process"),
     "worker_memory": _Key(_memory, "DSTREAM_WORKER_MEMORY", DEFAULT_BOUND),
+    "broadcast_limit": _Key(_memory, "DSTREAM_BROADCAST_LIMIT", DEFAULT_BROADCAST),
     "log_level": _Key(_level, "DSTREAM_LOG", "OFF"),
     "progress": _Key(_yes_or_no, "DSTREAM_PROGRESS"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dstream.failures import shown
-from dstream.spi import Options, Source
+from dstream.spi import Collections, OpenedLater, Options, Source
 from dstream.storage.settings import MOST_BUCKETS
 from dstream.values.fields import field_names
 
@@ -21,11 +21,12 @@ __all__ = [
 ]
 
 
-def checked_source(source: Any) -> Source[Any]:
-    """Return `source` if it is one."""
-    if not isinstance(source, Source):
+def checked_source(source: Any, context: Collections) -> Source[Any]:
+    """Return `source` if it is one; what is known by its name is opened first."""
+    opened = source.opened(context) if isinstance(source, OpenedLater) else source
+    if not isinstance(opened, Source):
         raise TypeError(f"read() takes a source, such as text_files(...), not {type(source).__name__}")
-    return source
+    return opened
 
 
 def is_table_here(df: object) -> bool:

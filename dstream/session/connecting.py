@@ -36,15 +36,16 @@ def connect(
     allowed: Iterable[type] = (),
     durability: Literal["process", "power"] | None = None,
     worker_memory: int | str | None = None,
+    broadcast_limit: int | str | None = None,
     log_level: str | None = None,
     progress: bool | None = None,
 ) -> Context:
     """Return a context; it becomes the default one if no other is open.
 
     What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
-    `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_LOG`,
-    `DSTREAM_PROGRESS`), and then in the file `dstream.toml`
-    of the current folder or the nearest one above; docs/how-to/configure.md says more.
+    `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_LOG`,
+    `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of the current folder or the nearest one above;
+    docs/how-to/configure.md says more.
 
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
@@ -66,6 +67,8 @@ def connect(
             also that of the machine (`"power"`), which costs about ten times as much.
         worker_memory: how much memory a worker process may occupy before sorting, grouping and
             `distinct` move to disk, in bytes or as `"512m"`; 512 MB without a word.
+        broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
+            `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
@@ -92,6 +95,7 @@ def connect(
             "pickle": pickle,
             "durability": durability,
             "worker_memory": worker_memory,
+            "broadcast_limit": broadcast_limit,
             "log_level": log_level,
             "progress": progress,
         }
@@ -127,7 +131,7 @@ def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
         from dstream.engine.local import LocalEngine
         from dstream.engine.progress import Progress
 
-        return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]), caches)
+        return LocalEngine(chosen["worker_memory"], Progress(chosen["progress"]), caches, chosen["broadcast_limit"])
 
     return start
 
@@ -138,7 +142,12 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
 
     launch.check_machine(chosen["master"])
     settings = launch.Settings(
-        chosen["master"], chosen["config"], chosen["log_level"], chosen["worker_memory"], chosen["progress"]
+        chosen["master"],
+        chosen["config"],
+        chosen["log_level"],
+        chosen["worker_memory"],
+        chosen["progress"],
+        chosen["broadcast_limit"],
     )
     return lambda: launch.start(settings, caches)
 

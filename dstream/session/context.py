@@ -39,6 +39,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+_HANDLES: dict[str, Callable[[Any, Any], Any]] = {"map": IStreamMap, "list": IStreamList, "cache": IStreamCache}
+
+
 class CollectionName(NamedTuple):
     """How a collection is found in its storage."""
 
@@ -107,9 +110,10 @@ class Context:
 
         Raises:
             TypeError: `source` is no source.
+            SourceError: it names a collection that is not there.
         """
         self.check_open()
-        return read(checked_source(source), f"read({shown(source)})", self)
+        return read(checked_source(source, self), f"read({shown(source)})", self)
 
     @overload
     def from_df(self, df: Any) -> Stream[Any]: ...
@@ -339,6 +343,26 @@ class Context:
             True
         """
         return self._jobs_here().find(name_or_id)
+
+    def existing(self, kind: Kind, name: str) -> Any:
+        """Return the collection of that kind and name, or None if there is none: it makes no collection.
+
+        Args:
+            kind: `"map"`, `"list"` or `"cache"`.
+            name: its name.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.get_list("names").append("Ada")
+            ...     ctx.existing("list", "names"), ctx.existing("map", "names")
+            (IStreamList('names', 1 item, str: ['Ada']), None)
+        """
+        if kind not in _HANDLES:
+            raise ValueError(f"kind must be 'map', 'list' or 'cache', not {shown(kind)}")
+        check_options(name, Options())
+        options = stored_options(Options()) if kind == "cache" else Options()
+        store = self.running_storage().open(kind, name, options)
+        return None if store is None else _HANDLES[kind](store, self)
 
     def collections(self) -> list[CollectionName]:
         """Return the kind and the name of every collection in the storage, sorted.

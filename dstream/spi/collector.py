@@ -211,6 +211,10 @@ class AggregateOperation(Generic[In, A, R]):
             raise TypeError(f"{self!r} has {self.arity} inputs: give it to co_aggregate(...) with as many stages")
         return self.on_input(0)
 
+    def result_of(self, items: Iterable[tuple[int, Any]]) -> R:
+        """Return the result of items that come with the number of their input; nothing is combined."""
+        return _accumulated_at_last(self, items)
+
     def _parts_of_it(self) -> _Functions:
         return self._functions
 
@@ -227,7 +231,7 @@ def _keep(number: int, items: list[tuple[int, Any]], item: Any) -> None:
     items.append((number, item))
 
 
-def _accumulated_at_last(operation: AggregateOperation[Any, A, R], items: list[tuple[int, Any]]) -> R:
+def _accumulated_at_last(operation: AggregateOperation[Any, A, R], items: Iterable[tuple[int, Any]]) -> R:
     """Accumulate items that were kept, since their containers cannot be combined."""
     container = operation.create()
     for number, item in items:

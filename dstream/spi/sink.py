@@ -28,9 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.spi.collector import Collector
+
+if TYPE_CHECKING:
+    from dstream.spi.store import Kind
 
 __all__ = [
     "Collections",
@@ -107,7 +110,14 @@ class Grouped:
 
 
 class Collections(Protocol):
-    """What a sink may ask of the context that it is opened for: the collections of its storage, as users get them."""
+    """What a sink or a source may ask of the context that opens it: the collections of its storage, as users get them.
+
+    A collection shows its `store`, which sinks write into, and its `source`, which streams read.
+    """
+
+    def existing(self, kind: Kind, name: str) -> Any:
+        """Return the collection of that kind and name, or None if there is none, which is then not made."""
+        ...
 
     def get_map(self, name: str) -> Any:
         """Return the map of that name, made if there is none; its `store` is a `MapStore`."""

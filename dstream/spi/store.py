@@ -93,14 +93,14 @@ class Storage(Protocol):
 
     @property
     def records(self) -> Records:
-        """What is kept beside the stores."""
+        """Small named values beside the collections, such as what is known of jobs."""
         ...
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle that a record holds, if this storage's rule for pickles allows it.
+        """Load what was pickled into a record, as far as pickled values of this storage are loaded.
 
         Raises:
-            TypeError: it does not.
+            TypeError: they are not.
         """
         ...
 
@@ -180,7 +180,11 @@ class Store(Protocol):
 
 
 class MapStore(Store, Protocol):
-    """The entries of a map or a cache. An absent value is None, which no entry can hold."""
+    """The entries of a map or a cache. An absent value is None, which no entry can hold.
+
+    It travels pickled to tasks, which may call `get_many` and `size`: on the newest state, or where `in_process`, on a
+    copy of the entries as they were.
+    """
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
         """Return the value of each key, None where there is none, all from one state of the map."""

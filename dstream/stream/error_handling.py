@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from dstream.errors import IllegalStateError
 from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, unchanged
+from dstream.plan.nodes_of_stages import Using
 from dstream.spi import Calling, Reducer, Runtime
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import default_runtime
@@ -116,7 +117,7 @@ def _calls_for_each_item(step: Node) -> bool:
     match step:
         case Map(fn=fn):
             return fn is not unchanged
-        case Filter() | FlatMap() | MapMulti() | Recover():
+        case Filter() | FlatMap() | MapMulti() | Recover() | Using():
             return True
         case Gather(gatherer=gatherer):
             return isinstance(gatherer.parallel, Calling)

@@ -1,26 +1,44 @@
 """For tests of your own pipelines, collectors and functions.
 
 `same_everywhere` runs a pipeline on both engines with its items divided in many ways, `on_both_engines`
-does that to a test function, `check_collector` tries the laws of a collector. `Parts` is a source with
-exact partitions, `watch` remembers the calls of a function, and the assertions show what differs.
+does that to a test function, `check_collector` and `check_operation` try the laws of a collector and of an aggregate
+operation. `Parts` is a source with exact partitions, `items` one of the items that you write. `watch` remembers the
+calls of a function, and the assertions show what differs: those with a stream or a call at once, the others as sinks,
+which end a stream or a pipeline and let the run fail.
 
 It needs no Spark until a test runs on it. With pytest, the fixtures `both_engines` and
 `same_everywhere` are there without any set-up.
 """
 
+from dstream.testing.asserting_sinks import (
+    assert_any_order,
+    assert_collected,
+    assert_collected_eventually,
+    assert_contains,
+    assert_ordered,
+)
 from dstream.testing.assertions import assert_fails, assert_items, assert_items_in_any_order
 from dstream.testing.everywhere import same_everywhere
 from dstream.testing.laws import check_collector
 from dstream.testing.marking import on_both_engines
+from dstream.testing.operation_laws import check_operation
 from dstream.testing.parts import Parts
 from dstream.testing.watching import watch
+from sources import items
 
 __all__ = [
     "Parts",
+    "assert_any_order",
+    "assert_collected",
+    "assert_collected_eventually",
+    "assert_contains",
     "assert_fails",
     "assert_items",
     "assert_items_in_any_order",
+    "assert_ordered",
     "check_collector",
+    "check_operation",
+    "items",
     "on_both_engines",
     "same_everywhere",
     "watch",

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from dstream.failures import MISSING, failure, shown
 from dstream.stream.base import BaseStream
-from dstream.testing.comparing import difference, difference_in_any_order, exact
+from dstream.testing.comparing import difference, difference_in_any_order, exact, report
 
 __all__ = ["assert_fails", "assert_items", "assert_items_in_any_order"]
 
@@ -30,7 +30,7 @@ def assert_items(stream: BaseStream[T] | Iterable[T], expected: Iterable[T]) -> 
     actual, wanted = list(stream), list(expected)
     found = difference(wanted, actual)
     if found is not None:
-        raise AssertionError(_report(wanted, actual, found))
+        raise AssertionError(report(wanted, actual, found))
 
 
 def assert_items_in_any_order(stream: BaseStream[T] | Iterable[T], expected: Iterable[T]) -> None:
@@ -48,11 +48,7 @@ def assert_items_in_any_order(stream: BaseStream[T] | Iterable[T], expected: Ite
     actual, wanted = list(stream), list(expected)
     found = difference_in_any_order(wanted, actual)
     if found is not None:
-        raise AssertionError(_report(wanted, actual, found))
-
-
-def _report(expected: list[Any], actual: list[Any], found: str) -> str:
-    return f"{found}\n  expected {len(expected)} items: {shown(expected)}\n  got {len(actual)} items: {shown(actual)}"
+        raise AssertionError(report(wanted, actual, found))
 
 
 def assert_fails(

@@ -10,7 +10,7 @@ from typing import Any
 
 from dstream.failures import shown
 
-__all__ = ["difference", "difference_in_any_order", "exact"]
+__all__ = ["difference", "difference_in_any_order", "exact", "missing_from", "report"]
 
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 _MOST_SHOWN = 5
@@ -121,6 +121,17 @@ def difference_in_any_order(expected: Iterable[Any], actual: Iterable[Any]) -> s
     unexpected = _surplus(found, wanted)
     parts = [f"missing: {missing}" if missing else "", f"unexpected: {unexpected}" if unexpected else ""]
     return "; ".join(filter(None, parts)) or None
+
+
+def missing_from(actual: Iterable[Any], expected: Iterable[Any]) -> str | None:
+    """Say which of the expected items are missing, each with its number; None if none is, whatever else is there."""
+    missing = _surplus(list(expected), list(actual))
+    return f"missing: {missing}" if missing else None
+
+
+def report(expected: list[Any], actual: list[Any], found: str) -> str:
+    """Return what is wrong, and below it all that was expected and all that came, as far as it can be shown."""
+    return f"{found}\n  expected {len(expected)} items: {shown(expected)}\n  got {len(actual)} items: {shown(actual)}"
 
 
 def _surplus(items: list[Any], others: list[Any]) -> str:

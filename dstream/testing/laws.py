@@ -1,4 +1,7 @@
-"""`check_collector`: the laws that a collector must keep so that it may run on many partitions."""
+"""`check_collector`: the laws that a collector must keep so that it may run on many partitions.
+
+`dstream.testing.operation_laws` tries them on operations of several inputs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from dstream.failures import shown
 from dstream.spi import Characteristics, Collector
 from dstream.testing.comparing import difference, exact
 
-__all__ = ["check_collector"]
+__all__ = ["LAWS", "Laws", "check_collector", "tried"]
 
 T = TypeVar("T")
 
@@ -36,6 +39,8 @@ def check_collector(
       left or from the right, gives what collecting at once gives. An empty container changes nothing.
     - The collector and its containers survive pickling.
     - `accumulate_all` is a loop of the accumulator.
+    - The finisher leaves the container as it is: it may be asked again, and the container filled further.
+    - What is deducted, if that can be, leaves what was there without it, whichever of the two came first.
     - No item is changed.
     - `IDENTITY_FINISH`, where it says so, holds. `UNORDERED` promises nothing that could be tried: it
       allows an engine to give any of the results that some order would.
@@ -57,10 +62,15 @@ def check_collector(
         AssertionError: the identity: an empty one before: expected -6, got 6
     """
     __tracebackhide__ = True
-    laws = _Laws(collector, _copied(list(samples)), by or _unchanged)
-    for name, law in _LAWS.items():
-        for found in law(laws):
-            raise AssertionError(f"{name}: {found}")
+    for found in tried(Laws(collector, _copied(list(samples)), by or _unchanged), LAWS):
+        raise AssertionError(found)
+
+
+def tried(laws: Laws, chosen: Iterable[str]) -> Iterator[str]:
+    """Try some laws; give what breaks one, with its name."""
+    for name in chosen:
+        for found in LAWS[name](laws):
+            yield f"{name}: {found}"
 
 
 def _unchanged(result: Any) -> Any:
@@ -68,8 +78,12 @@ def _unchanged(result: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Laws:
-    """A collector and the items on which its laws are tried."""
+class Laws:
+    """A collector and the items on which its laws are tried.
+
+    Attributes:
+        by: makes a result comparable.
+    """
 
     collector: Collector[Any, Any, Any]
     samples: list[Any]
@@ -87,9 +101,10 @@ class _Laws:
         """Return the comparable result of a container, as it is now: it may be the container itself."""
         return self.by(_copied(self.collector.finisher(container)))
 
-    def differs(self, container: Any, way: str) -> Iterator[str]:
+    def differs(self, container: Any, way: str, items: Sequence[Any] | None = None) -> Iterator[str]:
         """Say how the result of a container differs from that of collecting at once, if it does."""
-        found = difference(self.whole(), self.result(container))
+        wanted = self.whole() if items is None else self.result(self.of(items))
+        found = difference(wanted, self.result(container))
         if found is not None:
             yield f"{way}: {found}"
 
@@ -101,14 +116,14 @@ def _copied(value: Any) -> Any:
         return value
 
 
-def _items_stay(laws: _Laws) -> Iterator[str]:
+def _items_stay(laws: Laws) -> Iterator[str]:
     before = exact(laws.samples)
     laws.result(laws.of(laws.samples))
     if exact(laws.samples) != before:
         yield f"the accumulator changed one; they are now {shown(laws.samples)}"
 
 
-def _supplier_is_fresh(laws: _Laws) -> Iterator[str]:
+def _supplier_is_fresh(laws: Laws) -> Iterator[str]:
     collector = laws.collector
     nothing = laws.result(collector.supplier())
     mine, theirs = collector.supplier(), laws.of(laws.samples)
@@ -118,7 +133,7 @@ def _supplier_is_fresh(laws: _Laws) -> Iterator[str]:
     yield from laws.differs(theirs, "a container after a new one was finished")
 
 
-def _bulk_is_a_loop(laws: _Laws) -> Iterator[str]:
+def _bulk_is_a_loop(laws: Laws) -> Iterator[str]:
     one_by_one = replace(laws.collector, accumulate_all=None)
     yield from laws.differs(one_by_one.accumulated(laws.collector.supplier(), laws.samples), "item by item")
     half = len(laws.samples) // 2
@@ -126,13 +141,13 @@ def _bulk_is_a_loop(laws: _Laws) -> Iterator[str]:
     yield from laws.differs(laws.collector.accumulated(mixed, laws.samples[half:]), "half item by item, half at once")
 
 
-def _empty_changes_nothing(laws: _Laws) -> Iterator[str]:
+def _empty_changes_nothing(laws: Laws) -> Iterator[str]:
     collector = laws.collector
     yield from laws.differs(collector.combined(collector.supplier(), laws.of(laws.samples)), "an empty one before")
     yield from laws.differs(collector.combined(laws.of(laws.samples), collector.supplier()), "an empty one after")
 
 
-def _any_split_gives_the_same(laws: _Laws) -> Iterator[str]:
+def _any_split_gives_the_same(laws: Laws) -> Iterator[str]:
     for parts in _ways(laws.samples):
         containers = [laws.of(part) for part in parts]
         yield from laws.differs(functools.reduce(laws.collector.combined, containers), f"{shown(parts)} from the left")
@@ -158,7 +173,7 @@ def _cut(items: list[Any], cuts: Sequence[int]) -> list[list[Any]]:
     return [items[start:stop] for start, stop in itertools.pairwise([0, *cuts, len(items)])]
 
 
-def _survives_pickling(laws: _Laws) -> Iterator[str]:
+def _survives_pickling(laws: Laws) -> Iterator[str]:
     half = len(laws.samples) // 2
     try:
         collector = pickle.loads(cloudpickle.dumps(laws.collector, protocol=5))
@@ -170,19 +185,49 @@ def _survives_pickling(laws: _Laws) -> Iterator[str]:
     yield from laws.differs(collector.combined(left, right), "sent to another process")
 
 
-def _keeps_its_word(laws: _Laws) -> Iterator[str]:
+def _keeps_its_word(laws: Laws) -> Iterator[str]:
     container = laws.of(laws.samples)
     says_so = Characteristics.IDENTITY_FINISH in laws.collector.characteristics
     if says_so and laws.collector.finisher(container) is not container:
         yield "IDENTITY_FINISH, but the finisher returns something else than the container"
 
 
-_LAWS: dict[str, Callable[[_Laws], Iterator[str]]] = {
+def _finishing_changes_nothing(laws: Laws) -> Iterator[str]:
+    for head, tail in _cuts(laws.samples):
+        container = laws.of(head)
+        laws.result(container)
+        yield from laws.differs(container, f"{shown(head)} finished twice", head)
+        more = laws.collector.accumulated(container, tail)
+        yield from laws.differs(more, f"{shown(tail)} accumulated after {shown(head)} was finished")
+
+
+def _deducting_undoes(laws: Laws) -> Iterator[str]:
+    collector = laws.collector
+    if collector.deducting is None:
+        return
+    for head, tail in _cuts(laws.samples):
+        for kept, gone in ((head, tail), (tail, head)):
+            left = collector.deducted(collector.combined(laws.of(head), laws.of(tail)), laws.of(gone))
+            way = f"{shown(head)} and {shown(tail)} combined, {shown(gone)} deducted"
+            yield from laws.differs(left, way, kept)
+            more = collector.accumulated(left, gone)
+            yield from laws.differs(more, f"{way}, and accumulated again", [*kept, *gone])
+
+
+def _cuts(items: list[Any]) -> Iterator[list[list[Any]]]:
+    """Give every way to cut the items once, also before the first and after the last; of many items some of them."""
+    step = max(1, len(items) // _SOME_WAYS)
+    return (_cut(items, (cut,)) for cut in range(0, len(items) + 1, step))
+
+
+LAWS: dict[str, Callable[[Laws], Iterator[str]]] = {
     "an item": _items_stay,
     "the supplier": _supplier_is_fresh,
     "accumulate_all": _bulk_is_a_loop,
     "the identity": _empty_changes_nothing,
     "the combiner": _any_split_gives_the_same,
+    "the finisher": _finishing_changes_nothing,
+    "deducting": _deducting_undoes,
     "pickling": _survives_pickling,
     "a characteristic": _keeps_its_word,
 }

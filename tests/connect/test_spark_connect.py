@@ -18,11 +18,15 @@ import pytest
 
 import dstream as ds
 from collectors import counting, grouping_by, joining, teeing, to_list, to_map, top_n
+from dstream.engine.spark import cluster
 from dstream.engine.spark.port.connect_port import ConnectJobs
 from dstream.engine.spark.session import spark_connect
 from dstream.errors import CancelledError, EngineError, IllegalStateError, SetupError, UnsupportedError
 from dstream.gatherers import window_sliding
 from dstream.plan import ToList, rewrite
+from dstream.plan.nodes_of_stages import HashJoin, Using
+from dstream.spi.service import Service
+from dstream.stream import Stream
 from reducers import to_ilist, to_imap
 from tests.connect.server import running_server
 
@@ -249,3 +253,28 @@ def test_a_forked_process_leaves_everything_to_its_parent(connect_server, tmp_pa
         os.waitpid(child, 0)
 
         assert (held[0].count(), held[0].to_list(), len(list(tmp_path.iterdir()))) == (1, [1], 1)
+
+
+@pytest.mark.parametrize("largest", [2**20, 0])
+def test_the_right_side_of_a_hash_join_goes_to_all_tasks(connect_context, monkeypatch, largest):
+    """With the function, or as a file that the server gives to its workers: a message to it holds 128 MB."""
+    monkeypatch.setattr(cluster, "LARGEST_PASSENGER", largest)
+    left, right = connect_context.stream(range(4), 3), connect_context.stream([2, 0, 2], 2)
+    joined = HashJoin(left._node, right._node, lambda n: n, lambda n: n, projecting=lambda n: n * 10)
+
+    assert Stream(joined, connect_context).to_list() == [(0, 0), (1, None), (2, 20), (2, 20), (3, None)]
+
+
+def test_a_shared_service_is_one_for_each_task(connect_context, tmp_path):
+    """Workers do not reach the client, which would say when the run has ended; tasks say when they end."""
+    notes = tmp_path / "notes"
+
+    def note(what: str) -> str:
+        with notes.open("a") as file:
+            file.write(f"{what} ")
+        return what
+
+    service = Service(lambda: note("made"), lambda made: note("gone"))
+    using = Using(connect_context.stream([1, 2], 2)._node, service, lambda made, n: f"{made} {n}", "map")
+    assert Stream(using, connect_context).to_list() == ["made 1", "made 2"]
+    assert sorted(notes.read_text().split()) == ["gone", "gone", "made", "made"]

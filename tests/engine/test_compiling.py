@@ -162,6 +162,7 @@ from dstream import Stream
 from dstream.engine.compiler import Facts, compiled
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
 from dstream.plan import ToList, rewrite, topological
+from dstream.plan.nodes_of_stages import HashJoin
 from dstream.stream import Stream
 
 def push(state, item, downstream):
@@ -176,6 +177,7 @@ streams = [
     s.gather(Gatherer.of(list, integrator=push)),
     s.gather(Gatherer.of(list, integrator=push, combiner=list.extend, finisher=push)),
     s.gather(map_concurrent(2, abs)),
+    Stream(HashJoin(s._node, s._node, abs, abs), None),
     s.map_async(abs, rate=3) if hasattr(s, "map_async") else s,
 ]
 kinds = set()

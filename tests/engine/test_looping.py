@@ -24,7 +24,7 @@ from dstream.plan import Filter, Limit, Map, Parallel, Partitions, Read, Sorted,
 from reducers import to_ilist
 from sources import Items
 
-CLUSTER = SimpleNamespace(cores=2, counting=lambda: None, setting=lambda name: "10m")
+CLUSTER = SimpleNamespace(cores=2, counting=lambda: None, setting=lambda name: "10m", broadcast_limit=2**20)
 
 
 def pieces(root, *, in_small_pieces: bool) -> int:

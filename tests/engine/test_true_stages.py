@@ -15,6 +15,7 @@ from collectors import counting, grouping_by
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
+from dstream.plan.nodes_of_stages import HashJoin
 from dstream.plan.stages import Stages
 from dstream.session.explaining import stages_on
 from dstream.stream import Stream
@@ -116,6 +117,12 @@ def joined(how: str, **settings: str) -> Callable[[Stream[int]], Stream[Any]]:
     return lambda s: s.join(s.map(abs).unordered().distinct(), on=last_digit, how=how).configure(settings)
 
 
+def hash_joined(s: Stream[int]) -> Stream[Any]:
+    """Join a stream with one that was shuffled before, which goes to every task."""
+    right = s.map(abs).unordered().distinct()
+    return Stream(HashJoin(s._node, right._node, last_digit, last_digit), s._runtime)
+
+
 NEVER_SMALL = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 LARGE = {"spark.sql.autoBroadcastJoinThreshold": "0"}
 
@@ -181,6 +188,8 @@ ACROSS = [
     ("join, then more", lambda s: joined("left")(s).map(str).sorted(), "3 to 4", "2 to 3", "4 to 7"),
     ("join, limited", lambda s: joined("inner")(s).limit(2), "3 to 8", "1 to 2", "3 to 8"),
     ("join in the middle", lambda s: s.map(str) + joined("inner")(s) + s, "3 to 4", "1 to 2", "3 to 7"),
+    ("hash join", hash_joined, "3", "1", "3"),
+    ("hash join, then more", lambda s: hash_joined(s).map(str).sorted(), "4", "2", "4 to 5"),
     ("join of joins", lambda s: joined("left")(s).join(s.key_by(last_digit)), "4 to 6", "1 to 3", "4 to 9"),
     ("shared", prime, "2", "3", "5 to 6"),
     ("shared shuffle", twice_distinct, "1", "1", "3"),

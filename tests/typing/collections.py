@@ -10,7 +10,18 @@ import dstream as ds
 from collectors import counting
 from dstream import Entry, IStreamCache, IStreamList, IStreamMap, JournalEvent, Stream
 from dstream.spi import Reducer
-from reducers import grouping_by_to_icache, grouping_by_to_imap, replacing, to_icache, to_ilist, to_imap
+from reducers import (
+    grouping_by_to_icache,
+    grouping_by_to_imap,
+    replacing,
+    sink_from,
+    to_files,
+    to_icache,
+    to_ilist,
+    to_imap,
+    to_logger,
+    to_nothing,
+)
 
 
 def made(ctx: ds.Context) -> None:
@@ -45,6 +56,22 @@ def written(words: Stream[str]) -> None:
     assert_type(words.map(lambda word: (word, len(word))).collect(to_imap("m")), IStreamMap[str, int])
     assert_type(words.collect(counting_objects()), IStreamMap[object, int])
     assert_type(words.collect(to_ilist("l")), IStreamList[str])
+
+
+def written_elsewhere(words: Stream[str]) -> None:
+    """Files are their paths; what has no place gives None."""
+    assert_type(words.collect(to_files("out", to_string=lambda word: word.upper())), list[str])
+    assert_type(words.collect(to_files("out", format="json", compression="gz")), list[str])
+    assert_type(words.collect(replacing(to_files("out"))), list[str])
+    assert_type(sink_from(dict[str, int], count_in), Reducer[str, None])
+    words.collect(sink_from(list[str], list.append, lambda held: held.sort()))
+    words.collect(to_logger(lambda word: word.upper()))
+    words.collect(to_nothing())
+
+
+def count_in(counts: dict[str, int], word: str) -> None:
+    """Count a word."""
+    counts[word] = counts.get(word, 0) + 1
 
 
 def written_again(ages: IStreamMap[str, int]) -> None:

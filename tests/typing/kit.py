@@ -6,12 +6,20 @@ from typing import assert_type
 
 from collectors import counting, grouping_by, to_list
 from dstream import Context, IntStream, Stream
+from dstream.spi import Sink, Source
 from dstream.testing import (
     Parts,
+    assert_any_order,
+    assert_collected,
+    assert_collected_eventually,
+    assert_contains,
     assert_fails,
     assert_items,
     assert_items_in_any_order,
+    assert_ordered,
     check_collector,
+    check_operation,
+    items,
     on_both_engines,
     same_everywhere,
     watch,
@@ -91,3 +99,14 @@ def marked(ctx: Context) -> None:
 @on_both_engines(partitions=[1, 4])
 def marked_with_partitions(ctx: Context, name: str) -> None:
     """Fixtures may follow."""
+
+
+def sinks(words: Stream[str]) -> None:
+    """They take what they are compared with."""
+    assert_type(assert_ordered(["a"]), Sink[str, None])
+    assert_type(assert_any_order([1]), Sink[int, None])
+    words.collect(assert_contains(["a"]))
+    words.collect(assert_collected(lambda found: found.sort()))
+    words.collect(assert_collected_eventually(5, lambda found: found.sort()))
+    source: Source[int] = items(1, 2)
+    check_operation(counting(), source.splits(1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, TypedDict, assert_type
 
 import pandas as pd
 
@@ -16,13 +16,32 @@ from dstream.jobs import Job
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.session import CollectionName
 from dstream.spi import Source
-from sources import Generate, Items, ItemsSplit, Iterate, Range, csv_rows, json_lines, parquet_rows, text_files
+from sources import (
+    Generate,
+    Items,
+    ItemsSplit,
+    Iterate,
+    Range,
+    csv_rows,
+    ilist,
+    imap,
+    items,
+    json_lines,
+    parquet_rows,
+    text_files,
+)
+
+
+class Row(TypedDict):
+    """A line of a file."""
+
+    name: str
 
 
 def connected() -> None:
     """How a context is made, and chosen."""
     assert_type(connect("local[2]", config={"spark.driver.memory": "1g"}), Context)
-    assert_type(connect(engine="local", storage="memory:", worker_memory="512m"), Context)
+    assert_type(connect(engine="local", storage="memory:", worker_memory="512m", broadcast_limit=2**26), Context)
     assert_type(default_context(), Context)
     set_default_context(None)
     with ds.connect() as ctx:
@@ -75,6 +94,13 @@ def sources(ctx: Context) -> None:
     assert_type(parquet_rows("a.parquet", "b.parquet"), Source[dict[str, Any]])
     assert_type(csv_rows("*.csv", delimiter=";"), Source[dict[str, str]])
     assert_type(json_lines("*.jsonl"), Source[Any])
+    assert_type(json_lines("*.jsonl", CollectionName), Source[CollectionName])
+    assert_type(json_lines("a.jsonl", "b.jsonl", kind=CollectionName), Source[CollectionName])
+    assert_type(json_lines("*.jsonl", Row), Source[Row])
+    assert_type(imap("ages"), Source[Entry[Any, Any]])
+    assert_type(imap("ages", projection=lambda entry: str(entry.key)), Source[str])
+    assert_type(ilist("names"), Source[Any])
+    assert_type(ctx.read(items(1, 2)), Stream[int])
     assert_type(parquet_rows("*.parquet", columns=["a"]), Source[dict[str, Any]])
     assert_type(ctx.read(Items("abc")), Stream[str])
     assert_type(ctx.read(Range(0, 3)), Stream[int])

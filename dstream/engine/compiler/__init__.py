@@ -9,8 +9,10 @@ from dstream.engine.compiler import compile_calls as compile_calls  # each regis
 from dstream.engine.compiler import compile_ends as compile_ends
 from dstream.engine.compiler import compile_forks as compile_forks
 from dstream.engine.compiler import compile_gatherers as compile_gatherers
+from dstream.engine.compiler import compile_hash_joins as compile_hash_joins
 from dstream.engine.compiler import compile_inputs as compile_inputs
 from dstream.engine.compiler import compile_joins as compile_joins
+from dstream.engine.compiler import compile_stages as compile_stages
 from dstream.engine.compiler.compiling import Facts, compiled
 
 __all__ = ["Facts", "compiled"]

@@ -23,11 +23,13 @@ from dstream.engine.graph.vertices import (
     one_after_another,
     piped,
 )
+from dstream.engine.kernels import made_services as made_services  # it registers its operation
 from dstream.engine.kernels.cached_items import read_here
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.guards import shipped
 from dstream.engine.worker.sinks import WriteItems
 from dstream.plan.core import Cache, Chain, Concat, Hint, Read, Recall, Table
+from dstream.plan.core_of_services import UsingBatches
 from dstream.spi import Held
 
 __all__ = ["Keep"]
@@ -72,6 +74,11 @@ def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
             op = dataclasses.replace(op, fn=_in_the_caller)
         ops.append(shipped(op))
     return piped(inputs[0], node, operation(dataclasses.replace(node, ops=tuple(ops))))
+
+
+@compile_node.register
+def _(node: UsingBatches, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return piped(inputs[0], node, operation(node), "some items at a time")
 
 
 def _in_the_caller(item: Any) -> None:

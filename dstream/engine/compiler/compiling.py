@@ -12,6 +12,7 @@ from dstream.engine.graph.results import Ending
 from dstream.engine.graph.vertices import Items, Pending, Splits, in_one_task, is_one_task, piped
 from dstream.engine.kernels.core_operations import Operation, operation
 from dstream.engine.kernels.guards import Action
+from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.errors import UnsupportedError
 from dstream.plan.core import Core, End, Limit, TakeWhile
 from dstream.plan.core_of_forks import Several as SeveralEnds
@@ -30,12 +31,14 @@ class Facts:
         cores: how many tasks run at the same time.
         largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
         items_of_a_piece: how many items of the caller's own go into one split, if that is bounded.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
     """
 
     parallelism: int
     cores: int
     largest_small_side: int
     items_of_a_piece: int | None = None
+    broadcast_limit: int = DEFAULT_BROADCAST
 
     @property
     def is_sequential(self) -> bool:

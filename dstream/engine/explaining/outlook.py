@@ -13,9 +13,21 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from dstream.engine.explaining.bounds import ANY, MANY, Cost, Counting, Either, amount, may_read, range_of
-from dstream.engine.graph.decisions import Ask, AskForKept, Decision, Done, Graph, Move, Report, Several, Totalled
+from dstream.engine.graph.decisions import (
+    AskForKept,
+    Decision,
+    Done,
+    Graph,
+    Move,
+    Report,
+    SendToAll,
+    Several,
+    Totalled,
+    Wanted,
+)
 from dstream.engine.graph.results import Last
 from dstream.engine.graph.vertices import Items, Kept, Pending, Rows, Taken, Vertex, one_after_another, with_calls
+from dstream.engine.worker.sent_payloads import InFunction
 from dstream.errors import UnsupportedError
 from dstream.plan.core_of_forks import Fork
 from dstream.plan.stages import NOTHING, ONE, SEVERAL_PARTITIONS, Amount, exactly
@@ -215,11 +227,14 @@ class Outlook:
             else:
                 waiting += reversed(list(self._on(move, case)))
 
-    def _on(self, move: Ask | AskForKept | Totalled, case: _Case) -> Iterator[tuple[Callable[[], Move], _Case]]:
+    def _on(self, move: Wanted, case: _Case) -> Iterator[tuple[Callable[[], Move], _Case]]:
         """Give the steps that may come next, and the case up to each."""
         go_on = move.then.next
         if isinstance(move, Totalled):
             yield functools.partial(go_on, move.fn(())), case  # Of no rows nobody's function makes anything.
+            return
+        if isinstance(move, SendToAll):
+            yield functools.partial(go_on, InFunction("", ())), case
             return
         if isinstance(move, AskForKept):
             readers = "all that read them" if isinstance(move.node, Fork) else "later plans too"

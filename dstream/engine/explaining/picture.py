@@ -27,16 +27,19 @@ from dstream.engine.graph.vertices import (
     with_calls,
 )
 from dstream.plan.core import Called, Chain, Recall
+from dstream.plan.core_of_services import Served
 from dstream.plan.properties import is_ordered_after
 from dstream.plan.stages import ONE, Amount, Call, Exchange, Stage
 from dstream.plan.steps import Guard, Step
 from dstream.plan.walk import inputs_first
+from dstream.spi.service import Service
 
 __all__ = ["Picture", "calls_of"]
 
 Task = Vertex | Input
 """What is drawn: an input is a stage, a vertex ends some."""
 
+_IN_THIS_PROCESS = "runs in this process, after the job, on what passed here"
 _IN_CALLER = "its items travel inside the tasks; 4 MB of them or more in a shuffle of their own, which is not counted"
 _ALONE = "if all items stand in one partition before, it runs there and nothing moves"
 _KEPT_BEFORE = "the items that an earlier plan left where it computed them"
@@ -57,7 +60,7 @@ def calls_of(applied: Applied) -> Iterator[Call]:
             return
         case Chain(ops=ops):
             for op in ops:
-                seen = "runs in this process, after the job, on what passed here" if op.action == "peek" else note
+                seen = _IN_THIS_PROCESS if op.action == "peek" else _of_service(op.fn) or note
                 yield Call(op.step.label, op.step.where, seen)
                 yield from _guarded(op.guards)
         case Called(guards=guards):
@@ -65,6 +68,16 @@ def calls_of(applied: Applied) -> Iterator[Call]:
             yield from _guarded(guards)
         case _:
             yield Call(node.label(), node.step.where, note)
+
+
+def _of_service(fn: object) -> str:
+    """Say how often a service is made, if a step needs one."""
+    match fn:
+        case Served(service=Service(shared=is_shared)):
+            return "its service is made once " + ("for the run in each process" if is_shared else "in each task")
+        case Served():
+            return "its service is opened when the plan runs for a context"
+    return ""
 
 
 def _guarded(guards: Iterable[Guard]) -> Iterator[Call]:

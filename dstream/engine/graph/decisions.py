@@ -25,9 +25,11 @@ __all__ = [
     "Move",
     "Outcome",
     "Report",
+    "SendToAll",
     "Several",
     "Totalled",
     "Waiting",
+    "Wanted",
 ]
 
 Several = int | None
@@ -109,6 +111,18 @@ class Totalled:
 
 
 @dataclass(frozen=True)
+class SendToAll:
+    """A decision wants payloads to be at hand in every process of the workers.
+
+    Attributes:
+        then: is told a `dstream.engine.worker.sent_payloads.Sent`.
+    """
+
+    then: Waiting
+    payloads: Sequence[Any]
+
+
+@dataclass(frozen=True)
 class Done:
     """A decision is made: others read these inputs; or the plan ends in this job."""
 
@@ -116,14 +130,18 @@ class Done:
     last: Last | None = None
 
 
-Move = Ask | AskForKept | Totalled | Done
+Wanted = Ask | AskForKept | Totalled | SendToAll
+Move = Wanted | Done
 
 
 class Waiting(Protocol):
     """A decision that has asked for something."""
 
     def next(self, report: Any) -> Move:
-        """Go on with what was asked for: a `Report`, the `Kept` input of an `AskForKept`, or what a function made."""
+        """Go on with what was asked for.
+
+        That is a `Report`, the `Kept` input of an `AskForKept`, what a function made, or what was sent.
+        """
         ...
 
 

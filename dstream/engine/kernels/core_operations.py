@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import dropwhile, groupby, islice, takewhile
+from itertools import chain, dropwhile, groupby, islice, takewhile
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.plan.core import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
+from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Guard, Op, Step
 from dstream.spi.collector import Collector, identity
 from dstream.spi.sink import MapWriter, Writer
@@ -68,6 +69,10 @@ class Task(Protocol):
         """Return what a `peek` step calls for each item."""
         ...
 
+    def service(self, served: Served, step: Step) -> Any:
+        """Return what the service of a step gives: made now, or for an earlier step or task that shares it."""
+        ...
+
 
 Operation = Callable[[Iterator[Any], Task], Iterator[Any]]
 
@@ -92,9 +97,24 @@ def _(node: Chain) -> Operation:
 
 
 def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    if any(isinstance(op.fn, Served) for op in ops):
+        return _served(ops, items, task)
     if any(op.action == "peek" or op.guards for op in ops):
         ops = [_in_task(op, task) for op in ops]
     return run_chain(ops, items)
+
+
+def _served(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Bind services when the first item is there; a task without items needs none."""
+    for first in items:
+        bound = [_bound(op, task) for op in ops]
+        yield from _chain(bound, chain((first,), items), task)
+
+
+def _bound(op: Op, task: Task) -> Op:
+    if not isinstance(op.fn, Served):
+        return op
+    return dataclasses.replace(op, fn=op.fn.bound(task.service(op.fn, op.step)))
 
 
 def _in_task(op: Op, task: Task) -> Op:

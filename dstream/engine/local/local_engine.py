@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dstream.engine.kernels import concurrent_calls as concurrent_calls  # each registers its nodes
 from dstream.engine.kernels import gather as gather
+from dstream.engine.kernels import stateful as stateful
+from dstream.engine.kernels.aggregates import finishing, partial
 from dstream.engine.kernels.arrow_columns import batches_of, table_of
 from dstream.engine.kernels.cached_items import KeptItems
 from dstream.engine.kernels.caches import Caches
@@ -19,8 +21,10 @@ from dstream.engine.kernels.guards import Recovered
 from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
 from dstream.engine.kernels.join_sides import sides_of
 from dstream.engine.kernels.long_plans import Depth, relayed, stack_is_deep
+from dstream.engine.kernels.lookup_tables import LookupTable, RightSide, looked_up, table_here
+from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.reading import items_of
-from dstream.engine.memory_bound import Bound
+from dstream.engine.memory_bound import DEFAULT_BROADCAST, Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.submitted import Cancellation, Submitted
 from dstream.errors import UnsupportedError
@@ -35,6 +39,7 @@ from dstream.plan.core import (
     Core,
     End,
     ForEachPartition,
+    HashJoin,
     Hint,
     Join,
     Loop,
@@ -48,6 +53,8 @@ from dstream.plan.core import (
     Write,
 )
 from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_services import Served, served_steps
+from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.properties import bounded_operations, is_ordered
 from dstream.plan.recalling import Cached, recalled
 from dstream.plan.steps import Guard, Op, Step
@@ -67,12 +74,20 @@ class LocalEngine:
 
     Args:
         caches: what is kept of `cache()` steps, also by another engine of the same context; unset, by this one alone.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
     """
 
     name = "local"
 
-    def __init__(self, worker_memory: int, progress: Progress = _UNSEEN, caches: Caches | None = None) -> None:
+    def __init__(
+        self,
+        worker_memory: int,
+        progress: Progress = _UNSEEN,
+        caches: Caches | None = None,
+        broadcast_limit: int = DEFAULT_BROADCAST,
+    ) -> None:
         self._worker_memory = worker_memory
+        self._broadcast_limit = broadcast_limit
         self._progress = progress
         self._caches = Caches() if caches is None else caches
 
@@ -85,7 +100,13 @@ class LocalEngine:
         end = recalled(plan, self._caches.found)
         step = end.step
         task = _LocalTask(
-            self._worker_memory, self._progress, self._caches, call or Call.of_step(step), end, cancellation
+            self._worker_memory,
+            self._broadcast_limit,
+            self._progress,
+            self._caches,
+            call or Call.of_step(step),
+            end,
+            cancellation,
         )
         if isinstance(end, Loop | Partitions):
             return _lazily(end, task)
@@ -158,6 +179,7 @@ class _LocalTask:
     """A task in the caller's process: `peek` calls the action itself.
 
     Attributes:
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         caches: what is kept of `cache()` steps.
         operation: shows how far the task is; None if nobody wants to see it.
     """
@@ -167,6 +189,7 @@ class _LocalTask:
     def __init__(
         self,
         worker_memory: int,
+        broadcast_limit: int,
         progress: Progress,
         caches: Caches,
         call: Call,
@@ -175,8 +198,11 @@ class _LocalTask:
     ) -> None:
         self._recovered = Recovered(core, progress)
         self._ending = ExitStack()
-        self._has_an_end = bool(self._recovered) or any(isinstance(each, Called) for each in topological(core))
+        self._services = MadeServices()
+        has_calls = any(isinstance(each, Called) for each in topological(core))
+        self._has_an_end = bool(self._recovered) or has_calls or any(True for _ in served_steps(core))
         self.bound = Bound(worker_memory)
+        self.broadcast_limit = broadcast_limit
         self.caches = caches
         self.operation = progress.begin(self._facts)
         self._call = call
@@ -193,7 +219,13 @@ class _LocalTask:
         return self._recovered.taking(guard)
 
     def at_end(self, close: Callable[[], object]) -> None:
-        self._ending.callback(close)
+        self._ending.push(closing(close))
+
+    def service(self, served: Served, step: Step) -> Any:
+        """Return what the service of a step gives: one task is all there is, so there is one for the run."""
+        if not self._services:
+            self.at_end(self._services.destroy)
+        return self._services.get(served, step)
 
     def ending(self) -> ExitStack:
         """Close at the end what has to be closed, and deliver what steps with guards failed on."""
@@ -239,7 +271,7 @@ def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
     """Open a plan: down to where the items come from, then up again, without recursion."""
     path: list[Core] = []
     node = root
-    while isinstance(node, Unary | Pairing):
+    while isinstance(node, Unary | Pairing | Aggregate):
         path.append(node)
         node = node.inputs()[0]
     items, depth = _start(node, task), Depth()
@@ -316,9 +348,36 @@ _NONE = Bound(2**62)
 
 
 @_apply.register
+def _(node: HashJoin, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Read the right side when the first pair is asked for, before the left one."""
+    assert node.left_key is not None, "a hash join has two keys"
+    side = RightSide.of(node, task.broadcast_limit)
+    table = functools.partial(_table, side, node.right, task)
+    return looked_up(table, node.left_key, node.is_inner, node.step, items)
+
+
+def _table(side: RightSide, right: Core, task: _LocalTask) -> LookupTable:
+    return table_here(side, _open_later(right, task))
+
+
+@_apply.register
 def _(node: CoGroup, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     left, right = sides_of(node)
     return cogrouped(left.pairs(items), right.pairs(_open_later(node.right, task)), task.bound)
+
+
+@_apply.register
+def _(node: Aggregate, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Reduce one input after another, then finish."""
+    inputs = [items, *(_open_later(each, task) for each in node.upstreams[1:])]
+    parts = (partial(node, number)(each, task) for number, each in enumerate(inputs))
+    return finishing(node)(chain.from_iterable(parts), task)
+
+
+@_apply.register
+def _(node: Spread, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Leave the items alone, as a hint does."""
+    return items
 
 
 @_apply.register

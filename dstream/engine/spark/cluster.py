@@ -6,19 +6,24 @@ import copy
 import functools
 import os
 import sys
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import Operation
+from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.engine.progress import Call
 from dstream.engine.spark.port.forked_processes import check_process, left_to_parent
 from dstream.engine.spark.port.spark_port import Port
+from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.shipped_splits import packed, packed_split
 from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
 from dstream.engine.worker.rows import Row, arrow_schema, from_record_batches
+from dstream.engine.worker.sent_payloads import InFunction, Sent
+from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
 from dstream.engine.worker.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
 
 if TYPE_CHECKING:
@@ -28,9 +33,12 @@ if TYPE_CHECKING:
 
     from dstream.plan.steps import Step
 
-__all__ = ["Cluster"]
+__all__ = ["LARGEST_PASSENGER", "Cluster"]
 
 _MOST_NUMBERS = 64
+
+LARGEST_PASSENGER = 4 * 2**20
+"""How many bytes of splits, or of what is sent to all, may travel with the function that needs them, to every task."""
 
 
 class Cluster:
@@ -40,14 +48,23 @@ class Cluster:
         port: the session.
         worker_memory: how many bytes a worker may hold before operations spill.
         caches: what is kept of `cache()` steps, also by another engine of the same context.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
     """
 
-    def __init__(self, port: Port, worker_memory: int, caches: Caches | None = None) -> None:
+    def __init__(
+        self,
+        port: Port,
+        worker_memory: int,
+        caches: Caches | None = None,
+        broadcast_limit: int = DEFAULT_BROADCAST,
+    ) -> None:
         self.port = port
         self.worker_memory = worker_memory
+        self.broadcast_limit = broadcast_limit
         self.caches = Caches() if caches is None else caches
         self._work: Work | None = None
         self._call: Call | None = None
+        self._home: ServiceHome | None = None
         self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
 
     def at_work(self, work: Work) -> Cluster:
@@ -55,6 +72,17 @@ class Cluster:
         cluster = copy.copy(self)
         cluster._work, cluster._call = work, work.call
         return cluster
+
+    def serving(self, home: ServiceHome | None) -> Cluster:
+        """Return the same cluster, whose workers learn at `home` when a run has ended."""
+        cluster = copy.copy(self)
+        cluster._home = home
+        return cluster
+
+    def new_home(self) -> ServiceHome | None:
+        """Return where workers may wait for the end of a run; None if they do not reach this process."""
+        reached = self.port.where_workers_connect()
+        return None if reached is None else ServiceHome(*reached)
 
     def with_settings(self, settings: Mapping[str, str]) -> Cluster:
         """Return the same cluster with these Spark SQL settings, which no other run sees."""
@@ -115,13 +143,27 @@ class Cluster:
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
         check_process()
-        pickled = packed(Stage(source, sink, self.worker_memory))
+        pickled = packed(Stage(source, sink, self.worker_memory, self._run_of_tasks()))
         path = tuple(os.path.abspath(entry) for entry in sys.path)
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return run(pickled, path, batches)
 
         return self.port.mapped(frame, dstream_stage, _schema())
+
+    def send_to_all(self, payloads: Sequence[Any], holder: object) -> Sent:
+        """Have payloads at hand in every process of the workers, for as long as `holder` lives or longer."""
+        check_process()
+        name = f"dstream-sent-{uuid.uuid4().hex}"
+        if sum(map(len, payloads)) <= LARGEST_PASSENGER:
+            return InFunction(name, tuple(map(bytes, payloads)))
+        with translated():
+            return self.port.send_to_all(name, payloads, holder)
+
+    def _run_of_tasks(self) -> RunOfTask:
+        if self._work is None:
+            return NO_RUN
+        return RunOfTask(self._work.tag, None if self._home is None else self._home.address())
 
     def columns(self, frame: DataFrame, schema: pa.Schema) -> DataFrame:
         """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""

@@ -13,7 +13,18 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.compiler import Facts
-from dstream.engine.graph.decisions import Ask, AskForKept, Decision, Done, Graph, Report, Several, Totalled
+from dstream.engine.graph.decisions import (
+    Ask,
+    AskForKept,
+    Decision,
+    Done,
+    Graph,
+    Report,
+    SendToAll,
+    Several,
+    Totalled,
+    Wanted,
+)
 from dstream.engine.graph.results import Finish, Last
 from dstream.engine.graph.vertices import (
     FromTable,
@@ -163,12 +174,14 @@ class GraphRun:
                 return targets
         return Flow(tuple(self._segments(each))).count_partitions()
 
-    def _answer(self, move: Ask | AskForKept | Totalled) -> Any:
+    def _answer(self, move: Wanted) -> Any:
         if isinstance(move, Totalled):
             with naming(move.step):
                 return move.fn(move.rows)
         if isinstance(move, AskForKept):
             return self._kept(move)
+        if isinstance(move, SendToAll):
+            return self._cluster.send_to_all(move.payloads, self)
         cluster = self._cluster.doing(move.step, move.purpose)
         partitions = self._partitions(move.vertex.inputs)
         if partitions == 0 and move.unless_empty:

@@ -14,6 +14,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from dstream.engine.kernels.core_operations import Operation
+from dstream.engine.spark.cluster import LARGEST_PASSENGER
 from dstream.engine.worker.readers import read_items
 from dstream.engine.worker.stage import FrameInput, Input, Piece, Reader, ShippedInput, Sink, SplitInput
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from dstream.engine.spark.cluster import Cluster
 
 __all__ = ["Flow", "Frame", "Pieces", "Segment", "Splits", "piece_rows", "rows_of", "segment_rows"]
-
-_LARGEST_PASSENGER = 4 * 2**20
-"""How many bytes of splits may travel with the function that reads them, to every task."""
 
 
 class Pieces:
@@ -141,6 +139,6 @@ def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: Cl
 
 def piece_rows(pieces: Sequence[Piece], sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame:
     """Return the rows that `sink` makes of some pieces, one task for each."""
-    if sum(piece.size() for piece in pieces) > _LARGEST_PASSENGER:
+    if sum(piece.size() for piece in pieces) > LARGEST_PASSENGER:
         return cluster.stage(cluster.shipped(pieces), ShippedInput(first_partition), sink)
     return cluster.stage(cluster.numbers(len(pieces)), SplitInput(tuple(pieces), first_partition), sink)

@@ -28,6 +28,7 @@ from dstream.failures import naming
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.core import End, Loop, Partitions, ToList
 from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_services import served_steps
 from dstream.plan.properties import configuration, is_bounded
 from dstream.plan.recalling import recalled
 from dstream.plan.steps import Step
@@ -86,7 +87,9 @@ class SparkEngine:
         cancellation.by(work.cancel)
         cluster = self._cluster.at_work(work).with_settings(configuration(end))
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
-        return Run(end, cluster, Recovered(end, self._progress), in_small_pieces)
+        is_shared = any(each.opened().shared for each in served_steps(end))
+        home = cluster.new_home() if is_shared else None
+        return Run(end, cluster.serving(home), Recovered(end, self._progress), in_small_pieces, home)
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
@@ -151,7 +154,7 @@ def _partitions(inputs: Items, run: Run) -> list[Iterator[Any]]:
                 pinned.where(f"source = {number}{'' if number else beyond}") for number in range(segment.partitions)
             )
         iterators += [run.recovered.watching(run.lazily(frame)) for frame in frames]
-    return iterators
+    return run.together(iterators)
 
 
 def _combined(rows: DataFrame, collector: Collector[Any, Any, Any], step: Step, run: Run) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.port.forked_processes import is_forked
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow
+from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.spark_facts import facts_of
 from dstream.engine.worker.rows import ITEMS, WAITING, Row
 from dstream.engine.worker.side_channels import FEW_BYTES, SideRows
@@ -35,12 +37,17 @@ __all__ = ["Run"]
 
 @dataclass
 class Run:
-    """One run of a plan: what its `peek` steps saw, and what its guards noted."""
+    """One run of a plan: what its `peek` steps saw, and what its guards noted.
+
+    Attributes:
+        home: where workers with shared services wait for its end; None if there are none.
+    """
 
     end: End | Several
     cluster: Cluster
     recovered: Recovered
     in_small_pieces: bool = False
+    home: ServiceHome | None = None
     _peeked_before: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -52,7 +59,31 @@ class Run:
     def __exit__(self, *exc_info: Any) -> None:
         if is_forked():
             return  # What was noted is the parent's to deliver.
+        self._end_services(*exc_info)
         self.recovered.__exit__(*exc_info)
+
+    def _end_services(self, kind: type[BaseException] | None, *exc_info: Any) -> None:
+        """Let workers destroy shared services; a failure there does not hide one that came before."""
+        failed = None if self.home is None else self.home.end()
+        if failed is not None and (kind is None or issubclass(kind, GeneratorExit)):
+            raise failed
+
+    def together(self, iterators: Sequence[Iterator[Any]]) -> list[Iterator[Any]]:
+        """Return iterators of one run, which ends with the last of them."""
+        if self.home is None:
+            return list(iterators)
+        running = len(iterators)
+
+        def one_of(items: Iterator[Any]) -> Iterator[Any]:
+            nonlocal running
+            try:
+                yield from items
+            finally:
+                running -= 1
+                if running == 0 and not is_forked():
+                    self._end_services(*sys.exc_info())
+
+        return [one_of(each) for each in iterators]
 
     @functools.cached_property
     def graph(self) -> Graph:

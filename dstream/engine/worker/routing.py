@@ -20,7 +20,17 @@ from dstream.memory import Growth, Taking
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 
-__all__ = ["RouteByInput", "RouteFirstOnes", "RouteGroups", "RouteItems", "RouteSide", "RouteTogether"]
+__all__ = [
+    "RouteByInput",
+    "RouteByKeyAndPlace",
+    "RouteEvenly",
+    "RouteFirstOnes",
+    "RouteGroups",
+    "RouteItems",
+    "RoutePartials",
+    "RouteSide",
+    "RouteTogether",
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,42 @@ class RouteByInput:
 
     def _target(self, item: Any) -> int:
         return stable_hash(canonical(item)) % self.targets
+
+
+@dataclass(frozen=True)
+class RouteByKeyAndPlace:
+    """Send (position, (key, item)) to the target of the item's key."""
+
+    key: Callable[[Any], Any]
+    targets: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        with naming(self.step):
+            yield from Router(self.targets, task).rows(self._placed(items))
+
+    def _placed(self, items: Iterator[Any]) -> Iterator[tuple[int, Any]]:
+        for position, item in enumerate(items):  # A failure finds the item by this name.
+            key = canonical(self.key(item))
+            yield stable_hash(key) % self.targets, (position, (key, item))
+
+
+@dataclass(frozen=True)
+class RouteEvenly:
+    """Send the same number of neighbouring items to each target.
+
+    Attributes:
+        before: how many items stand before each partition; at the end, how many there are.
+    """
+
+    before: Sequence[int]
+    targets: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        first, total = self.before[task.partition], self.before[-1]
+        placed = ((place * self.targets // total, item) for place, item in enumerate(items, first))
+        yield from Router(self.targets, task).rows(placed)
 
 
 @dataclass(frozen=True)
@@ -133,6 +179,25 @@ class RouteGroups:
                 while some := list(islice(keys, router.count)):
                     columns = [some, list(islice(ranks, len(some))), list(islice(containers, len(some)))]
                     yield from router.rows(some, columns)
+            yield from router.rest()
+
+
+@dataclass(frozen=True)
+class RoutePartials:
+    """Send groups, which come as (keys, containers), to the targets of their keys, as (keys, containers)."""
+
+    targets: int
+    step: Step
+
+    def __call__(self, items: Iterator[tuple[list[Any], list[Any]]], task: StageTask) -> Iterator[Row]:
+        check_hash_seed()
+        router = _ColumnRouter(self.targets, task)
+        with naming(self.step):
+            for keys, containers in items:
+                start = 0
+                while some := keys[start : start + router.count]:
+                    yield from router.rows(some, [some, containers[start : start + len(some)]])
+                    start += len(some)
             yield from router.rest()
 
 

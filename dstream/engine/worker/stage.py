@@ -17,13 +17,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dstream.engine.kernels.arrow_columns import fitted, unpacked_batches
 from dstream.engine.kernels.core_operations import Operation, Task, operated
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
+from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.reading import items_of
 from dstream.engine.memory_bound import Bound, give_back_large_blocks
 from dstream.engine.worker.exception_transport import raise_to_driver
 from dstream.engine.worker.rows import ITEMS, Row, from_record_batches, to_record_batch
+from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, SharedServices, leave_all, shared_services
 from dstream.engine.worker.side_channels import SideRows
+from dstream.engine.worker.tables_of_process import tables_of_run
 from dstream.failures import naming
 from dstream.memory import UNSEEN, Growth, small_lists
+from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Guard, Op, Step
 from dstream.spi import Split
 
@@ -56,11 +60,15 @@ class StageTask:
     Attributes:
         partition: its number among all partitions of the stage's output, in encounter order.
         bound: how much memory its operations may hold.
+        run: the run of a plan that it belongs to.
     """
 
     def __init__(self, partition: int, worker_memory: int) -> None:
         self.partition = partition
         self.bound = Bound(worker_memory)
+        self.run = NO_RUN
+        self._services = MadeServices()
+        self._shared: SharedServices | None = None
         self._ending = ExitStack()
         self._side_rows = SideRows()
         self._peeked: dict[int, list[Any]] = {}
@@ -97,7 +105,21 @@ class StageTask:
 
     def at_end(self, close: Callable[[], object]) -> None:
         """Call `close` when the task ends, however it ends."""
-        self._ending.callback(close)
+        self._ending.push(closing(close))
+
+    def service(self, served: Served, step: Step) -> Any:
+        """Return what the service of a step gives: that of this process, or of this task."""
+        if served.opened().shared and self.run.home is not None:
+            return self._shared_services().get(served, step)
+        if not self._services:
+            self.at_end(self._services.destroy)
+        return self._services.get(served, step)
+
+    def _shared_services(self) -> SharedServices:
+        if self._shared is None:
+            self._shared = shared_services(self.run)
+            self.at_end(self._shared.use())
+        return self._shared
 
     def ending(self) -> ExitStack:
         """Return a context at whose end everything is closed that has to be."""
@@ -261,6 +283,7 @@ class Stage:
     input: Input
     sink: Sink
     worker_memory: int
+    run: RunOfTask = NO_RUN
 
 
 def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -270,13 +293,16 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
         stage: Stage = loads(pickled)
         _keep_from_garbage_collection()
         give_back_large_blocks()
+        tables_of_run(stage.run.name)
         for task, items in stage.input.open(batches, stage.worker_memory):
+            task.run = stage.run
             with task.ending():
                 for row in stage.sink(items, task):
                     yield from map(to_record_batch, task.side_rows())
                     yield to_record_batch(row)
                 yield from map(to_record_batch, task.last_side_rows())
     except Exception as error:
+        leave_all()  # PySpark (4.3) ends a process whose task has failed.
         raise_to_driver(error)
 
 

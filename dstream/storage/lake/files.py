@@ -111,6 +111,10 @@ class Folder(Protocol):
         """
         ...
 
+    def paths(self, path: str) -> Iterator[str]:
+        """Name all files below a path, at any depth, without a look at each; none if there is no such path."""
+        ...
+
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
         """List all files below a path, at any depth, whose path sorts behind `after`; none if there is no such path."""
         ...
@@ -248,16 +252,19 @@ class LocalFolder:
         except FileNotFoundError:
             return None
 
-    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
-        """List the files below a path."""
+    def paths(self, path: str) -> Iterator[str]:
+        """Name the files below a path."""
         top = f"{self.root}/{path}" if path else self.root
         for folder, _, names in os.walk(top, onerror=_raised_unless_gone):
             for name in names:
-                whole = f"{folder}/{name}"
-                inside = whole[len(self.root) + 1 :]
-                if inside > after:
-                    with suppress(FileNotFoundError):
-                        yield Found(inside, os.stat(whole).st_mtime)
+                yield f"{folder}/{name}"[len(self.root) + 1 :]
+
+    def found(self, path: str = "", after: str = "") -> Iterator[Found]:
+        """List the files below a path."""
+        for inside in self.paths(path):
+            if inside > after:
+                with suppress(FileNotFoundError):
+                    yield Found(inside, os.stat(f"{self.root}/{inside}").st_mtime)
 
     def delete(self, path: str) -> None:
         """Remove a file."""

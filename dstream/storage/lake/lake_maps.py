@@ -13,7 +13,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import UNCHANGED, EntrySplit
+from dstream.spi.store import UNCHANGED, EntrySplit, Options
 from dstream.storage.codec.codec_keys import bucket_of, identity
 from dstream.storage.lake.actions import Actions
 from dstream.storage.lake.buckets import BucketCache
@@ -36,6 +36,13 @@ from dstream.values.journal_events import JournalEvent
 __all__ = ["LakeMap"]
 
 
+def _opened(registry: Registry, description: Description, asked: Options) -> LakeMap:
+    """Return a handle in this process, with the types as they are by now."""
+    opened = LakeMap(registry, description)
+    opened.settle(asked)
+    return opened
+
+
 class LakeMap(Collection):
     """A handle to a map or a cache."""
 
@@ -45,6 +52,10 @@ class LakeMap(Collection):
         self._cache = BucketCache(self._folder)
         self._sizes: dict[int, tuple[Any, int]] = {}
         self._recent = RecentRows()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it travel to tasks, which open the map for themselves."""
+        return _opened, (self._registry, self._description, self._asked)
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
         """Return the value of each key, None where there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from typing import Any
 
 from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Kind, ListStore, MapStore, Options
@@ -14,6 +15,8 @@ from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forked_handles import renewed_after_fork
 from dstream.storage.lake.lake_lists import LakeList
 from dstream.storage.lake.lake_maps import LakeMap
+from dstream.storage.lake.lake_records import LakeRecords
+from dstream.storage.lake.record_vacuum import vacuum_records
 from dstream.storage.lake.registry import Registry
 from dstream.storage.lake.trust import Trust
 from dstream.storage.lake.vacuum import vacuum
@@ -28,7 +31,10 @@ class LakeStorage:
 
     def __init__(self, url: str, folder: Folder, pickles: Pickles, is_judging: bool = False) -> None:
         self._url = url
-        self._registry = Registry(folder, Trust(folder, pickles, is_judging))
+        self._folder = folder
+        trust = Trust(folder, pickles, is_judging)
+        self._registry = Registry(folder, trust)
+        self._records = LakeRecords(folder, trust)
         self._pickles = pickles
         self._handles: dict[tuple[Kind, str, str], LakeMap | LakeList] = {}
         self.renew()
@@ -42,6 +48,15 @@ class LakeStorage:
     def url(self) -> str:
         """What was connected to, without secrets."""
         return shown_url(self._url)
+
+    @property
+    def records(self) -> LakeRecords:
+        """What is kept beside the collections."""
+        return self._records
+
+    def load_pickle(self, data: bytes) -> Any:
+        """Load a pickle that a record holds; by default only plain types, where others could write."""
+        return self._records.pickles().load(data)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""
@@ -81,10 +96,10 @@ class LakeStorage:
             return self._registry.names()
 
     def vacuum(self, older_than: float) -> int:
-        """Remove files that no reader can need, also those of destroyed collections; their logs stay."""
+        """Remove files that no reader can need, also those of destroyed collections; logs and records stay."""
         with self._lock:
             logs = self._registry.logs()
-        return sum(vacuum(log, older_than) for log in logs)
+        return sum(vacuum(log, older_than) for log in logs) + vacuum_records(self._folder, older_than)
 
     def close(self) -> None:
         """Forget the handles with what they have cached."""

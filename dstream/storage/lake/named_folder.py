@@ -115,6 +115,12 @@ class NamedFolder:
             self._look(f"{path}/")
             return self.folder.last_created(path)
 
+    def paths(self, path: str) -> Iterator[str]:
+        """Name the files below a path."""
+        with self._naming("listing", path):
+            self._look(f"{path}/")
+            return iter(list(self.folder.paths(path)))
+
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
         """List the files below a path."""
         with self._naming("listing", path):

@@ -148,6 +148,10 @@ class ObjectFolder:
         """Return None: a second request for each commit would cost more than a listing now and then."""
         return None
 
+    def paths(self, path: str) -> Iterator[str]:
+        """Name the files below a path."""
+        return (file.path for file in self.found(path))
+
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
         """List the files below a path."""
         import obstore

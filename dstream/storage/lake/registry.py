@@ -46,6 +46,10 @@ class Registry:
         self._names = NamedFolder(folder, folder.title)
         self._logs: dict[tuple[Kind, str, str], Log] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it travel to tasks, without what is known of collections."""
+        return Registry, (self._folder, self._trust)
+
     def find(self, kind: Kind, name: str) -> Description | None:
         """Return the collection of a name, None if there is none or it was destroyed."""
         found = list(self._generations(kind, name))

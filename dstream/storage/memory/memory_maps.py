@@ -9,6 +9,7 @@ from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
 from dstream.spi.store import EntrySplit
 from dstream.storage.encoded import EncodedEntries, changed, decoded, divided, encoded_keys, journal_event
+from dstream.storage.memory.copied_map import CopiedMap
 from dstream.storage.memory.jobs import EntryWriter, MapJob
 from dstream.storage.memory.memory_handle import Handle
 from dstream.storage.memory.state import MapState
@@ -19,6 +20,12 @@ __all__ = ["MemoryMap"]
 
 class MemoryMap(Handle[MapState]):
     """A handle to the entries of a map or a cache."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a copy of the entries travel to tasks."""
+        with self._state.held():
+            types, entries = self._state.types, dict(self._state.entries)
+        return CopiedMap, (self.name, self._codec_of(types), entries)
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
         """Look the keys up, all under one lock."""

@@ -20,7 +20,7 @@ from dstream.storage.redis.server import Connection, Server
 from dstream.storage.shape import Shape
 from dstream.values.contexts import contextmanager
 
-__all__ = ["Collection", "packed", "types_of"]
+__all__ = ["Collection", "is_damage", "packed", "types_of"]
 
 REGISTRY = "dstream:names"
 """The hash from kinds and names to the identities of collections."""
@@ -129,9 +129,8 @@ class Collection:
         try:
             yield
         except EngineError as error:
-            said = str(error.__cause__)
-            if isinstance(error.__cause__, redis.ResponseError) and any(sign in said for sign in _SIGNS):
-                raise self.damaged(said) from error
+            if is_damage(error):
+                raise self.damaged(str(error.__cause__)) from error
             raise
 
     def destroyed(self) -> CollectionDestroyedError:
@@ -148,6 +147,12 @@ class Collection:
             f"{self}: what tasks wrote, or what a reader began to read, was removed by vacuum or is older than a day; "
             "run the job again"
         )
+
+
+def is_damage(error: EngineError) -> bool:
+    """Say whether a command or a script met something of another type than was written there."""
+    said = str(error.__cause__)
+    return isinstance(error.__cause__, redis.ResponseError) and any(sign in said for sign in _SIGNS)
 
 
 def types_of(codec: Codec) -> bytes:

@@ -14,7 +14,7 @@ from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import changed, decoded, divided, encoded_keys, journal_event
 from dstream.storage.redis.map_jobs import MapJob
 from dstream.storage.redis.map_scripts import CLEAR, EVENTS, GET, SIZE, SWAP
-from dstream.storage.redis.redis_collection import types_of
+from dstream.storage.redis.redis_collection import Collection, types_of
 from dstream.storage.redis.redis_handle import Handle
 from dstream.storage.redis.splits import BucketSplit
 from dstream.values.journal_events import JournalEvent
@@ -27,8 +27,16 @@ _LENGTH = struct.Struct(">I")
 _CHANGES = struct.Struct(">B")
 
 
+def _in_this_process(collection: Collection, types: bytes) -> RedisMap:
+    return RedisMap(collection.server.shared(), collection, types)
+
+
 class RedisMap(Handle):
     """A handle to the entries of a map or a cache."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it travel to tasks, which use the connection of their process."""
+        return _in_this_process, (self._collection, self._known[0])
 
     def get_many(self, keys: Sequence[Any]) -> list[Any]:
         """Look the keys up, all in one script."""

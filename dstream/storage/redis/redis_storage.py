@@ -16,6 +16,7 @@ from dstream.storage.codec.pickles import Pickles
 from dstream.storage.redis.redis_collection import REGISTRY, Collection, types_of
 from dstream.storage.redis.redis_lists import RedisList
 from dstream.storage.redis.redis_maps import RedisMap
+from dstream.storage.redis.redis_records import RedisRecords
 from dstream.storage.redis.scripts import REGISTER, SETTLE, TYPES
 from dstream.storage.redis.server import Connection, Server
 from dstream.storage.settings import Settings
@@ -46,6 +47,15 @@ class RedisStorage:
     def url(self) -> str:
         """What was connected to, without its password."""
         return self._connection.server.shown
+
+    @property
+    def records(self) -> RedisRecords:
+        """What is kept beside the collections."""
+        return RedisRecords(self._connection)
+
+    def load_pickle(self, data: bytes) -> Any:
+        """Load a pickle as those of values are."""
+        return self._pickles.load(data)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""

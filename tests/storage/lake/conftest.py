@@ -19,7 +19,7 @@ from dstream.storage.lake.lake_storage import LakeStorage
 Hook = Callable[[str, str], None]
 """Is called with what is about to happen, and where.
 
-That is `create`, `replace`, `writing`, `write`, `open`, `exists` or `delete`.
+That is `create`, `replace`, `writing`, `write`, `open`, `exists`, `paths` or `delete`.
 """
 
 
@@ -93,6 +93,10 @@ class Tampered:
 
     def last_created(self, path: str) -> bytes | None:
         return self.folder.last_created(path)
+
+    def paths(self, path: str) -> Iterator[str]:
+        self.hook("paths", path)
+        return self.folder.paths(path)
 
     def found(self, path: str = "", after: str = "") -> Iterator[Found]:
         return self.folder.found(path, after)

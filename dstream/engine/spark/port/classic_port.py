@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.spark.port.forked_processes import is_forked
 from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
+from dstream.engine.worker.sent_payloads import InBroadcast
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
@@ -99,6 +101,29 @@ class ClassicPort:
 
     def jobs(self, tag: str) -> ClassicJobs:
         return ClassicJobs(self.session.sparkContext, tag)
+
+    def where_workers_connect(self) -> tuple[str, str]:
+        """Return what executors of Spark use to reach its driver."""
+        context = self.session.sparkContext
+        master = context.master or ""
+        if master == "local" or master.startswith("local["):
+            return "127.0.0.1", "127.0.0.1"
+        settings = context.getConf()
+        host = settings.get("spark.driver.host") or "127.0.0.1"
+        return host, settings.get("spark.driver.bindAddress") or host
+
+    def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> InBroadcast:
+        """Put them into a file, from which Java takes them, and each executor once."""
+        broadcast = self.session.sparkContext.broadcast(payloads)
+        weakref.finalize(holder, self._forget, broadcast).atexit = False
+        return InBroadcast(name, broadcast)
+
+    def _forget(self, broadcast: Any) -> None:
+        from py4j.protocol import Py4JError
+
+        if self.is_running():
+            with suppress(Py4JError, OSError):  # A JVM that has died keeps nothing.
+                broadcast.destroy()
 
     def sums(self, adding: Any) -> Any:
         return self.session.sparkContext.accumulator({}, adding)

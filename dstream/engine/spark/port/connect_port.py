@@ -11,10 +11,13 @@ holds by comparing plans, so that a second stream of the same functions would be
 from __future__ import annotations
 
 import functools
+import os
+import pickle
+import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -24,6 +27,7 @@ from dstream.engine.spark.port.forked_processes import is_forked, left_to_parent
 from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import ArrowFunction, HowFar
 from dstream.engine.worker.partition_numbers import PARTITION, numbered
+from dstream.engine.worker.sent_payloads import InFile
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
@@ -116,6 +120,18 @@ class ConnectPort:
 
     def jobs(self, tag: str) -> ConnectJobs:
         return ConnectJobs(self.session, tag)
+
+    def where_workers_connect(self) -> None:
+        return None
+
+    def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> InFile:
+        """Send a file, in pieces: what a message holds is bounded. The server keeps it until the session ends (4.3)."""
+        with tempfile.TemporaryDirectory(prefix="dstream-") as folder:
+            path = os.path.join(folder, name)
+            with open(path, "wb") as file:
+                pickle.dump(payloads, file, protocol=5)
+            self.session.addArtifacts(path, file=True)
+        return InFile(name)
 
     def sums(self, adding: Any) -> None:
         return None

@@ -6,7 +6,7 @@ for one on a server, which is reached through Spark Connect. What only one of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
+
+    from dstream.engine.worker.sent_payloads import Sent
 
 __all__ = ["ArrowFunction", "HowFar", "Port", "SparkJobs"]
 
@@ -104,6 +106,14 @@ class Port(Protocol):
 
     def jobs(self, tag: str) -> SparkJobs:
         """Return the jobs that are known by `tag`."""
+        ...
+
+    def where_workers_connect(self) -> tuple[str, str] | None:
+        """Return how workers call this machine, and the address on which to listen; None if they do not reach it."""
+        ...
+
+    def send_to_all(self, name: str, payloads: Sequence[Any], holder: object) -> Sent:
+        """Send many bytes to all workers, for as long as `holder` lives or longer."""
         ...
 
     def sums(self, adding: Any) -> Any:

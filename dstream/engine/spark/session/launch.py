@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.caches import Caches
+from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.engine.progress import Progress
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.port.classic_port import ClassicPort
@@ -85,6 +86,7 @@ class Settings:
         log_level: the level of Spark's own messages, `"OFF"` for none.
         worker_memory: how many bytes a worker may hold before operations spill.
         progress: whether long jobs show how far they are; None for in terminals and notebooks.
+        broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
     """
 
     master: str | None
@@ -92,6 +94,7 @@ class Settings:
     log_level: str
     worker_memory: int
     progress: bool | None = None
+    broadcast_limit: int = DEFAULT_BROADCAST
 
 
 @dataclass
@@ -195,7 +198,8 @@ def _sql(settings: Settings) -> dict[str, str]:
 
 
 def _engine(port: Port, settings: Settings, caches: Caches, stop: Any) -> SparkEngine:
-    return SparkEngine(Cluster(port, settings.worker_memory, caches), stop, Progress(settings.progress))
+    cluster = Cluster(port, settings.worker_memory, caches, settings.broadcast_limit)
+    return SparkEngine(cluster, stop, Progress(settings.progress))
 
 
 def _is_this_machine(master: str | None) -> bool:

@@ -1,0 +1,139 @@
+"""What aggregates, states and spreads become."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
+
+from dstream.engine.compiler.compile_by_key import back_in_place
+from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
+from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
+from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
+from dstream.engine.kernels.aggregates import finishing, partial
+from dstream.engine.kernels.core_operations import operation
+from dstream.engine.kernels.stateful import at_places, calls_of
+from dstream.engine.worker.readers import read_columns, read_places, without_places
+from dstream.engine.worker.routing import RouteByKeyAndPlace, RouteEvenly, RoutePartials
+from dstream.engine.worker.rows import ITEMS
+from dstream.engine.worker.sinks import RouteByPlace, WriteItems
+from dstream.plan.core_of_stages import Aggregate, Spread, Stateful
+
+
+@compile_node.register
+def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    does = "each task first combines what it has" if node.operation.combine is not None else ""
+    parts = chain.from_iterable(
+        piped(items, node if number == 0 else None, partial(node, number), does) for number, items in enumerate(inputs)
+    )
+    wide = ByKey(node, compiling.facts) if node.is_keyed else AllTogether(node)
+    return across(node, tuple(parts), compiling, lambda: wide)
+
+
+@dataclass(frozen=True, eq=False)
+class ByKey(Wide):
+    """The containers of a key meet in one task, which combines and finishes them."""
+
+    node: Aggregate
+    facts: Facts
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        step, targets = self.node.step, self.facts.targets(partitions)
+        routed = Vertex(inputs, RoutePartials(targets, step), step)
+        met = Rows((Taken(routed),), targets, read_columns, is_ordered=False, why=_MEET, notes=(_NO_HOT_KEY,))
+        return Done(piped((met,), self.node, finishing(self.node), "combines and finishes each key"))
+
+
+_MEET = "what the tasks have of a key meets in one place"
+_NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its items"
+
+
+@dataclass(frozen=True, eq=False)
+class AllTogether(Wide):
+    """The containers of all partitions, or all items if they cannot be combined, come to one task."""
+
+    node: Aggregate
+    counts = False
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        combines = self.node.operation.combine is not None
+        written = Vertex(inputs, WriteItems(), self.node.step)
+        why = "the containers come to one task" if combines else "all items come to one task, in order"
+        note = "combines the containers in order, and finishes" if combines else "one item after another, in one task"
+        return Done(piped((Rows((Taken(written),), 1, why=why),), self.node, finishing(self.node), note))
+
+
+@compile_node.register
+def _(node: Stateful, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    is_ordered = compiling.is_ordered(node.upstream)
+    wide = OneAfterAnother(node) if node.key is None else StateOfEachKey(node, compiling.facts, is_ordered)
+    return across(node, inputs[0], compiling, lambda: wide)
+
+
+@dataclass(frozen=True, eq=False)
+class OneAfterAnother(Wide):
+    """One task lets all items pass."""
+
+    node: Stateful
+    counts = False
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        written = Vertex(inputs, WriteItems(), self.node.step)
+        all_items = Rows((Taken(written),), 1, why="all items come to one task, in order")
+        return Done(piped((all_items,), self.node, operation(self.node), "one item after another, in one task"))
+
+
+@dataclass(frozen=True, eq=False)
+class StateOfEachKey(Wide):
+    """Items pass the state of their key where the key is, in order; results of an ordered stream go back to a place."""
+
+    node: Stateful
+    facts: Facts
+    is_ordered: bool
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        node, step, targets = self.node, self.node.step, self.facts.targets(partitions)
+        assert node.key is not None, "a state of each key has a key"
+        routed = Taken(Vertex(inputs, RouteByKeyAndPlace(node.key, targets, step), step))
+        met = Rows((routed,), targets, read_places, is_ordered=False, why="the items of a key come to one place")
+        passing = functools.partial(at_places, calls_of(node))
+        results = piped((met,), node, passing, "each item passes the state of its key, in order")
+        if not self.is_ordered:
+            return Done(piped(results, None, without_places))
+        back = Taken(Vertex(results, RouteByPlace(partitions, targets), step))
+        return Done(back_in_place(node, back, targets))
+
+
+@compile_node.register
+def _(node: Spread, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    if compiling.facts.is_sequential or (node.count == 1 and is_one_task(inputs[0])):
+        return piped(inputs[0], node, None)
+    count = node.count or compiling.facts.targets(compiling.facts.parallelism)
+    return (compiling.decide(Spreading(inputs[0], node, count, compiling.is_ordered(node.upstream))),)
+
+
+@dataclass(frozen=True, eq=False)
+class Spreading(OfOne):
+    """Neighbouring items go to one partition, as many to each; how many there are is known once they are computed."""
+
+    node: Spread
+    count: int
+    is_ordered: bool
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        step = self.node.step
+        kept = Vertex(inputs[0], WriteItems(), step, is_kept=True)
+        asking = replace(self, items=inputs[0])
+        return Ask(asking, kept, "places", f"channel = {ITEMS}", step, "how many items each partition has")
+
+    def next(self, report: Report) -> Move:
+        sizes = [0] * report.partitions
+        for source, _, _, size in report.rows:
+            sizes[source] += size
+        before = list(accumulate(sizes, initial=0))
+        kept = Rows((Taken(report.vertex),), None, why="the items stay where they are")
+        spread = Vertex((kept,), RouteEvenly(before, self.count), self.node.step)
+        why = f"neighbouring items go to one of {self.count} partitions"
+        ordered = None if self.is_ordered else False
+        return Done(piped((Rows((Taken(spread),), self.count, is_ordered=ordered, why=why),), self.node, None))

@@ -1,0 +1,199 @@
+"""Aggregates: one result for all items, or one for each key, of one input or several."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dstream as ds
+from collectors import co_operation, counting, reducing, summing, to_bags, to_list
+from dstream import Entry, Stream
+from dstream.errors import IllegalStateError, UnstableKeyError
+from dstream.spi import AggregateOperation
+from dstream.stream.aggregating import aggregated
+from sources import Range
+
+WORDS = AggregateOperation(list, list.append, list.extend, finish=tuple)
+IN_ORDER = AggregateOperation(list, (lambda held, item: held.append(item), lambda held, item: held.append(-item)))
+"""It cannot combine: all items of a group come to one task."""
+
+
+def aggregate(
+    *streams: Stream[Any], op: Any, keys: Sequence[Callable[[Any], Any]] | None = None, to: Any = None
+) -> Any:
+    """Return the stream of the results."""
+    return Stream(aggregated([each._node for each in streams], op, keys, to), streams[0]._runtime)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_an_aggregate_gives_one_result_for_all_items(engine, partitions):
+    """In encounter order; operations behind it go on with that one item."""
+    words = engine.context.stream(["a", "b", "c", "d"], partitions)
+
+    assert aggregate(words, op=WORDS).to_list() == [("a", "b", "c", "d")]
+    assert aggregate(words, op=counting()).map(lambda n: n + 1).to_list() == [5]
+
+
+@pytest.mark.parametrize("op", [counting(), reducing(0, operator.add), AggregateOperation(list, list.append)])
+def test_an_aggregate_of_nothing_is_the_result_of_nothing(engine, op):
+    """One item, also if all partitions are empty, or there are none."""
+    numbers = engine.context.stream(range(5), 3)
+
+    expected = [op.finish(op.create())]
+    assert aggregate(numbers.filter(lambda n: n > 9), op=op).to_list() == expected
+    assert aggregate(engine.context.stream([]), op=op).to_list() == expected
+
+
+def test_an_aggregate_by_key_gives_an_entry_for_each_key(engine):
+    """None is a key like any other; an empty input has no keys."""
+    words = engine.context.stream(["a", "bb", None, "cc", "d"], 3)
+    lengths = aggregate(words, op=to_list(), keys=[lambda word: word and len(word)])
+
+    assert set(map(repr, lengths)) == {
+        repr(Entry(1, ["a", "d"])),
+        repr(Entry(2, ["bb", "cc"])),
+        repr(Entry(None, [None])),
+    }
+    assert aggregate(words.filter(lambda word: False), op=to_list(), keys=[len]).to_list() == []
+
+
+def test_equal_keys_are_one_key(engine):
+    """As in a dict; every NaN is one."""
+    nan = float("nan")
+    keys = engine.context.stream([1, True, 1.0, nan, -nan, 0.0, -0.0, "1"], 4)
+
+    assert sorted(e.value for e in aggregate(keys, op=counting(), keys=[lambda key: key])) == [1, 2, 2, 3]
+
+
+def test_a_key_without_a_value_of_its_own_is_refused(engine):
+    """With the step, and the item."""
+    with pytest.raises(UnstableKeyError) as caught:
+        aggregate(engine.context.stream([1, 2], 2), op=counting(), keys=[lambda item: object()]).to_list()
+
+    assert any(".aggregate(counting())" in note for note in caught.value.__notes__)
+
+
+def test_to_makes_what_goes_on(engine):
+    """Of the key and its result; it may give None."""
+    numbers = engine.context.stream(range(6), 3)
+    results = aggregate(
+        numbers, op=summing(), keys=[lambda n: n % 2], to=lambda key, total: (key, total) if key else None
+    )
+
+    assert sorted(results, key=str) == [(1, 9), None]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_inputs_are_reduced_together(engine, partitions):
+    """Those of earlier inputs come first, with and without combining."""
+    left, right = engine.context.stream([1, 2, 3], partitions), engine.context.stream([4, 5], partitions)
+
+    assert aggregate(left, right, op=to_bags(2)).to_list() == [([1, 2, 3], [4, 5])]
+    assert aggregate(left, right, op=IN_ORDER).to_list() == [[1, 2, 3, -4, -5]]
+    parity = [lambda n: n % 2] * 2
+    assert sorted(aggregate(left, right, op=IN_ORDER, keys=parity)) == [Entry(0, [2, -4]), Entry(1, [1, 3, -5])]
+    co = co_operation(counting(), summing())
+    assert sorted(aggregate(left, right, op=co, keys=parity)) == [Entry(0, (1, 4)), Entry(1, (2, 5))]
+
+
+def test_a_stream_may_be_several_inputs(engine):
+    """Its items are counted for each of them."""
+    numbers = engine.context.stream([1, 2, 3], 2)
+
+    assert aggregate(numbers, numbers.map(str), op=to_bags(2)).to_list() == [([1, 2, 3], ["1", "2", "3"])]
+
+
+def test_what_stands_behind_an_aggregate_goes_on(engine):
+    """Sorting, another aggregate, a join."""
+    numbers = engine.context.stream(range(100), 4)
+    counts = aggregate(numbers, op=counting(), keys=[lambda n: n % 7])
+
+    assert counts.sorted(key=lambda e: e.key).limit(2).to_list() == [Entry(0, 15), Entry(1, 15)]
+    assert sorted(aggregate(counts, op=to_list(), keys=[lambda e: e.value], to=lambda n, es: (n, len(es)))) == [
+        (14, 5),
+        (15, 2),
+    ]
+    assert counts.join(numbers.filter(lambda n: n < 3), on=(lambda e: e.key, lambda n: n)).count() == 3
+
+
+@pytest.mark.parametrize("part", ["accumulate", "combine", "finish", "to", "key"])
+def test_a_failure_names_the_step_and_what_it_was_given(engine, part):
+    """The item, or the key of the group. One partition alone combines nothing."""
+    if (part, engine.context.engine) == ("combine", "local"):
+        return
+
+    def fails(*given: Any) -> Any:
+        raise ZeroDivisionError
+
+    parts = {"accumulate": list.append, "combine": list.extend, "finish": len, part: fails}
+    op = AggregateOperation(list, parts["accumulate"], parts["combine"], finish=parts["finish"])
+    key = fails if part == "key" else lambda item: 0
+    with pytest.raises(ZeroDivisionError) as caught:
+        aggregate(engine.context.stream([7, 8, 9], 3), op=op, keys=[key], to=fails if part == "to" else None).to_list()
+
+    notes = "\n".join(caught.value.__notes__)
+    assert ".aggregate(AggregateOperation(list" in notes
+    if part in ("accumulate", "key"):
+        assert ds.failure(caught.value).item in (7, 8, 9)
+    if part in ("finish", "to"):
+        assert "in the group of the key 0" in notes
+
+
+def test_an_infinite_input_is_refused():
+    """Whichever input it is, before anything runs."""
+    endless = Stream.iterate(1, lambda n: n + 1)
+    with pytest.raises(IllegalStateError, match="an infinite stream cannot be aggregated"):
+        aggregate(Stream.of(1), endless, op=to_bags(2)).to_list()
+
+
+def test_peeks_before_an_aggregate_see_each_item_once(engine):
+    """Those of all inputs, in order."""
+    seen: list[Any] = []
+    left, right = engine.context.stream([1, 2], 2).peek(seen.append), engine.context.stream(["a"], 1).peek(seen.append)
+
+    assert aggregate(left, right, op=to_bags(2)).to_list() == [([1, 2], ["a"])]
+    assert seen == [1, 2, "a"]
+
+
+def test_an_aggregate_is_explained(spark_context):
+    """With what moves, and why."""
+    numbers = spark_context.stream(range(10), 3)
+    text = str(aggregate(numbers, op=counting(), keys=[abs]).explain("mermaid"))
+
+    assert ".aggregate#40;counting#40;#41;#41;" in text
+    assert "what the tasks have of a key meets in one place" in text
+
+
+def test_more_groups_than_memory_holds(local_context):
+    """They go to disk and come back, once each."""
+    from dstream.engine.local import LocalEngine
+    from dstream.plan import ToList, rewrite
+
+    counts = aggregate(Stream(ds.plan.Read(Range(0, 50_000)), None), op=counting(), keys=[lambda n: n % 20_000])
+    results = LocalEngine(1).submit(rewrite(ToList(counts._node))).result()
+    assert len(results) == 20_000
+    assert sum(e.value for e in results) == 50_000
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    inputs=st.lists(st.lists(st.integers(-9, 9), max_size=12), min_size=1, max_size=3),
+    modulus=st.integers(1, 4),
+    combines=st.booleans(),
+)
+def test_aggregates_give_what_plain_python_gives(local_context, inputs, modulus, combines):
+    """Any inputs, by key and without."""
+    accumulates = tuple(lambda held, item, n=n: held.append((n, item)) for n in range(len(inputs)))
+    op = AggregateOperation(list, accumulates, list.extend if combines else None)
+    streams = [local_context.stream(items, 2) for items in inputs]
+    pairs = [(number, item) for number, items in enumerate(inputs) for item in items]
+
+    assert aggregate(*streams, op=op).to_list() == [pairs]
+    keys = [lambda item: item % modulus] * len(inputs)
+    groups = {item % modulus: [pair for pair in pairs if pair[1] % modulus == item % modulus] for _, item in pairs}
+    assert aggregate(*streams, op=op, keys=keys).to_list() == [Entry(key, group) for key, group in groups.items()]

@@ -1,0 +1,167 @@
+"""How items become bytes: texts and JSON, in encodings, and what is refused."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from dstream.errors import UnsupportedError
+from reducers import to_files
+from reducers.file_formats import Encoding, JsonFormat, TextFormat, plain
+from sources import json_lines, text_files
+
+
+class Level(enum.IntEnum):
+    """A number with a name."""
+
+    HIGH = 3
+
+
+class Point(NamedTuple):
+    """A tuple with names."""
+
+    x: int
+    y: int
+
+
+@dataclass
+class Ship:
+    """With a tuple inside, and a field that no call gives."""
+
+    name: str
+    at: Point
+    crew: list[str] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\r", "\n"])
+def test_a_text_with_a_line_break_is_refused(local_context, tmp_path, text):
+    """It would be read as two items; the item is named, and nothing is written."""
+    with pytest.raises(ValueError, match="the text of an item has a line break") as raised:
+        local_context.stream(["fine", text, "fine"]).collect(to_files(tmp_path / "out"))
+
+    assert f"on the item {text!r}" in "\n".join(raised.value.__notes__)
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+def test_other_line_ends_stay_in_a_text(local_context, tmp_path):
+    """As `text_files` reads them."""
+    lines = ["a\u2028b\x85\x0b", "", " "]
+    local_context.stream(lines).collect(to_files(tmp_path / "out"))
+
+    assert local_context.read(text_files(tmp_path / "out")).to_list() == lines
+
+
+def test_what_is_no_text_is_refused(local_context, tmp_path):
+    """A function that forgets to return names its item."""
+    with pytest.raises(TypeError, match="to_string must give a str, not NoneType") as raised:
+        local_context.stream([7]).collect(to_files(tmp_path / "out", to_string=lambda n: None))
+
+    assert "on the item 7" in "\n".join(raised.value.__notes__)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "latin-1", "iso2022_jp_2"])
+def test_encodings_are_those_of_open(local_context, tmp_path, encoding):
+    """One byte order mark for each file, however many pieces it was written in."""
+    lines = [f"é {n}" for n in range(2000)]
+    [path] = local_context.stream(lines).collect(to_files(tmp_path / "out", encoding=encoding))
+
+    assert Path(path).read_text(encoding=encoding) == "".join(f"{line}\n" for line in lines)
+
+
+def test_a_character_that_the_encoding_has_not(local_context, tmp_path):
+    """In a text it is an error that names the item; JSON has escapes."""
+    items = ["a", "b€", "\ud800"]
+    with pytest.raises(UnicodeEncodeError) as raised:
+        local_context.stream(items).collect(to_files(tmp_path / "out", encoding="latin-1"))
+    assert "on the item 'b€'" in "\n".join(raised.value.__notes__)
+    local_context.stream(items).collect(to_files(tmp_path / "json", format="json", encoding="latin-1"))
+
+    assert local_context.read(json_lines(tmp_path / "json", encoding="latin-1")).to_list() == items
+
+
+def test_json_has_objects_for_what_has_fields():
+    """Dataclasses and named tuples, as deep as they stand; other tuples are arrays."""
+    ship = Ship("Pequod", Point(1, 2), ["Ahab"])
+
+    assert plain({"of": [ship, (Level.HIGH, None)]}) == {
+        "of": [{"name": "Pequod", "at": {"x": 1, "y": 2}, "crew": ["Ahab"]}, [3, None]]
+    }
+    assert type(plain(Level.HIGH)) is int
+
+
+def test_json_gives_back_what_was_written(engine, tmp_path):
+    """With the class of the items, on both engines."""
+    ships = [Ship(f"{n}\n", Point(n, -n)) for n in range(5)]
+    engine.stream(ships, 2).collect(to_files(tmp_path / "out", format="json"))
+
+    assert engine.context.read(json_lines(tmp_path / "out", Ship)).to_list() == ships
+
+
+def test_numbers_stay_what_they_are():
+    """Large ones, and those that are none."""
+    [line] = JsonFormat("utf-8").lines([[2**70, math.inf, -0.0, 0.1]]).splitlines()
+
+    assert line == "[1180591620717411303424, Infinity, -0.0, 0.1]"
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({1: "a"}, "a key of a JSON object is a text, not int 1"),
+        ({"a": {1, 2}}, "JSON has no form for set"),
+        ([b""], "JSON has no form for bytes"),
+        (Ship, "JSON has no form for the class Ship"),
+    ],
+)
+def test_what_json_has_not_is_refused(local_context, tmp_path, item, said):
+    """Rather than changed; the item is named."""
+    with pytest.raises(TypeError, match=said) as raised:
+        local_context.stream([item]).collect(to_files(tmp_path / "out", format="json"))
+
+    assert "on the item" in "\n".join(raised.value.__notes__)
+
+
+def test_the_state_of_an_encoder_outlives_a_failure():
+    """What JSON escapes does not begin the file again."""
+    encoding = Encoding(JsonFormat("utf-16"))
+    written = encoding.encoded(["a"]) + encoding.encoded(["\ud800"]) + encoding.encoded(["b"])
+
+    assert [json.loads(line) for line in written.decode("utf-16").splitlines()] == ["a", "\ud800", "b"]
+    assert TextFormat(str, "utf-8").lines([1, 2]) == "1\n2\n"
+
+
+def test_wrong_arguments_are_refused_at_the_call(tmp_path):
+    """Before anything runs."""
+    for wrong, error, said in [
+        ({"format": "csv"}, UnsupportedError, "writes the formats 'text' and 'json', and not yet 'csv'"),
+        ({"format": "docx"}, ValueError, "format must be 'text' or 'json', not 'docx'"),
+        ({"format": "json", "to_string": repr}, TypeError, "to_string makes texts"),
+        ({"to_string": "name"}, TypeError, "to_string must be callable, not str"),
+        ({"encoding": "klingon"}, LookupError, "unknown encoding"),
+        ({"compression": "rar"}, ValueError, "compression must be"),
+        ({"on_existing": "overwrite"}, ValueError, "on_existing must be 'add' or 'refuse'"),
+        ({"name": "_a"}, ValueError, "name must begin as no hidden file does"),
+        ({"name": "a/b"}, ValueError, "name must begin"),
+        ({"job": ""}, ValueError, "job must not be empty"),
+    ]:
+        with pytest.raises(error, match=said):
+            to_files(tmp_path, **wrong)
+    with pytest.raises(UnsupportedError, match="not yet to s3://"):
+        to_files("s3://bucket/out")
+    with pytest.raises(TypeError, match="folder must be a str, not int"):
+        to_files(3)
+
+
+def test_the_folder_is_that_of_the_call(tmp_path, monkeypatch):
+    """Whoever commits may stand elsewhere."""
+    monkeypatch.chdir(tmp_path)
+
+    assert to_files("out").folder == str(tmp_path / "out")
+    assert to_files(f"file://{tmp_path}/out").folder == str(tmp_path / "out")
+    assert repr(to_files("out", format="json")) == "to_files('out', format='json')"
