@@ -18,6 +18,7 @@ from dstream.stream.map_services import imap_service
 from dstream.values import DeadLetter, Entry, JournalEvent, Optional
 
 if TYPE_CHECKING:
+    from dstream.jobs import JobConfig, JobStatus
     from dstream.pipeline import JoinClause, Pipeline
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "IStreamList",
     "IStreamMap",
     "IntStream",
+    "JobConfig",
+    "JobStatus",
     "JoinClause",
     "JournalEvent",
     "LongStream",
@@ -49,7 +52,12 @@ __all__ = [
 del neighbours
 
 _PLANNED = frozenset({"DAG"})
-_WHEN_ASKED_FOR = {"JoinClause": "dstream.pipeline", "Pipeline": "dstream.pipeline"}
+_WHEN_ASKED_FOR = {
+    "JobConfig": "dstream.jobs",
+    "JobStatus": "dstream.jobs",
+    "JoinClause": "dstream.pipeline",
+    "Pipeline": "dstream.pipeline",
+}
 """Names that few programs use: their modules are loaded when somebody asks for them."""
 
 

@@ -7,6 +7,8 @@ own type and carry notes (see `dstream.failures`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = [
     "CacheNotExistsError",
     "CollectionDestroyedError",
@@ -14,9 +16,12 @@ __all__ = [
     "DStreamError",
     "EngineError",
     "IllegalStateError",
+    "JobExistsError",
+    "JobTakenOverError",
     "LargeCaptureWarning",
     "NoSuchElementError",
     "NullElementError",
+    "RemoteError",
     "SerializationError",
     "SetupError",
     "SinkError",
@@ -36,6 +41,14 @@ class IllegalStateError(DStreamError, RuntimeError):
 
 class CollectionDestroyedError(IllegalStateError):
     """The distributed collection behind this handle was destroyed."""
+
+
+class JobExistsError(IllegalStateError):
+    """A job of this name is running already."""
+
+
+class JobTakenOverError(IllegalStateError):
+    """Another driver has taken this job over, since this one could not be seen; nothing of this one's is committed."""
 
 
 class NullElementError(DStreamError, TypeError):
@@ -67,7 +80,7 @@ class SourceError(DStreamError, OSError):
 
 
 class SinkError(DStreamError, OSError):
-    """A sink cannot be written: its disk is full, its folder is gone or is not for this process to write."""
+    """A sink cannot take what is written to it: its file, server or table is missing, full, or refuses it."""
 
 
 class SetupError(DStreamError, RuntimeError):
@@ -84,6 +97,27 @@ class CancelledError(DStreamError, RuntimeError):
 
 class EngineError(DStreamError, RuntimeError):
     """The engine failed outside the user's functions: a worker was killed, a disk is full."""
+
+
+class RemoteError(DStreamError, RuntimeError):
+    """What a job failed with in another process, where its own exception cannot be made again here.
+
+    Attributes:
+        type_name: the module and name of its class.
+        message: what it said.
+        notes: what was noted on it: what happened, where, and what to do.
+        traceback: how Python shows it there.
+    """
+
+    def __init__(self, type_name: str, message: str, notes: Sequence[str] = (), traceback: str = "") -> None:
+        super().__init__(type_name, message, tuple(notes), traceback)
+        self.type_name = type_name
+        self.message = message
+        self.notes = tuple(notes)
+        self.traceback = traceback
+
+    def __str__(self) -> str:
+        return f"{self.type_name}: {self.message}"
 
 
 class LargeCaptureWarning(UserWarning):

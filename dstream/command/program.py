@@ -14,6 +14,8 @@ __all__ = ["SAYING", "main", "program"]
 _INTERRUPTED = 130
 _SUBCOMMANDS = {
     "run": "dstream.command.run",
+    "submit": "dstream.command.submitting",
+    "jobs": "dstream.command.job_commands",
     "shell": "dstream.command.shell",
     "collections": "dstream.command.collections",
     "wordcount": "dstream.command.wordcount",

@@ -13,7 +13,7 @@ from dstream.command.options import connected, engine_options, fail
 from dstream.command.program import SAYING
 from dstream.session import Context
 
-__all__ = ["run"]
+__all__ = ["compiled", "run"]
 
 
 @click.command(context_settings={**SAYING, "allow_interspersed_args": False})
@@ -26,7 +26,7 @@ def run(script: str, args: tuple[str, ...], engine: str | None, master: str | No
     SCRIPT runs as `python SCRIPT ARGS` would run it, with an open context as the global name `ctx`, which is closed
     at the end. What stands after SCRIPT belongs to the script.
     """
-    code = _compiled(script)
+    code = compiled(script)
     with connected(engine, master, storage) as context:
         sys.argv = [script, *args]
         if not sys.flags.safe_path:
@@ -34,7 +34,8 @@ def run(script: str, args: tuple[str, ...], engine: str | None, master: str | No
         _execute(code, script, context)
 
 
-def _compiled(script: str) -> CodeType:
+def compiled(script: str) -> CodeType:
+    """Return the code of a script; say what is wrong with one that has none, and end."""
     try:
         with open(script, "rb") as file:
             text = file.read()

@@ -54,6 +54,11 @@ class AutoEngine:
         """Return a lazy DataFrame over splits."""
         return self._on_spark().data_frame(splits, schema)
 
+    def is_lost(self) -> bool:
+        """Say whether the one on Spark is."""
+        there = self._there
+        return there is not None and there.is_lost()
+
     def close(self) -> None:
         """Close what was started."""
         with self._lock:

@@ -11,7 +11,7 @@ from types import TracebackType
 from dstream.failures import is_full, shorten
 from dstream.plan.failure_messages import tell
 from dstream.plan.nodes import Node
-from dstream.plan.where import call_site
+from dstream.plan.where import Where, call_site
 
 __all__ = ["explained"]
 
@@ -22,13 +22,15 @@ class explained:
     Args:
         root: the last node of the plan that runs.
         call: the terminal operation as the user calls it.
+        place: where; None: in what runs this thread.
     """
 
-    __slots__ = ("_call", "_root")
+    __slots__ = ("_call", "_place", "_root")
 
-    def __init__(self, root: Node, call: str) -> None:
+    def __init__(self, root: Node, call: str, place: Where | None = None) -> None:
         self._root = root
         self._call = call
+        self._place = place
 
     def __enter__(self) -> None:
         pass
@@ -48,7 +50,7 @@ class explained:
 
     def _told(self, error: Exception) -> Exception:
         try:
-            return tell(error, self._root, self._call, call_site())
+            return tell(error, self._root, self._call, self._place or call_site())
         except Exception as problem:
             # The user's exception matters more than what can be said about it.
             said = f"(dstream could not say more about it: {type(problem).__name__}: {problem})"

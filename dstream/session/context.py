@@ -27,6 +27,9 @@ from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 
 if TYPE_CHECKING:
+    from dstream.jobs import Job, JobConfig
+    from dstream.jobs.jobs_of_context import Jobs, Planned
+    from dstream.pipeline.pipeline_plan import PipelinePlan
     from dstream.plan.stages import Stages
 
 __all__ = ["CollectionName", "Context"]
@@ -67,6 +70,7 @@ class Context:
         self._engine: Engine | None = None
         self._open_storage = open_storage
         self._storage: Storage | None = None
+        self._jobs: Jobs | None = None
         self._is_closed = False
         self._lock = threading.Lock()
 
@@ -293,6 +297,53 @@ class Context:
         options = Options(key_type, value_type, buckets, None, strict, ttl, max_idle)
         return IStreamCache(self._configured_cache(name, options), self)
 
+    def new_job(
+        self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None
+    ) -> Job:
+        """Submit a pipeline: check it, register it in the storage, start it beside the caller, and return its job.
+
+        A job of that name whose driver is gone goes on: if it had begun to publish, what is left is published and
+        nothing is read; otherwise the pipeline runs again from its sources. Its sinks have one copy in either case.
+
+        Args:
+            pipeline: what runs; it may be changed and submitted again afterwards.
+            name: that of the job; it may stand in `config` as well.
+            config: how it runs.
+
+        Raises:
+            JobExistsError: a job of that name is running already.
+            IllegalStateError: a job of that name has still to publish what another pipeline gave.
+            TypeError: an argument is of another type.
+            ValueError: the pipeline has no sink, or the job two names.
+        """
+        return self._jobs_here().submit(pipeline, name, config, "new_job")
+
+    def new_job_if_absent(
+        self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None
+    ) -> Job:
+        """Do what `new_job` does, unless a job of that name is running: return that one then, whatever its pipeline."""
+        return self._jobs_here().submit(pipeline, name, config, "new_job_if_absent")
+
+    def jobs(self, name: str | None = None) -> list[Job]:
+        """Return the jobs of this storage, or those of a name, newest first: of every process, also those that ended.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.jobs()
+            []
+        """
+        return self._jobs_here().all(name)
+
+    def job(self, name_or_id: str) -> Job | None:
+        """Return the latest job of a name, or the one of an id; None if there is none.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.job("sales") is None
+            True
+        """
+        return self._jobs_here().find(name_or_id)
+
     def existing(self, kind: Kind, name: str) -> Any:
         """Return the collection of that kind and name, or None if there is none: it makes no collection.
 
@@ -381,6 +432,15 @@ class Context:
                 self._engine = self._start()
             return self._engine
 
+    def renew_engine(self) -> None:
+        """Let go of an engine that has lost what it runs on, such as Java; a job that starts again calls this."""
+        with self._lock:
+            engine = self._engine
+            if engine is None or not engine.is_lost():
+                return
+            self._engine = None
+        engine.close()
+
     def engine_here(self) -> Engine:
         """Return an engine of this process, for what is here already, such as dead letters."""
         from dstream.engine.local import LocalEngine
@@ -398,7 +458,17 @@ class Context:
         return self._stages(node, into)
 
     def close(self) -> None:
-        """Stop the engine if this context started it; a second call does nothing."""
+        """Wait for the jobs that run here, and stop the engine if this context started it.
+
+        A second call does nothing.
+        """
+        try:
+            if self._jobs is not None:
+                self._jobs.close()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         with self._lock:
             if self._is_closed:
                 return
@@ -408,6 +478,15 @@ class Context:
             self._storage.close()
         if self._engine is not None:
             self._engine.close()
+
+    def _jobs_here(self) -> Jobs:
+        storage = self.running_storage()
+        from dstream.jobs.jobs_of_context import Jobs  # here: few programs submit jobs
+
+        with self._lock:
+            if self._jobs is None:
+                self._jobs = Jobs(self, storage.records, storage.load_pickle)
+            return self._jobs
 
     def _created(self, kind: Kind, name: str, options: Options) -> Any:
         check_options(name, options)

@@ -75,6 +75,10 @@ class Engine(Protocol):
         """
         ...
 
+    def is_lost(self) -> bool:
+        """Say whether what the engine runs on is gone, such as Java's process: another one has to be started."""
+        ...
+
     def close(self) -> None:
         """Release what the engine holds; calling it again does nothing."""
         ...

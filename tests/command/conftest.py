@@ -128,6 +128,11 @@ class Terminal:
         return self._process.wait(timeout=LONGEST)
 
     @property
+    def process(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
     def rest(self) -> str:
         """What was shown since the last that was expected."""
         return self._unread

@@ -19,6 +19,7 @@ _ROOT = Path(__file__).parents[2]
 _LONG: dict[str, Sequence[str]] = {
     "contention": ("--runs", "200"),
     "hostile": ("--runs", "5000"),
+    "jobs": ("--runs", "50"),
     "memory": ("--mb", "500"),
     "mutations": ("--runs", "2000"),
     "stderr": ("--runs", "200"),
@@ -27,6 +28,7 @@ _LONG: dict[str, Sequence[str]] = {
 _QUICK: dict[str, Sequence[str]] = {
     "contention": ("--runs", "5"),
     "hostile": ("--runs", "20"),
+    "jobs": ("--runs", "4"),
     "memory": ("sorted", "grouping", "--mb", "20"),
     "mutations": ("--runs", "10"),
     "stderr": ("--runs", "2"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypedDict, assert_type
 
@@ -11,6 +12,8 @@ import dstream as ds
 from dstream import Context, Entry, Stream, connect, default_context, errors, failure, set_default_context
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import Failure
+from dstream.jobs import Job
+from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.session import CollectionName
 from dstream.spi import Source
 from sources import (
@@ -63,7 +66,23 @@ def context(ctx: Context) -> None:
     assert_type(ctx.get_cache("c", key_type=str, value_type=float, ttl=1), IStreamCache[str, float])
     assert_type(ctx.existing("map", "m"), Any)
     assert_type(ctx.vacuum(older_than=60), int)
+    assert_type(ctx.jobs("sales"), list[Job])
+    assert_type(ctx.job("sales"), Job | None)
     ctx.close()
+
+
+def jobs(ctx: Context, plan: PipelinePlan) -> None:
+    """A job, and what is known of it."""
+    config = ds.JobConfig(name="sales", guarantee="exactly-once", auto_restart=(3, 0.5))
+    assert_type(ctx.new_job_if_absent(plan, config=config), Job)
+    with ctx.new_job(plan, name="sales") as job:
+        assert_type(job, Job)
+    assert_type(job.status, ds.JobStatus)
+    assert_type(job.failure, BaseException | None)
+    assert_type(job.future(), Future[None])
+    assert_type(job.cancel(), bool)
+    assert_type(job.metrics().stages["a"].items_out, int | None)
+    ds.JobConfig(guarantee="twice")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def sources(ctx: Context) -> None:

@@ -154,6 +154,10 @@ class LocalEngine:
         """
         raise _no_data_frames()
 
+    def is_lost(self) -> bool:
+        """Say no: it runs in this process."""
+        return False
+
     def close(self) -> None:
         """Let go of what `cache()` steps keep."""
         self._caches.clear()

@@ -96,6 +96,10 @@ class SparkEngine:
         self._cluster.check_running()
         return self._cluster.table(splits, schema)
 
+    def is_lost(self) -> bool:
+        """Say whether Spark was stopped, or its process is gone."""
+        return not self._cluster.port.is_alive()
+
     def close(self) -> None:
         """Let go of what `cache()` steps keep; stop the session if this engine started it."""
         self._cluster.caches.clear()

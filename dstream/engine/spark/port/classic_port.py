@@ -45,6 +45,17 @@ class ClassicPort:
     def is_running(self) -> bool:
         return not is_forked() and self.session.sparkContext._jsc is not None
 
+    def is_alive(self) -> bool:
+        from py4j.protocol import Py4JError
+
+        if not self.is_running():
+            return False
+        java: Any = self.session.sparkContext._jsc
+        try:
+            return not java.sc().isStopped()
+        except (Py4JError, ConnectionError):
+            return False
+
     def with_settings(self, settings: Mapping[str, str]) -> ClassicPort:
         """Clone the session; `newSession` would begin with the defaults."""
         java: Any = self.session._jsparkSession

@@ -71,6 +71,15 @@ class ConnectPort:
     def is_running(self) -> bool:
         return not is_forked() and not self.session.is_stopped
 
+    def is_alive(self) -> bool:
+        if not self.is_running():
+            return False
+        try:
+            self.session.conf.get("spark.sql.adaptive.enabled")
+        except Exception:  # Those of gRPC and of PySpark have no class in common.
+            return False
+        return True
+
     def with_settings(self, settings: Mapping[str, str]) -> ConnectPort:
         clone: Any = self.session.cloneSession()
         clone.client.set_retry_policies(self.session.client.get_retry_policies())

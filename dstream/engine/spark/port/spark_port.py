@@ -65,6 +65,10 @@ class Port(Protocol):
         """Say whether nobody has stopped Spark, as far as this process may ask it."""
         ...
 
+    def is_alive(self) -> bool:
+        """Say whether Spark runs and answers, which is asked of it."""
+        ...
+
     def with_settings(self, settings: Mapping[str, str]) -> Port:
         """Return a port to a session that differs in these settings, which no other run sees."""
         ...

@@ -15,6 +15,7 @@ import socket
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -139,7 +140,8 @@ def start(settings: Settings, caches: Caches) -> SparkEngine:
     with _lock:
         if theirs is not None and _running is None:
             return _engine(_classic_port(_guest_session(theirs, settings), settings), settings, caches, _nothing)
-        return _engine(_classic_port(_shared_session(settings), settings), settings, caches, _Release())
+        running = _shared_session(settings)
+        return _engine(_classic_port(running.spark, settings), settings, caches, _Release(running))
 
 
 def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
@@ -159,9 +161,10 @@ def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:
 
 
 class _Release:
-    """Lets go of the shared session, once."""
+    """Lets go of a shared session, once."""
 
-    def __init__(self) -> None:
+    def __init__(self, running: _Running) -> None:
+        self._running = running
         self._is_released = False
 
     def __call__(self) -> None:
@@ -169,13 +172,13 @@ class _Release:
         if is_forked():
             return  # It is the parent's session, and so may be a lock that is held.
         with _lock:
-            if self._is_released or _running is None:
+            if self._is_released:
                 return
             self._is_released = True
-            _running.users -= 1
-            if _running.users == 0:
-                _stop(_running)
+            self._running.users -= 1
+            if self._running.users == 0 and _running is self._running:
                 _running = None
+                _stop(self._running)
 
 
 def _nothing() -> None:
@@ -222,8 +225,11 @@ def _guest_session(theirs: SparkSession, settings: Settings) -> SparkSession:
     return guest
 
 
-def _shared_session(settings: Settings) -> SparkSession:
+def _shared_session(settings: Settings) -> _Running:
     global _running
+    if _running is not None and _has_died(_running):
+        _stop(_running)
+        _running = None
     if _running is None:
         _running = _Running(_launched(settings), settings)
         atexit.register(_stop_at_exit, _running)
@@ -235,7 +241,13 @@ def _shared_session(settings: Settings) -> SparkSession:
             "close it first, or use the same settings"
         )
     _running.users += 1
-    return _running.spark
+    return _running
+
+
+def _has_died(running: _Running) -> bool:
+    """Say whether the Java process of a session is gone, which contexts may still hold."""
+    process = getattr(getattr(running.spark.sparkContext, "_gateway", None), "proc", None)
+    return process is not None and process.poll() is not None
 
 
 def _settings_named(config: Mapping[str, str]) -> str:
@@ -332,8 +344,23 @@ def _stop(running: _Running) -> None:
 
     if is_forked():
         return
-    with suppress(Py4JError, ConnectionError):
-        running.spark.stop()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # PySpark says that Java has crashed, which is known.
+            running.spark.stop()
+    except (Py4JError, ConnectionError):
+        if _has_died(running):
+            _forget_java()
+
+
+def _forget_java() -> None:
+    """Let the next session start a Java process: PySpark (4.3) keeps the way to the one that is gone."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession, SQLContext
+
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
 
 
 def _defaults(master: str, settings: Settings) -> dict[str, str]:

@@ -1,0 +1,203 @@
+"""`dstream jobs`: the jobs of a storage, whichever process drives them. Neither Spark nor Java is needed."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from dstream.command.options import connected, fail, storage_option
+from dstream.command.program import SAYING
+from dstream.jobs import Job
+from dstream.session import Context
+
+__all__ = ["jobs"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WIDEST = 1000
+"""Columns of a table that goes to no terminal: nothing is cut."""
+
+
+def _of_one(command: F) -> F:
+    """Add what names one job, and its storage."""
+    return click.argument("name")(storage_option(command))
+
+
+@click.group(context_settings=SAYING, invoke_without_command=True)
+@storage_option
+@click.pass_context
+def jobs(ctx: click.Context, storage: str | None) -> None:
+    """List the jobs of a storage, or work with one of them.
+
+    NAME is the name of a job, which means the latest of that name, or an id. --storage may stand before or behind
+    the subcommand.
+    """
+    ctx.obj = storage
+    if ctx.invoked_subcommand is None:
+        with connected("local", storage=storage) as context:
+            _list(context)
+
+
+@jobs.command(context_settings=SAYING)
+@_of_one
+@click.option("--watch", is_flag=True, help="Go on showing it until it ends.")
+@click.option("--openmetrics", is_flag=True, help="Print its numbers as Prometheus reads them.")
+def show(name: str, storage: str | None, watch: bool, openmetrics: bool) -> None:
+    """Show how a job is, and its stages in numbers."""
+    with _found(name, storage) as job:
+        if openmetrics:
+            click.echo(job.metrics().to_openmetrics(), nl=False)
+        elif watch:
+            _watch(job)
+        else:
+            _show(job)
+
+
+@jobs.command(context_settings=SAYING)
+@_of_one
+def cancel(name: str, storage: str | None) -> None:
+    """End a job; its sinks stay as they were."""
+    with _found(name, storage) as job:
+        if not job.cancel():
+            fail(f"{name} was not cancelled: it is {job.status.name}")
+        click.echo(f"{name} is cancelled")
+
+
+@jobs.command(context_settings=SAYING)
+@_of_one
+def restart(name: str, storage: str | None) -> None:
+    """Let a job that runs start again from its sources."""
+    with _found(name, storage) as job:
+        if not job.restart():
+            fail(f"{name} was not started again: it is {job.status.name}")
+        click.echo(f"{name} starts again")
+
+
+@jobs.command(context_settings=SAYING)
+@_of_one
+def logs(name: str, storage: str | None) -> None:
+    """Print what the driver of a job has said, if `dstream submit` started it."""
+    with _found(name, storage) as job:
+        driver = job.driver
+        if driver.log is None:
+            fail(f"{name} has no log: its driver was not started by dstream submit")
+        if driver.host != socket.gethostname():
+            fail(f"the log of {name} is on {driver.host}: {driver.log}")
+        try:
+            sys.stdout.write(Path(driver.log).read_text(errors="replace"))
+        except OSError as error:
+            fail(f"the log {driver.log} cannot be read: {error.strerror}")
+
+
+@jobs.command(context_settings=SAYING)
+@_of_one
+def suspend(name: str, storage: str | None) -> None:
+    """Refuse: only unbounded jobs, which do not exist yet, are suspended."""
+    _refuse(name, storage, Job.suspend)
+
+
+@jobs.command(context_settings=SAYING)
+@_of_one
+def resume(name: str, storage: str | None) -> None:
+    """Refuse: only unbounded jobs, which do not exist yet, are resumed."""
+    _refuse(name, storage, Job.resume)
+
+
+@jobs.command(context_settings=SAYING)
+@_of_one
+def snapshot(name: str, storage: str | None) -> None:
+    """Refuse: only unbounded jobs, which do not exist yet, have snapshots."""
+    _refuse(name, storage, lambda job: job.export_snapshot(name))
+
+
+def _refuse(name: str, storage: str | None, method: Callable[[Job], NoReturn]) -> NoReturn:
+    with _found(name, storage) as job:
+        method(job)
+
+
+def _list(context: Context) -> None:
+    found = context.jobs()
+    if not found:
+        click.echo(f"no jobs in {context.running_storage().url}", err=True)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("id", "name", "status", "submitted", "seconds", "driver", box=None, pad_edge=False)
+    for job in found:
+        metrics = job.metrics()
+        driver = f"{job.driver.host}:{job.driver.process}"
+        cells = (job.id, job.name or "", metrics.status, _date(job.submitted_at), f"{metrics.seconds:.1f}", driver)
+        table.add_row(*map(Text, cells))
+    _print(table)
+
+
+def _show(job: Job) -> None:
+    metrics = job.metrics()
+    for label, text in _known(job):
+        if text:
+            click.echo(f"{label:<12}{text}")
+    click.echo()
+    _print(metrics.table())
+
+
+def _known(job: Job) -> Iterator[tuple[str, str]]:
+    yield "id", job.id
+    yield "name", job.name or ""
+    yield "status", f"{job.status.name}{', its driver is gone' if job.is_lost else ''}"
+    for label, moment in (("submitted", job.submitted_at), ("started", job.started_at), ("ended", job.ended_at)):
+        yield label, "" if moment is None else _date(moment)
+    yield "driver", f"process {job.driver.process} on {job.driver.host}"
+    yield "log", job.driver.log or ""
+    if job.failure_text is not None:
+        yield "failure", f"{job.failure_text.type_name}: {job.failure_text.message}"
+        yield from (("", note.replace("\n", "\n" + " " * 12)) for note in job.failure_text.notes)
+
+
+def _watch(job: Job) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(job.metrics(), console=Console(), auto_refresh=False) as live:
+        while not job.status.has_ended and not job.is_lost:
+            time.sleep(_BETWEEN_LOOKS)
+            live.update(job.metrics(), refresh=True)
+
+
+_BETWEEN_LOOKS = 0.5
+
+
+def _print(table: Any) -> None:
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else _WIDEST).print(table)
+
+
+def _date(moment: datetime) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+@contextmanager
+def _found(name: str, storage: str | None) -> Iterator[Job]:
+    """Find a job, or say in a sentence that there is none."""
+    with connected("local", storage=storage or click.get_current_context().find_object(str)) as context:
+        job = context.job(name)
+        if job is None:
+            fail(_missing(name, context))
+        yield job
+
+
+def _missing(name: str, context: Context) -> str:
+    names = sorted({each.name for each in context.jobs() if each.name is not None})
+    close = get_close_matches(name, names, n=3)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else "; `dstream jobs` lists what there is"
+    return f"there is no job {name!r} in {context.running_storage().url}{hint}"

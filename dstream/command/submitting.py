@@ -1,0 +1,173 @@
+"""`dstream submit`: a script in a driver that stays, writes a log, and is started again when it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+from urllib.parse import quote
+
+import click
+
+from dstream.command.options import engine_options, fail
+from dstream.command.program import SAYING
+from dstream.command.run import compiled
+
+__all__ = ["submit"]
+
+Restart = Literal["always", "on-failure"]
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+_LONG_RUN = 60.0
+"""Seconds after which a driver was well, so that the next pause is the first again."""
+
+
+@click.command(context_settings={**SAYING, "allow_interspersed_args": False})
+@engine_options
+@click.option("--name", metavar="NAME", help="What the job of the script is called if the script does not say.")
+@click.option("--detach", is_flag=True, help="Return at once; the driver goes on when this terminal is closed.")
+@click.option(
+    "--restart",
+    type=click.Choice(["always", "on-failure"]),
+    help="When the driver is started again beside when it is killed: when it fails, or whenever it ends.",
+)
+@click.option("--log", metavar="FILE", type=click.Path(path_type=Path), help="Where it writes what it says.")
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def submit(
+    script: str,
+    args: tuple[str, ...],
+    engine: str | None,
+    master: str | None,
+    storage: str | None,
+    name: str | None,
+    detach: bool,
+    restart: Restart | None,
+    log: Path | None,
+) -> None:
+    """Run a script, again when its driver dies.
+
+    SCRIPT runs as `dstream run SCRIPT ARGS` runs it. A job that it submits is called NAME, or as SCRIPT is, unless
+    the script says otherwise; a driver that was started again goes on with it.
+    """
+    compiled(script)
+    called = name or Path(script).stem
+    written = (log or _log_of(called)).absolute()
+    written.parent.mkdir(parents=True, exist_ok=True)
+    options = [each for pair in _given(engine=engine, master=master, storage=storage) for each in pair]
+    if detach:
+        again = [*options, "--name", called, "--log", str(written), *(["--restart", restart] if restart else [])]
+        driver = _detached([sys.executable, "-m", "dstream", "submit", *again, script, *args])
+        click.echo(f"submitted {called!r} as process {driver}; it writes into {written}")
+        return
+    environment = {**os.environ, "DSTREAM_JOB_NAME": called, "DSTREAM_JOB_LOG": str(written)}
+    command = [sys.executable, "-m", "dstream", "run", *options, script, *args]
+    raise SystemExit(_Supervisor(command, environment, written, restart).run())
+
+
+def _given(**options: str | None) -> list[tuple[str, str]]:
+    return [(f"--{name}", value) for name, value in options.items() if value is not None]
+
+
+def _log_of(name: str) -> Path:
+    """Return a file among those that belong to this user's programs."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return state / "dstream" / "jobs" / f"{quote(name, safe=' ')[:100]}-{stamp}-{os.getpid()}.log"
+
+
+def _detached(command: Sequence[str]) -> int:
+    """Start a process that does not end with this terminal; return its number."""
+    null: Any = subprocess.DEVNULL
+    # Nobody waits for it: it is to outlive this process.
+    return subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True).pid
+
+
+class _Supervisor:
+    """Runs a driver again and again, as long as it has to.
+
+    The driver writes into the log itself, so that it goes on if this process is killed.
+    """
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path, restart: Restart | None) -> None:
+        self._command = command
+        self._environment = environment
+        self._log = log
+        self._restart = restart
+        self._is_asked_to_end = threading.Event()
+        self._driver: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> int:
+        """Return the exit code of the last driver."""
+        with _appending(self._log) as log, _Follower(self._log, log.tell()):
+            signal.signal(signal.SIGTERM, self._end)
+            signal.signal(signal.SIGINT, self._end)
+            pause = _FIRST_PAUSE
+            while True:
+                began = time.monotonic()
+                code = self._run_once(log)
+                if self._is_asked_to_end.is_set() or not self._is_wanted_again(code):
+                    return code if code >= 0 else 128 - code
+                pause = _FIRST_PAUSE if time.monotonic() - began > _LONG_RUN else pause
+                log.write(f"dstream submit: the driver {_how(code)}; started again in {pause:.0f} s\n".encode())
+                if self._is_asked_to_end.wait(pause):
+                    return code if code >= 0 else 128 - code
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _run_once(self, log: BinaryIO) -> int:
+        with subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log) as self._driver:
+            return self._driver.wait()
+
+    def _is_wanted_again(self, code: int) -> bool:
+        return self._restart == "always" or code < 0 or (self._restart == "on-failure" and code != 0)
+
+    def _end(self, number: int, frame: object) -> None:
+        """End the driver, and then this process."""
+        self._is_asked_to_end.set()
+        if self._driver is not None and self._driver.poll() is None:
+            self._driver.send_signal(number)
+
+
+def _how(code: int) -> str:
+    return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+
+
+def _appending(path: Path) -> BinaryIO:
+    try:
+        return path.open("ab", buffering=0)
+    except OSError as error:
+        fail(f"the log {path} cannot be written: {error.strerror}")
+
+
+class _Follower:
+    """Shows what is written into a file, as it comes."""
+
+    def __init__(self, path: Path, start: int) -> None:
+        self._file = path.open("rb")
+        self._file.seek(start)
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def _follow(self) -> None:
+        while not self._has_ended.wait(0.05):
+            self._copy()
+
+    def _copy(self) -> None:
+        data = self._file.read()
+        if data:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._has_ended.set()
+        self._thread.join()
+        self._copy()
+        self._file.close()

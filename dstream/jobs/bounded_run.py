@@ -1,0 +1,207 @@
+"""`BoundedRun`: one run of a bounded pipeline, from its sources to the commits of its sinks.
+
+Every sink begins; the plan runs; the receipts of all sinks are put into one record; every sink publishes, in the order
+of `write_to`. Until that record is put the run can be cancelled and leaves nothing behind. From then on the job is
+decided: whoever drives it publishes what is left, and reads nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError
+from dstream.failures import naming
+from dstream.jobs.counted_writers import counted_receipts, counting
+from dstream.jobs.epoch_record import EpochRecord, Receipts
+from dstream.jobs.job_records import Want
+from dstream.jobs.job_status import JobStatus
+from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedWrite
+from dstream.plan import Where, explained, last_step, rewrite
+from dstream.plan.ends import Several
+from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
+
+__all__ = ["BoundedRun", "Stop"]
+
+
+class Stop:
+    """What somebody asks of a run.
+
+    Attributes:
+        want: what is to become of the job then.
+        at: when it was asked, by a clock that only goes on.
+    """
+
+    def __init__(self, want: Want) -> None:
+        self.want = want
+        self.at = monotonic()
+
+
+class BoundedRun:
+    """One run. It can be asked to stop until it is decided; what one that is void makes is thrown away.
+
+    Args:
+        context: has the engine, and the collections that sinks write into.
+        plan: the pipeline.
+        job: the id of the job, of which the names of its sinks' jobs are made.
+        epoch: the record of the receipts.
+        place: where the user submitted the job.
+        move: says how far the job is.
+        counts: whether items are counted.
+
+    Attributes:
+        written: how many items each sink has written, by the names of their stages; entries, for those of maps.
+    """
+
+    def __init__(
+        self,
+        context: Runtime,
+        plan: PipelinePlan,
+        job: str,
+        epoch: EpochRecord,
+        place: Where | None,
+        move: Callable[[JobStatus], object],
+        counts: bool = True,
+    ) -> None:
+        self.written: dict[str, int] = {}
+        self.stop: Stop | None = None
+        self.is_void = False
+        self.is_decided = False
+        self._context = context
+        self._plan = plan
+        self._job = job
+        self._epoch = epoch
+        self._place = place
+        self._move = move
+        self._counts = counts
+        self._lock = threading.Lock()
+        self._running: Running | None = None
+        self._begun: list[WriteJob[Writer | MapWriter]] = []
+
+    # ------------------------------------------------------------------------------------------------- from outside
+
+    def ask(self, want: Want) -> bool:
+        """Ask the run to stop; True only for the call that stops it."""
+        with self._lock:
+            if self.is_decided or self._epoch.receipts is not None or self.is_void or self.stop is not None:
+                return False
+            self.stop = Stop(want)
+        self.cancel()
+        return True
+
+    def give_up(self) -> bool:
+        """Make the run void; False if it is decided."""
+        with self._lock:
+            self.is_void = self.is_void or not self.is_decided
+            return self.is_void
+
+    def cancel(self) -> None:
+        """End what the engine runs for it."""
+        running = self._running
+        if running is not None:
+            running.cancel()
+
+    # ------------------------------------------------------------------------------------------------------ the run
+
+    def work(self) -> None:
+        """Run, and commit.
+
+        Raises:
+            CancelledError: it was asked to stop, and has done so.
+            JobTakenOverError: another driver has the job.
+            Exception: what a function of the user's raised, or what kept the job from running.
+        """
+        try:
+            several = self._begin()
+            with explained(several, "new_job", self._place):
+                if self._epoch.receipts is None or not self._published_before(several):
+                    self._run(several)
+        except BaseException:
+            if not self.is_decided:
+                self._abort()
+            raise
+
+    def _begin(self) -> Several:
+        self._begun = []
+        for number, write in enumerate(self._plan.writes, 1):
+            target = write.sink.open(self._context)
+            self._begun.append(target.begin(write.sink.job or f"{self._job}-{number}"))
+        return self._plan.several([job.writer for job in self._begun])
+
+    def _published_before(self, several: Several) -> bool:
+        """Publish what an earlier run has decided; False if that cannot be done any more.
+
+        What tasks have written is removed after a day. Then the sinks that are not done yet take what the sources
+        give now.
+        """
+        receipts = self._epoch.receipts
+        assert receipts is not None, "somebody has decided"
+        self._decide()
+        try:
+            self._publish(several, receipts)
+        except JobTakenOverError:
+            raise
+        except IllegalStateError:
+            self._epoch.commit(None)
+            self.is_decided = False
+            return False
+        self._move(JobStatus.COMPLETING)
+        return True
+
+    def _run(self, several: Several) -> None:
+        open_now = [number for number, job in enumerate(self._begun) if not job.is_done]
+        self._move(JobStatus.RUNNING)
+        receipts = dict(zip(open_now, self._results(open_now), strict=True)) if open_now else {}
+        self._decide()
+        try:
+            self._epoch.commit(receipts)
+        except JobTakenOverError:
+            self._abort()
+            raise
+        self._move(JobStatus.COMPLETING)
+        self._publish(several, receipts)
+
+    def _results(self, numbers: Sequence[int]) -> list[Any]:
+        """Run the plan for some of the sinks, and return the receipts of each."""
+        writes: list[PlannedWrite] = [self._plan.writes[number] for number in numbers]
+        writers = [self._begun[number].writer for number in numbers]
+        several = self._plan.with_writes(writes).several(list(map(counting, writers)) if self._counts else writers)
+        running = self._context.running_engine().submit(rewrite(several))
+        with self._lock:
+            self._check_stop()
+            self._running = running
+        running.start()
+        results: list[Any] = running.result()
+        return self._counted(writes, results) if self._counts else results
+
+    def _counted(self, writes: Sequence[PlannedWrite], results: Sequence[Any]) -> list[Any]:
+        """Keep what was counted, and return the receipts alone."""
+        counted = [counted_receipts(receipts) for receipts in results]
+        for write, (_, items) in zip(writes, counted, strict=True):
+            self.written[write.stage] = items
+        return [receipts for receipts, _ in counted]
+
+    def _decide(self) -> None:
+        """Let nobody stop the run any more."""
+        with self._lock:
+            self._check_stop()
+            self.is_decided = True
+
+    def _check_stop(self) -> None:
+        if self.stop is not None or self.is_void:
+            raise CancelledError("this job was asked to stop")
+
+    def _publish(self, several: Several, receipts: Receipts) -> None:
+        for number in sorted(receipts):
+            # A failure there, such as one of a function that merges, names the step as one in a task does.
+            with naming(last_step(several.ends[number])):
+                self._begun[number].commit(receipts[number])
+
+    def _abort(self) -> None:
+        """Remove what the tasks of this run have written."""
+        for job in self._begun:
+            with suppress(Exception):  # A sink of the user's may raise; the others are to be whole all the same.
+                job.abort()

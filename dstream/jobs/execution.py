@@ -1,0 +1,235 @@
+"""`Execution`: a bounded job in its driver, which is a thread of this process: its runs, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Protocol
+
+from dstream.errors import EngineError, JobTakenOverError
+from dstream.failures import is_full, known_of, shorten
+from dstream.jobs.bounded_run import BoundedRun
+from dstream.jobs.epoch_record import EpochRecord
+from dstream.jobs.job_drivers import forget_driver
+from dstream.jobs.job_failures import failure_text, pickled_failure
+from dstream.jobs.job_future import JobFuture
+from dstream.jobs.job_lease import Lease
+from dstream.jobs.job_records import JobRecords, Want
+from dstream.jobs.job_status import JobStatus
+from dstream.pickling import dumps
+from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.plan import Where
+from dstream.spi import Runtime
+
+__all__ = ["Execution", "JobContext"]
+
+
+_LARGEST_PLAN = 8 * 2**20
+"""Bytes above which a pipeline holds data of its own, which records are not for."""
+
+
+class JobContext(Runtime, Protocol):
+    """What a job needs of the context that it was submitted to."""
+
+    def renew_engine(self) -> None:
+        """Let go of an engine that has lost what it runs on, such as Java; the next run starts another one."""
+        ...
+
+
+class Execution:
+    """A job that runs here.
+
+    Attributes:
+        lease: says how the job is.
+        future: its end.
+
+    Args:
+        context: where it runs.
+        records: those of the jobs.
+        lease: as above.
+        epoch: what is committed of it.
+        plan: its pipeline.
+        place: where it was submitted.
+    """
+
+    def __init__(
+        self,
+        context: JobContext,
+        records: JobRecords,
+        lease: Lease,
+        epoch: EpochRecord,
+        plan: PipelinePlan,
+        place: Where | None,
+    ) -> None:
+        self.lease = lease
+        self.plan = plan
+        self.future = JobFuture()
+        self._context = context
+        self._records = records
+        self._epoch = epoch
+        self._place = place
+        self._process = os.getpid()
+        self._pauses = lease.state.config.pauses()
+        self._lock = threading.RLock()
+        self._asked = threading.Event()
+        self._run = self._new_run()
+
+    def _new_run(self) -> BoundedRun:
+        self._asked.clear()
+        state = self.lease.state
+        return BoundedRun(
+            self._context, self.plan, state.id, self._epoch, self._place, self._move, state.config.metrics
+        )
+
+    # ------------------------------------------------------------------------------------------------- from outside
+
+    def start(self) -> None:
+        """Let it run in a thread of its own."""
+        name = f"dstream-job-{self.lease.state.id}"
+        threading.Thread(target=self._drive, args=(self._run,), name=name, daemon=True).start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job is over."""
+        return self.future.done()
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process is a fork of the one that drives the job, whose threads are not here."""
+        return os.getpid() != self._process
+
+    def ask(self, want: Want) -> bool:
+        """Ask the run to stop; True only for the call that stops it."""
+        with self._lock:
+            is_first = not self.has_ended and self._run.ask(want)
+        if is_first:
+            self._asked.set()
+        return is_first
+
+    def leave_behind(self, after: float) -> None:
+        """Go on without a run that was asked to stop some seconds ago and cannot: its function does not return."""
+        with self._lock:
+            run = self._run
+            if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
+                return
+            if not self._is_over_as_asked(run):
+                self.start()
+
+    def taken_over(self, error: JobTakenOverError) -> None:
+        """End here, since the job goes on elsewhere. What the run makes is thrown away, unless it is decided."""
+        with self._lock:
+            if self._run.give_up():
+                self._finish(error)
+        self._run.cancel()
+
+    # --------------------------------------------------------------------------------------------------- the driver
+
+    def _drive(self, run: BoundedRun) -> None:
+        self._keep_plan()
+        while not self._is_over_after(run):
+            run = self._run
+
+    def _keep_plan(self) -> None:
+        """Keep the pipeline for other processes, if it can travel; without it the job runs as well."""
+        with suppress(Exception):
+            data = dumps(self.plan)
+            if len(data) <= _LARGEST_PLAN:
+                self._records.keep_pickle(self.lease.state.id, "plan", data)
+
+    def _is_over_after(self, run: BoundedRun) -> bool:
+        """Run once; say whether that was the end, for this thread at least."""
+        try:
+            if not run.is_void:
+                if self.lease.state.status is not JobStatus.STARTING:  # as it is registered, and taken over
+                    self._move(JobStatus.STARTING)
+                self._epoch.refresh()
+                run.work()
+                self._end(JobStatus.COMPLETED)
+            return True
+        except BaseException as error:
+            with self._lock:
+                if run.is_void:
+                    return True
+                if run.stop is not None and not run.is_decided:
+                    return self._is_over_as_asked(run)
+            return self._is_over_with(run, error)
+
+    def _is_over_as_asked(self, run: BoundedRun) -> bool:
+        """Do what was asked for; say whether the job is over. The lock is held."""
+        assert run.stop is not None, "somebody has asked"
+        if run.stop.want == "cancel":
+            self._end(JobStatus.CANCELLED, CancelledError())
+            return True
+        self._move(JobStatus.RESTARTING)
+        self._run = self._new_run()
+        return False
+
+    def _is_over_with(self, run: BoundedRun, error: BaseException) -> bool:
+        if isinstance(error, JobTakenOverError):
+            self._finish(error)
+            return True
+        if not (self._pauses and _is_no_fault_of_the_user(error)):
+            self._fail(error)
+            return True
+        return self._is_over_after_a_pause(run, error)
+
+    def _is_over_after_a_pause(self, run: BoundedRun, error: BaseException) -> bool:
+        """Wait, and let go of an engine that is lost; say whether the job was cancelled meanwhile."""
+        self.lease.change(failure=failure_text(error))
+        self._move(JobStatus.RESTARTING)
+        self._asked.wait(self._pauses.pop(0))
+        with self._lock:
+            if run.is_void:
+                return True
+            if run.stop is not None and run.stop.want == "cancel":
+                return self._is_over_as_asked(run)
+            self._run = self._new_run()
+        self._context.renew_engine()
+        return False
+
+    # -------------------------------------------------------------------------------------------------- how it ends
+
+    def _move(self, status: JobStatus) -> None:
+        changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
+        if status is JobStatus.COMPLETING:
+            stages = {stage: {"items_out": items} for stage, items in self._run.written.items()}
+            changes = {"epoch": 1, "metrics": {"stages": stages}}
+        self.lease.move(status, **changes)
+
+    def _fail(self, error: BaseException) -> None:
+        if not is_full():
+            shorten(error)
+        self.lease.change(failure=failure_text(error))
+        pickle = pickled_failure(error)
+        if pickle is not None:
+            with suppress(Exception):  # What it failed with matters more than that this cannot be kept.
+                self._records.keep_pickle(self.lease.state.id, "failure", pickle)
+        self._end(JobStatus.FAILED, error)
+
+    def _end(self, status: JobStatus, error: BaseException | None = None) -> None:
+        """Let everybody see the end, and then let those go on who wait for it here."""
+        with self._lock:
+            try:
+                if status is JobStatus.COMPLETED:
+                    self.lease.change(failure=None)
+                self.lease.move(status)
+                self.lease.write()
+            except Exception as problem:
+                # A driver that was cut off has no say; without the storage nobody sees how the job ended.
+                error = error or problem
+            self._finish(error)
+
+    def _finish(self, error: BaseException | None) -> None:
+        forget_driver(self.lease.state.driver)
+        self.future.end(error)
+
+
+def _is_no_fault_of_the_user(error: BaseException) -> bool:
+    """Say whether what a job runs on was lost: workers, Spark, a connection; and no step is to blame."""
+    known = known_of(error)
+    return isinstance(error, EngineError) or (
+        isinstance(error, ConnectionError) and (known is None or known.step is None)
+    )

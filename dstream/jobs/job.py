@@ -1,0 +1,271 @@
+"""`Job`: a job as users hold it, whichever process drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+from dstream.errors import IllegalStateError, JobTakenOverError, UnsupportedError
+from dstream.jobs.execution import Execution
+from dstream.jobs.job_config import JobConfig
+from dstream.jobs.job_drivers import Driver
+from dstream.jobs.job_failures import arrived
+from dstream.jobs.job_future import JobFuture
+from dstream.jobs.job_metrics import JobMetrics
+from dstream.jobs.job_records import JobRecords
+from dstream.jobs.job_state import FailureText, JobState
+from dstream.jobs.job_status import JobStatus
+from dstream.jobs.job_watch import Watch, title
+from dstream.pipeline.pipeline_plan import PipelinePlan
+
+__all__ = ["Job"]
+
+
+class Job:
+    """A pipeline that was submitted: `ctx.new_job(pipeline)` makes one, `ctx.job(name)` finds it in any process.
+
+    In a `with` block it is joined at the end, and cancelled if an exception leaves the block.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        records: JobRecords,
+        watch: Watch,
+        load: Callable[[bytes], Any],
+        execution: Execution | None = None,
+    ) -> None:
+        self._id = identity
+        self._records = records
+        self._watch = watch
+        self._load = load
+        self._execution = execution
+        self._future: JobFuture | None = None
+
+    @property
+    def id(self) -> str:
+        """What no other job is called."""
+        return self._id
+
+    @property
+    def name(self) -> str | None:
+        """What the user calls it, or None."""
+        return self._state().name
+
+    @property
+    def config(self) -> JobConfig:
+        """How it was to run."""
+        return self._state().config
+
+    @property
+    def status(self) -> JobStatus:
+        """How far it is; `NOT_RUNNING` if its driver is gone."""
+        state = self._state()
+        return JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has not ended, and the process that drove it is gone.
+
+        At once when the process has ended on this host; on another one, ten seconds after its last sign of life.
+        Submit its pipeline under its name again, and the job goes on.
+        """
+        return self._watch.is_lost(self._state())
+
+    @property
+    def submitted_at(self) -> datetime:
+        """When it was submitted."""
+        return _date(self._state().submitted_at)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When it first ran; None if it has not yet."""
+        started = self._state().started_at
+        return None if started is None else _date(started)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it ended; None if it has not yet."""
+        ended = self._state().ended_at
+        return None if ended is None else _date(ended)
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that was committed, 0 before the first; a bounded job has one."""
+        return self._state().epoch
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What it failed with; None if it has not."""
+        state = self._state()
+        return self._failed(state) if state.status is JobStatus.FAILED else None
+
+    @property
+    def failure_text(self) -> FailureText | None:
+        """What it failed with in words, or what its last run has failed with before it starts again; None: nothing."""
+        return self._state().failure
+
+    @property
+    def driver(self) -> Driver:
+        """The process that drives it, or drove it last."""
+        return self._state().driver
+
+    @property
+    def pipeline(self) -> PipelinePlan:
+        """The pipeline as it was submitted, which can be submitted again.
+
+        Raises:
+            IllegalStateError: it is in another process, and could not be kept.
+            TypeError: it is in another process, and the storage does not let pickles be loaded.
+        """
+        if self._execution is not None:
+            return self._execution.plan
+        pickle = self._records.pickle(self._id, "plan")
+        if pickle is None:
+            raise IllegalStateError(f"the pipeline of {title(self._state())} is not in the storage")
+        plan = self._load(pickle)
+        if not isinstance(plan, PipelinePlan):
+            raise IllegalStateError(f"the pipeline of {title(self._state())} is damaged: it is {type(plan).__name__}")
+        return plan
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end of the job.
+
+        Args:
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            CancelledError: it was cancelled (that of `concurrent.futures`).
+            TimeoutError: it has not ended yet; it goes on.
+            JobTakenOverError: this process was cut off from it, and another one drives it now.
+            IllegalStateError: its driver is gone, and nobody has submitted it again.
+            RemoteError: it failed in another process, with an exception that cannot be made again here.
+            Exception: what it failed with, the user's own exception as for streams.
+        """
+        future = self._ending()
+        if not wait([future], timeout).done:
+            raise TimeoutError(f"{title(self._state())} has not ended within {timeout} seconds; it goes on")
+        future.was_asked = True
+        if future.error is not None:
+            # Whoever raises an exception again adds to its traceback.
+            BaseException.with_traceback(future.error, future.where)
+            raise future.error
+
+    def future(self) -> Future[None]:
+        """Return the end of the job as a future, which `asyncio.wrap_future` makes awaitable."""
+        return self._ending()
+
+    def cancel(self) -> bool:
+        """End the job, which leaves its sinks as they were; return True only for the call that did it.
+
+        It ends within seconds, also if a function of the user's does not return: on the local engine its thread
+        is left behind then, and what it makes is thrown away. A job that publishes already is not cancelled.
+        """
+        return self._ask("cancel")
+
+    def restart(self) -> bool:
+        """Run the job again from its sources; return True only for the call that did it.
+
+        Raises:
+            IllegalStateError: it has ended, or its driver is gone.
+        """
+        state = self._state()
+        if state.status.has_ended:
+            raise IllegalStateError(f"{title(state)} has ended: it is {state.status.name}; submit its pipeline again")
+        if self._watch.is_lost(state):
+            raise IllegalStateError(f"the driver of {title(state)} is gone; submit its pipeline under its name again")
+        return self._ask("restart")
+
+    def metrics(self) -> JobMetrics:
+        """Return what is known of the job in numbers: as attributes, as a dictionary, as a table, as OpenMetrics."""
+        state = self._state()
+        status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
+        return JobMetrics.of(state, status, self._watch.now())
+
+    def suspend(self) -> NoReturn:
+        """Refuse: a bounded job is not suspended."""
+        self._refuse("suspend")
+
+    def resume(self) -> NoReturn:
+        """Refuse: a bounded job is not suspended."""
+        self._refuse("resume")
+
+    def export_snapshot(self, name: str) -> NoReturn:
+        """Refuse: a bounded job keeps no state."""
+        self._refuse("export_snapshot")
+
+    def cancel_and_export_snapshot(self, name: str) -> NoReturn:
+        """Refuse: a bounded job keeps no state. It goes on."""
+        self._refuse("cancel_and_export_snapshot")
+
+    def update(self, pipeline: Any) -> NoReturn:
+        """Refuse: a bounded job is one epoch. It goes on."""
+        self._refuse("update")
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise UnsupportedError(
+            f"{name}() does not exist for bounded jobs, whose one epoch keeps nothing between two; "
+            "cancel() ends such a job, restart() runs it again"
+        )
+
+    def _ask(self, want: Any) -> bool:
+        if self._is_here():
+            assert self._execution is not None
+            return self._execution.ask(want)
+        return self._watch.ask(self._id, want)
+
+    def _is_here(self) -> bool:
+        """Say whether this process drives the job, or did until it ended."""
+        execution = self._execution
+        if execution is None or execution.is_elsewhere:
+            return False
+        return not (execution.has_ended and isinstance(execution.future.error, JobTakenOverError))
+
+    def _state(self) -> JobState:
+        if self._is_here():
+            assert self._execution is not None
+            return self._execution.lease.state
+        return self._watch.state(self._id)
+
+    def _ending(self) -> JobFuture:
+        if self._execution is not None and not self._execution.is_elsewhere:
+            return self._execution.future
+        if self._future is None:
+            self._future = self._watch.end_of(self._id, self._failed)
+        return self._future
+
+    def _failed(self, state: JobState) -> BaseException:
+        """Return what the job failed with: the exception itself in the process that drove it."""
+        if self._is_here():
+            assert self._execution is not None
+            error = self._execution.future.error
+            assert error is not None, "it has failed"
+            return error
+        assert state.failure is not None, "it has failed"
+        return arrived(state.failure, self._records.pickle(self._id, "failure"), self._load)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None:
+            self.join()
+        else:
+            self.cancel()
+
+    def __eq__(self, other: object) -> bool:
+        return self._id == other._id if isinstance(other, Job) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __repr__(self) -> str:
+        state = self._state()
+        status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
+        return f"<{title(state).removeprefix('the ')}, {status.name}>"
+
+
+def _date(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

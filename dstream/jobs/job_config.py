@@ -1,0 +1,167 @@
+"""`JobConfig`: how a job is to run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from dstream.errors import UnsupportedError
+from dstream.failures import shown
+
+__all__ = ["Guarantee", "JobConfig"]
+
+Guarantee = Literal["none", "at-least-once", "exactly-once"]
+_RESTARTS = 3
+_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
+_OF_UNBOUNDED = (
+    "max_items",
+    "suspend_on_failure",
+    "max_watermark_retain",
+    "initial_snapshot",
+    "start_at",
+    "force",
+    "shards",
+    "clock",
+    "keep",
+    "files_at",
+    "files",
+    "modules",
+)
+"""What says nothing to a bounded job, or is not there yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobConfig:
+    """How a job is to run. What is not said is left to dstream.
+
+    Attributes:
+        name: that of the job. One job of a name runs at a time, and one that lost its driver goes on when it is
+            submitted again.
+        guarantee: what happens to the output when something dies: `"none"`, `"at-least-once"` or `"exactly-once"`.
+            A bounded job gives the strongest in any case.
+        epoch_length: seconds between two commits, the target. A bounded job is one epoch.
+        auto_restart: how often the job starts again when it has lost workers, a driver's connection or Spark itself; or
+            (how often, seconds of the first pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4
+            seconds; False: never. An exception of a function of yours fails the job at once.
+        metrics: whether items are counted, stage by stage.
+        max_items: with unbounded data.
+        suspend_on_failure: with unbounded data.
+        max_watermark_retain: with unbounded data.
+        initial_snapshot: with unbounded data.
+        start_at: with unbounded data.
+        force: with unbounded data.
+        shards: with unbounded data.
+        clock: with unbounded data.
+        keep: with unbounded data.
+        files_at: with unbounded data.
+        files: not there yet.
+        modules: not there yet.
+
+    Raises:
+        TypeError: a value is of another type, or its name is none of these.
+        ValueError: a value is none of its choices.
+        UnsupportedError: the value is for what is not there yet.
+
+    Example:
+        >>> JobConfig(name="sales", auto_restart=(5, 0.5)).pauses()
+        [0.5, 1.0, 2.0, 4.0, 8.0]
+    """
+
+    name: str | None = None
+    guarantee: Guarantee | None = None
+    epoch_length: float | None = None
+    auto_restart: bool | int | tuple[int, float] = True
+    metrics: bool = True
+    max_items: int | None = None
+    suspend_on_failure: bool | None = None
+    max_watermark_retain: float | None = None
+    initial_snapshot: str | None = None
+    start_at: Any = None
+    force: bool | None = None
+    shards: int | None = None
+    clock: Any = None
+    keep: Any = None
+    files_at: Any = None
+    files: Any = None
+    modules: Any = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if self.guarantee not in (None, *get_args(Guarantee)):
+            choices = ", ".join(map(repr, get_args(Guarantee)))
+            raise ValueError(f"JobConfig: guarantee must be one of {choices}, not {shown(self.guarantee)}")
+        if self.epoch_length is not None:
+            _check_seconds(self.epoch_length, "epoch_length")
+        _times_and_pause(self.auto_restart)
+        if not isinstance(self.metrics, bool):
+            raise TypeError(f"JobConfig: metrics must be True or False, not {shown(self.metrics)}")
+        for name in _OF_UNBOUNDED:
+            if getattr(self, name) is not None:
+                raise UnsupportedError(
+                    f"JobConfig: {name} does not exist yet for bounded jobs; docs/limits.md lists what is missing"
+                )
+
+    def named(self, name: str | None) -> JobConfig:
+        """Return the same under this name.
+
+        Raises:
+            ValueError: it has another name already.
+        """
+        _check_name(name)
+        if name is not None and self.name not in (None, name):
+            raise ValueError(f"the job has two names: name={name!r}, and {self.name!r} in its config")
+        return self if name is None else replace(self, name=name)
+
+    def pauses(self) -> list[float]:
+        """Return the seconds before each of the restarts that are allowed."""
+        times, pause = _times_and_pause(self.auto_restart)
+        return [min(pause * 2**number, _LONGEST_PAUSE) for number in range(times)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was said, as plain data."""
+        said = ((each.name, getattr(self, each.name)) for each in fields(self) if getattr(self, each.name) is not None)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in said}
+
+    @staticmethod
+    def from_json(data: Any) -> JobConfig:
+        """Return what `to_json` gave.
+
+        Raises:
+            TypeError: it gave no such thing; a ValueError or an UnsupportedError too.
+        """
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return JobConfig(**given)
+
+
+def _check_name(name: Any) -> None:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"the name of a job must be a text, not {shown(name)}")
+    if name is not None and (not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME):
+        raise ValueError(f"the name of a job has 1 to {_LONGEST_NAME} printable characters, not {shown(name)}")
+
+
+_LONGEST_NAME = 200
+
+
+def _check_seconds(value: Any, name: str) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"JobConfig: {name} must be seconds, not {shown(value)}")
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"JobConfig: {name} must be above 0, not {value!r}")
+
+
+def _times_and_pause(given: Any) -> tuple[int, float]:
+    if isinstance(given, bool):
+        return (_RESTARTS if given else 0), _PAUSE
+    times, pause = given if isinstance(given, tuple) and len(given) == 2 else (given, _PAUSE)
+    if not isinstance(times, int) or isinstance(times, bool):
+        raise TypeError(f"JobConfig: auto_restart must be a number, or (number, seconds), not {shown(given)}")
+    if times < 0:
+        raise ValueError(f"JobConfig: auto_restart must not be negative, but it is {times}")
+    if pause != 0:
+        _check_seconds(pause, "the pause of auto_restart")
+    return times, float(pause)

@@ -1,0 +1,101 @@
+"""`Heart`: one thread for the jobs that a context drives. Others see by it that their driver lives, and are heard."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dstream.errors import JobTakenOverError
+from dstream.jobs.execution import Execution
+from dstream.jobs.job_records import JobRecords
+
+__all__ = ["Heart", "Rhythm"]
+
+_log = logging.getLogger("dstream.jobs")
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """How often things happen, in seconds.
+
+    Attributes:
+        look: the pause between two looks at what others ask for.
+        beat: the pause between two signs of life.
+        lost_after: without a sign of life for so long, a driver counts as gone.
+        patience: how long a run may take to stop when it is asked to, before the job goes on without it.
+    """
+
+    look: float = 0.5
+    beat: float = 2.0
+    lost_after: float = 10.0
+    patience: float = 3.0
+
+
+class Heart:
+    """Looks after jobs as long as there are any.
+
+    Args:
+        records: those of the jobs.
+        rhythm: how often.
+        clock: says what time it is.
+    """
+
+    def __init__(self, records: JobRecords, rhythm: Rhythm, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._rhythm = rhythm
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._beating: list[Execution] = []
+        self._is_awake = False
+        self._stop = threading.Event()
+
+    def add(self, execution: Execution) -> None:
+        """Look after a job until it ends."""
+        with self._lock:
+            self._beating.append(execution)
+            if not self._is_awake:
+                self._is_awake = True
+                threading.Thread(target=self._live, name="dstream-jobs", daemon=True).start()
+
+    def jobs(self) -> list[Execution]:
+        """Return the jobs that have not ended."""
+        with self._lock:
+            self._beating = [each for each in self._beating if not each.has_ended]
+            return list(self._beating)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+
+    def _live(self) -> None:
+        while not self._stop.wait(self._rhythm.look):
+            jobs = self.jobs()
+            with self._lock:
+                if not self._beating:
+                    self._is_awake = False
+                    return
+            for each in jobs:
+                self._look_after(each)
+
+    def _look_after(self, execution: Execution) -> None:
+        try:
+            execution.leave_behind(self._rhythm.patience)
+            self._listen(execution)
+            lease = execution.lease
+            if not execution.has_ended and (lease.is_ahead or self._clock() - lease.state.beat_at >= self._rhythm.beat):
+                lease.write()
+        except JobTakenOverError as error:
+            execution.taken_over(error)
+        except Exception as problem:
+            # The job itself finds out whether it can still commit; until then the next look may succeed.
+            _log.debug("the job %s could not be looked after: %r", execution.lease.state.id, problem)
+
+    def _listen(self, execution: Execution) -> None:
+        """Do what another process has asked for, and answer."""
+        lease = execution.lease
+        request = self._records.request(lease.state.id)
+        if request is not None and request.number > lease.state.answered:
+            obeyed = request.mark if execution.ask(request.want) else lease.state.obeyed
+            lease.change(answered=request.number, obeyed=obeyed)

@@ -1,0 +1,80 @@
+"""`Lease`: the right of one driver to say how its job is. Each state is the next version of its record."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from dstream.errors import JobTakenOverError
+from dstream.jobs.job_records import Held, JobRecords
+from dstream.jobs.job_state import JobState
+from dstream.jobs.job_status import JobStatus, checked_change
+
+__all__ = ["Lease"]
+
+
+class Lease:
+    """The state of a job in its driver.
+
+    It may be ahead of the record: what takes milliseconds is not worth a write, and goes along with the next one.
+
+    Args:
+        records: where the record stands.
+        held: the state as this driver has put it.
+        clock: says what time it is.
+    """
+
+    def __init__(self, records: JobRecords, held: Held, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._version, self._state = held
+        self._written = held.state
+        self._clock = clock
+        self._lock = threading.RLock()
+
+    @property
+    def state(self) -> JobState:
+        """The job as it is now."""
+        return self._state
+
+    def change(self, **changes: Any) -> None:
+        """Change the state here; others see it when it is written."""
+        with self._lock:
+            self._state = dataclasses.replace(self._state, **changes)
+
+    def move(self, status: JobStatus, **changes: Any) -> None:
+        """Let the job reach a status, here."""
+        with self._lock:
+            checked_change(self._state.status, status)
+            now = self._clock()
+            if status is JobStatus.RUNNING and self._state.started_at is None:
+                changes["started_at"] = now
+            if status.has_ended:
+                changes["ended_at"] = now
+            self.change(status=status, times={**self._state.times, status.name: now}, **changes)
+
+    def write(self) -> None:
+        """Let others see the state, and that the driver lives.
+
+        Raises:
+            JobTakenOverError: another driver has the job.
+        """
+        with self._lock:
+            self.change(beat_at=self._clock())
+            while not self._records.write(self._state, self._version + 1):
+                self._catch_up()
+            self._version += 1
+            self._written = self._state
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether others do not see yet how the job is."""
+        return self._state is not self._written
+
+    def _catch_up(self) -> None:
+        """Find the version that this driver wrote without getting the answer."""
+        held = self._records.read(self._state.id)
+        if held is None or held.version <= self._version or held.state.driver.token != self._state.driver.token:
+            raise JobTakenOverError(f"another driver has taken over the job {self._state.id}")
+        self._version = held.version

@@ -1,0 +1,255 @@
+"""`Jobs`: how a context submits jobs and finds them, and what becomes of those that it drives when it ends."""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures.thread  # noqa: F401 - what it does at the end of the program must come after ours
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import CancelledError, wait
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
+from dstream.failures import shown
+from dstream.jobs.epoch_record import EpochRecord
+from dstream.jobs.execution import Execution, JobContext
+from dstream.jobs.job import Job
+from dstream.jobs.job_config import JobConfig
+from dstream.jobs.job_drivers import driver_here, forget_driver
+from dstream.jobs.job_future import JobFuture
+from dstream.jobs.job_heart import Heart, Rhythm
+from dstream.jobs.job_lease import Lease
+from dstream.jobs.job_records import Held, JobRecords, new_id
+from dstream.jobs.job_state import JobState, Shape
+from dstream.jobs.job_status import JobStatus
+from dstream.jobs.job_watch import Watch, title
+from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.plan import Read, call_site, is_bounded, rewrite, topological
+
+if TYPE_CHECKING:
+    from dstream.spi.records import Records
+
+__all__ = ["Jobs"]
+
+_log = logging.getLogger("dstream.jobs")
+_open: set[Jobs] = set()
+
+
+class Planned(Protocol):
+    """What can be submitted: a pipeline."""
+
+    def plan(self) -> PipelinePlan:
+        """Return what of it a job runs; refuse what cannot run."""
+        ...
+
+
+class Jobs:
+    """The jobs of a storage, and those of them that one context drives.
+
+    Args:
+        context: runs them.
+        records: those of the storage.
+        load: loads a pickle, if the storage lets it.
+        rhythm: how often drivers give a sign of life.
+        clock: says what time it is.
+    """
+
+    def __init__(
+        self,
+        context: JobContext,
+        records: Records,
+        load: Callable[[bytes], Any],
+        rhythm: Rhythm | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        rhythm = rhythm or Rhythm()
+        self._context = context
+        self._records = JobRecords(records)
+        self._load = load
+        self._clock = clock
+        self._watch = Watch(self._records, rhythm, clock)
+        self._heart = Heart(self._records, rhythm, clock)
+        self._here: weakref.WeakValueDictionary[str, Execution] = weakref.WeakValueDictionary()
+        self._ends: list[tuple[str, JobFuture]] = []
+        self._process = os.getpid()
+        self._is_closed = False
+        _open.add(self)
+
+    # -------------------------------------------------------------------------------------------------------- submit
+
+    def submit(self, pipeline: Planned | PipelinePlan, name: str | None, config: JobConfig | None, call: str) -> Job:
+        """Register and start a job.
+
+        Args:
+            pipeline: what runs.
+            name: that of the job.
+            config: how it runs.
+            call: the method of the context; `new_job_if_absent` returns a job of that name that runs already.
+
+        Raises:
+            JobExistsError: a job of that name runs already.
+            IllegalStateError: a job of that name has still to publish what another pipeline gave.
+        """
+        plan = _plan_of(pipeline, call)
+        wanted = _config_of(config, name)
+        while True:
+            if self._is_closed:
+                raise IllegalStateError("this context is closed; connect() again")
+            job = self._submitted(plan, wanted, is_absent_only=call == "new_job_if_absent")
+            if job is not None:
+                return job
+
+    def _submitted(self, plan: PipelinePlan, config: JobConfig, is_absent_only: bool) -> Job | None:
+        """Submit; None if another process was first, so that one has to look again."""
+        if config.name is None:
+            return self._new(plan, config, 0)
+        version, latest = self._records.latest(config.name)
+        held = None if latest is None else self._records.read(latest)
+        if held is None or self._is_over(held.state):
+            return self._new(plan, config, version)
+        if held.state.status.has_ended or self._watch.is_lost(held.state):
+            return self._again(plan, config, held)
+        if is_absent_only:
+            return self._job(held.state.id)
+        driver = held.state.driver
+        raise JobExistsError(
+            f"{title(held.state)} is running already, in process {driver.process} on {driver.host}: "
+            f"ctx.job({config.name!r}) is it, to be joined or cancelled; new_job_if_absent() would return it"
+        )
+
+    def _is_over(self, state: JobState) -> bool:
+        """Say whether nothing of a job is left to do: one that failed may have published to some of its sinks only."""
+        if state.status is JobStatus.FAILED:
+            epoch = EpochRecord(self._records, state.id, state.driver.token)
+            return epoch.looked_up() is None
+        return state.status.has_ended
+
+    def _new(self, plan: PipelinePlan, config: JobConfig, version: int) -> Job | None:
+        now, driver = self._clock(), driver_here()
+        state = JobState(new_id(now), config.name, config, _shape(plan), now, driver, now).starting(now)
+        is_ours = self._records.write(state, 1)
+        if is_ours and config.name is not None and not self._records.take_name(config.name, state.id, version + 1):
+            self._records.forget(state.id)
+            is_ours = False
+        if not is_ours:
+            forget_driver(driver)
+            return None
+        lease = Lease(self._records, Held(1, state), self._clock)
+        return self._start(plan, lease, EpochRecord(self._records, state.id, driver.token))
+
+    def _again(self, plan: PipelinePlan, config: JobConfig, held: Held) -> Job | None:
+        """Go on with a job whose driver is gone."""
+        if not self._is_over_or_equal(plan, held.state):
+            raise IllegalStateError(
+                f"{title(held.state)} has still to publish what it wrote before its driver ended, and this is another "
+                "pipeline: its stages have other names, kinds or sinks; submit it as it was, or under another name"
+            )
+        taken = self._watch.take_over(held)
+        if taken is None:
+            return None
+        lease, epoch = taken
+        lease.change(config=config, shape=_shape(plan), failure=None, metrics=None)
+        return self._start(plan, lease, epoch)
+
+    def _is_over_or_equal(self, plan: PipelinePlan, state: JobState) -> bool:
+        decided = EpochRecord(self._records, state.id, state.driver.token).looked_up()
+        return decided is None or _shape(plan) == state.shape
+
+    def _start(self, plan: PipelinePlan, lease: Lease, epoch: EpochRecord) -> Job:
+        execution = Execution(self._context, self._records, lease, epoch, plan, call_site())
+        identity = lease.state.id
+        self._here[identity] = execution
+        self._ends = [(job, end) for job, end in self._ends if _is_news(end)]
+        self._ends.append((title(lease.state), execution.future))
+        execution.start()
+        self._heart.add(execution)
+        return self._job(identity)
+
+    # ---------------------------------------------------------------------------------------------------------- find
+
+    def find(self, name_or_id: str) -> Job | None:
+        """Return the latest job of that name, or the one with that id."""
+        _, latest = self._records.latest(name_or_id)
+        identity = latest or name_or_id
+        return None if self._records.read(identity) is None else self._job(identity)
+
+    def all(self, name: str | None = None) -> list[Job]:
+        """Return all jobs, or those of a name, newest first."""
+        return [self._job(state.id) for state in self._records.states() if name is None or state.name == name]
+
+    def _job(self, identity: str) -> Job:
+        return Job(identity, self._records, self._watch, self._load, self._here.get(identity))
+
+    # ----------------------------------------------------------------------------------------------------------- end
+
+    def close(self) -> None:
+        """Wait for the jobs that run here, and say which of them failed without anybody having asked."""
+        if self._process != os.getpid():
+            return
+        self._is_closed = True
+        try:
+            while jobs := self._heart.jobs():
+                wait([each.future for each in jobs])
+        except BaseException:
+            for each in self._heart.jobs():
+                each.ask("cancel")
+            raise
+        finally:
+            self._heart.stop()
+        for job, end in self._ends:
+            if _is_news(end) and end.done():
+                _log.error("%s has failed, and nobody asked for its end: %r", job, end.error)
+        self._ends.clear()
+        _open.discard(self)
+
+
+def _is_news(end: JobFuture) -> bool:
+    """Say whether the end of a job has still to be told."""
+    return not end.done() or (end.error is not None and not isinstance(end.error, CancelledError) and not end.was_asked)
+
+
+def _plan_of(pipeline: Any, call: str) -> PipelinePlan:
+    plan = pipeline if isinstance(pipeline, PipelinePlan) else getattr(pipeline, "plan", None)
+    plan = plan() if callable(plan) else plan
+    if not isinstance(plan, PipelinePlan):
+        raise TypeError(f"{call}() takes a pipeline, not {shown(pipeline)}")
+    if not plan.writes:
+        raise ValueError(f"{call}() takes a pipeline that ends in a sink; this one writes to none")
+    _check_that_it_ends(plan, call)
+    return plan
+
+
+def _check_that_it_ends(plan: PipelinePlan, call: str) -> None:
+    several = plan.several([None] * len(plan.writes))
+    if all(not isinstance(node, Read) or getattr(node.source, "bounded", True) for node in topological(several)):
+        return
+    for write, end in zip(plan.writes, rewrite(several).ends, strict=True):
+        if not is_bounded(end):
+            raise UnsupportedError(
+                f"{call}(): the stage {write.stage!r} takes items that never end, and unbounded jobs do not exist yet; "
+                "docs/limits.md lists what is missing"
+            )
+
+
+def _config_of(config: Any, name: str | None) -> JobConfig:
+    if not isinstance(config, JobConfig | None):
+        raise TypeError(f"config must be a JobConfig, not {shown(config)}")
+    wanted = (config or JobConfig()).named(name)
+    return wanted if wanted.name is not None else wanted.named(os.environ.get("DSTREAM_JOB_NAME") or None)
+
+
+def _shape(plan: PipelinePlan) -> Shape:
+    return [[name, kind, list(upstreams)] for name, kind, upstreams in plan.shape()]
+
+
+def _join_at_exit() -> None:
+    for each in list(_open):
+        each.close()
+
+
+# Before Python takes away the pools of threads that a run may need, which it does before `atexit`.
+getattr(threading, "_register_atexit", atexit.register)(_join_at_exit)

@@ -1,0 +1,107 @@
+"""`dstream submit`: a driver that stays, writes a log, and is started again when it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import dstream as ds
+
+SUBMIT = ("-m", "dstream", "submit", "--engine", "local", "--log", "log")
+SCRIPT = """
+import os, sys, pathlib, signal
+from reducers import to_ilist
+from tests.jobs.planned import plan_of
+
+def once(n):
+    if n == 3 and not pathlib.Path("died").exists():
+        pathlib.Path("died").touch()
+        {how}
+    return n
+
+print("begins", sys.argv[1:], flush=True)
+ctx.new_job(plan_of(ctx.stream([1, 2, 3]).map(once), to_ilist("out"))).join()
+print("ends")
+"""
+KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write a script whose job stops once, in some way."""
+
+    def write(how: str) -> str:
+        (tmp_path / "nightly.py").write_text(SCRIPT.format(how=how))
+        return "nightly.py"
+
+    return write
+
+
+def test_a_driver_that_is_killed_is_started_again(process, tmp_path, script):
+    """The job goes on under its name, which is that of the script; the log has all that was said."""
+    ended = process(*SUBMIT, script(KILLED), "a", "--b")
+    log = (tmp_path / "log").read_text()
+
+    assert (ended.returncode, ended.stdout) == (0, log), ended.stderr
+    begins = "begins ['a', '--b']\n"
+    assert log == f"{begins}dstream submit: the driver was killed by signal 9; started again in 1 s\n{begins}ends\n"
+    with ds.connect(engine="local", storage=tmp_path / "dstream-data") as ctx:
+        [job] = ctx.jobs()
+        assert (job.name, job.status, ctx.get_list("out").copy()) == ("nightly", ds.JobStatus.COMPLETED, [1, 2, 3])
+        assert (job.driver.log, job.metrics().runs) == (str(tmp_path / "log"), 2)
+
+
+def test_a_driver_that_fails_is_started_again_if_that_is_wanted(process, tmp_path, script):
+    """By itself only what was killed is: an exception of the user's comes again."""
+    name = script("raise KeyError(n)")
+    plain = process(*SUBMIT, "--name", "sales", name)
+    assert (plain.returncode, "KeyError: 3" in plain.stdout, "started again" in plain.stdout) == (1, True, False)
+    (tmp_path / "died").unlink()
+    again = process(*SUBMIT, "--name", "sales", "--restart", "on-failure", name)
+
+    assert (again.returncode, "ended with code 1; started again" in again.stdout) == (0, True), again.stdout
+    with ds.connect(engine="local", storage=tmp_path / "dstream-data") as ctx:
+        assert [job.status.name for job in ctx.jobs("sales")] == ["COMPLETED", "FAILED", "FAILED"]
+
+
+def test_a_detached_driver_outlives_the_command(process, tmp_path, script):
+    """The command says where it is; its log is found by the name of the job."""
+    ended = process(*SUBMIT, "--detach", "--name", "sales", script("pass"))
+    assert ended.stdout.startswith("submitted 'sales' as process ")
+    with ds.connect(engine="local", storage=tmp_path / "dstream-data") as ctx:
+        _wait(lambda: ctx.job("sales") is not None)
+        ctx.job("sales").join(60)
+        _wait(lambda: (tmp_path / "log").read_text().endswith("ends\n"))
+    logs = process("-m", "dstream", "jobs", "logs", "sales")
+
+    assert logs.stdout == "begins []\nends\n"
+
+
+def test_a_supervisor_that_is_ended_ends_its_driver(process, tmp_path, terminal):
+    """And starts none again."""
+    (tmp_path / "waits.py").write_text("import os, time\nprint('pid', os.getpid(), flush=True)\ntime.sleep(100)")
+    running = terminal(*SUBMIT, "--restart", "always", "waits.py")
+    running.expect("pid ")
+    driver = int(running.expect("\n"))
+    os.kill(running.process, signal.SIGTERM)
+    running.end()
+
+    _wait(lambda: not Path(f"/proc/{driver}").exists())
+
+
+def test_a_script_that_cannot_be_read_is_refused_at_once(command):
+    """Before anything is detached."""
+    ended = command("submit", "--detach", "nowhere.py")
+
+    assert (ended.exit_code, ended.output) == (2, "the script nowhere.py cannot be read: No such file or directory\n")
+
+
+def _wait(is_so) -> None:
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)

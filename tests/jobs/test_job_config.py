@@ -1,0 +1,57 @@
+"""`JobConfig`: wrong values are refused by name, and what is said is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+import dstream as ds
+from dstream.errors import UnsupportedError
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"name": 3}, TypeError, "the name of a job must be a text, not 3"),
+        ({"name": " "}, ValueError, "1 to 200 printable characters, not ' '"),
+        ({"name": "a\nb"}, ValueError, "printable"),
+        ({"guarantee": "twice"}, ValueError, "guarantee must be one of 'none', 'at-least-once', 'exactly-once'"),
+        ({"epoch_length": 0}, ValueError, "epoch_length must be above 0, not 0"),
+        ({"epoch_length": "1"}, TypeError, "epoch_length must be seconds, not '1'"),
+        ({"auto_restart": -1}, ValueError, "auto_restart must not be negative, but it is -1"),
+        ({"auto_restart": 1.5}, TypeError, r"auto_restart must be a number, or \(number, seconds\), not 1.5"),
+        ({"auto_restart": (1, float("inf"))}, ValueError, "the pause of auto_restart must be above 0, not inf"),
+        ({"metrics": 1}, TypeError, "metrics must be True or False, not 1"),
+        ({"colour": "red"}, TypeError, "unexpected keyword argument 'colour'"),
+    ],
+)
+def test_job_config_refuses_what_is_wrong(given, error, words):
+    """The message names the value and what it should be."""
+    with pytest.raises(error, match=words):
+        ds.JobConfig(**given)
+
+
+UNBOUNDED = (
+    "max_items suspend_on_failure max_watermark_retain initial_snapshot start_at force shards clock keep files_at"
+)
+
+
+@pytest.mark.parametrize("name", [*UNBOUNDED.split(), "files", "modules"])
+def test_job_config_refuses_what_is_not_there(name):
+    """Rather than leaving it out of account."""
+    with pytest.raises(UnsupportedError, match=f"JobConfig: {name} does not exist yet"):
+        ds.JobConfig(**{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "pauses"),
+    [(True, [1, 2, 4]), (False, []), (0, []), (2, [1, 2]), ((2, 0), [0, 0]), ((8, 20.0), [20, 40, *[60] * 6])],
+)
+def test_job_config_says_when_a_job_starts_again(given, pauses):
+    """Each pause is twice the one before, up to a minute."""
+    assert ds.JobConfig(auto_restart=given).pauses() == pauses
+
+
+def test_job_config_is_kept_as_plain_data():
+    """What comes back is equal, also where JSON has no tuples."""
+    for config in (ds.JobConfig(), ds.JobConfig(name="a", guarantee="none", epoch_length=0.5, auto_restart=(1, 2.0))):
+        assert ds.JobConfig.from_json(config.to_json()) == config

@@ -1,0 +1,163 @@
+"""Cancelling and restarting: who does it, and that sinks stay whole."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import CancelledError
+
+import pytest
+
+import dstream as ds
+from dstream.errors import EngineError, IllegalStateError
+from dstream.jobs.job_drivers import forget_driver
+from dstream.jobs.job_heart import Rhythm
+from reducers import to_ilist
+from tests.jobs.planned import Gate, Interrupted, plan_of
+
+
+def test_cancel_is_true_for_the_call_that_did_it(ctx, gate):
+    """Sinks stay as they were, and whoever joins hears of it."""
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a"), to_ilist("b")))
+    assert gate.was_reached.wait(10)
+    assert [job.cancel(), job.cancel()] == [True, False]
+    with pytest.raises(CancelledError):
+        job.join(5)
+    gate.is_open.set()
+
+    assert (job.status, job.cancel(), job.epoch) == (ds.JobStatus.CANCELLED, False, 0)
+    assert [ctx.get_list(name).copy() for name in "ab"] == [[], []]
+
+
+def test_cancel_while_a_function_sleeps_ends_the_job_in_time(ctx):
+    """On the local engine its thread is left behind, and what it makes is thrown away."""
+    sleeps, wake = threading.Event(), threading.Event()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(lambda n: sleeps.set() or wake.wait(20)), to_ilist("out")))
+    assert sleeps.wait(10)
+    job.cancel()
+    with pytest.raises(CancelledError):
+        job.join(5)
+    wake.set()
+
+    assert (job.status, ctx.get_list("out").copy()) == (ds.JobStatus.CANCELLED, [])
+    assert Rhythm().look + Rhythm().patience < 5
+
+
+def test_cancel_comes_too_late_once_a_job_publishes(ctx):
+    """It is decided then: cancel does nothing, and the job completes."""
+    gate = Gate()
+    job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("a"), Interrupted(gate)))
+    assert gate.was_reached.wait(10)
+    assert (job.status, job.cancel(), job.restart()) == (ds.JobStatus.COMPLETING, False, False)
+    gate.is_open.set()
+    job.join(10)
+
+    assert [ctx.get_list(name).copy() for name in ("a", "interrupted")] == [[1], [1]]
+
+
+def test_cancel_from_elsewhere_reaches_the_driver(connect, gate):
+    """Another context on the storage, as any other process, asks by a record; one of two askers gets True."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="one")
+    assert gate.was_reached.wait(10)
+    seen = other.job("one")
+    assert [seen.cancel(), seen.cancel()] == [True, False]
+    with pytest.raises(CancelledError):
+        seen.join(10)
+
+    assert (seen.status, job.status) == (ds.JobStatus.CANCELLED, ds.JobStatus.CANCELLED)
+
+
+def test_restart_runs_the_job_again(connect, gate):
+    """Under the same id, from its sources; what the run before has made is thrown away."""
+    ctx, other = connect(), connect()
+    calls = []
+
+    def first_waits(item):
+        calls.append(item)
+        return gate(item) if len(calls) == 1 else item
+
+    job = ctx.new_job(plan_of(ctx.stream([1, 2]).map(first_waits), to_ilist("out")), name="one")
+    assert gate.was_reached.wait(10)
+    assert other.job("one").restart()
+    job.join(10)
+    gate.is_open.set()
+
+    assert (calls[:3], ctx.get_list("out").copy(), job.metrics().runs) == ([1, 1, 2], [1, 2], 2)
+    with pytest.raises(IllegalStateError, match="'one' has ended: it is COMPLETED"):
+        job.restart()
+
+
+def test_cancel_ends_a_job_whose_driver_is_gone(connect, gate):
+    """At once; nobody can restart it from elsewhere, since the pipeline is with who submits it."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="one")
+    assert gate.was_reached.wait(10)
+    other.job("one").is_lost  # noqa: B018 - it is not, yet
+    forget_driver(job.driver)
+    lost = other.job("one")
+    assert (lost.is_lost, lost.status) == (True, ds.JobStatus.NOT_RUNNING)
+    with pytest.raises(IllegalStateError, match="the driver of the job 'one' is gone"):
+        lost.restart()
+
+    assert [lost.cancel(), lost.cancel()] == [True, False]
+    assert lost.status is ds.JobStatus.CANCELLED
+
+
+def test_a_job_starts_again_when_the_engine_was_lost(ctx):
+    """As often as it is allowed to; its sinks have one copy."""
+    calls = []
+
+    def fails_twice(item):
+        calls.append(item)
+        if len(calls) < 3:
+            raise EngineError("a worker was lost")
+        return item
+
+    config = ds.JobConfig(auto_restart=(2, 0))
+    job = ctx.new_job(plan_of(ctx.stream([7]).map(fails_twice), to_ilist("out")), config=config)
+    job.join(10)
+
+    assert (ctx.get_list("out").copy(), job.metrics().runs, job.failure) == ([7], 3, None)
+
+
+def test_a_job_fails_when_it_has_started_again_too_often(ctx):
+    """With the exception of the last run."""
+
+    def fails(item):
+        raise EngineError("a worker was lost")
+
+    job = ctx.new_job(plan_of(ctx.stream([7]).map(fails), to_ilist("out")), config=ds.JobConfig(auto_restart=(1, 0)))
+    with pytest.raises(EngineError, match="a worker was lost"):
+        job.join(10)
+
+    assert (job.metrics().runs, job.status) == (2, ds.JobStatus.FAILED)
+
+
+def test_an_exception_of_the_users_fails_a_job_at_once(ctx):
+    """Whatever `auto_restart` says, also for a lost connection of their own."""
+
+    def fails(item):
+        raise ConnectionError("theirs")
+
+    job = ctx.new_job(plan_of(ctx.stream([7]).map(fails), to_ilist("out")))
+    with pytest.raises(ConnectionError, match="theirs"):
+        job.join(10)
+
+    assert job.metrics().runs == 1
+
+
+def test_cancel_ends_the_pause_before_a_restart(ctx):
+    """A job that waits for the engine to come back can be cancelled."""
+    failed = threading.Event()
+
+    def fails(item):
+        failed.set()
+        raise EngineError("a worker was lost")
+
+    job = ctx.new_job(plan_of(ctx.stream([7]).map(fails), to_ilist("out")), config=ds.JobConfig(auto_restart=(1, 50)))
+    assert failed.wait(10)
+    assert job.cancel()
+    with pytest.raises(CancelledError):
+        job.join(5)
+
+    assert job.status is ds.JobStatus.CANCELLED

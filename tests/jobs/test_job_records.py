@@ -1,0 +1,105 @@
+"""The records of jobs: plain data that is checked when it is read. Whoever can write the storage has chosen it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dstream.errors import IllegalStateError
+from dstream.jobs.epoch_record import packed, unpacked
+from dstream.jobs.job_state import read_state, written_state
+from reducers import to_ilist
+from tests.jobs.planned import plan_of
+
+
+@pytest.fixture
+def job(ctx):
+    """A job that has ended."""
+    made = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")), name="one")
+    made.join()
+    return made
+
+
+def test_a_state_is_json_and_comes_back_equal(ctx, job):
+    """No class is loaded for it."""
+    state = job._state()
+    data = written_state(state)
+
+    assert json.loads(data)["status"] == "COMPLETED"
+    assert read_state(data, state.id) == state
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", "018f00000000-00000000"),
+        ("name", 3),
+        ("status", "ASLEEP"),
+        ("config", {"colour": "red"}),
+        ("config", {"auto_restart": "often"}),
+        ("config", {"shards": 3}),
+        ("submitted_at", 1e99),
+        ("submitted_at", float("nan")),
+        ("beat_at", "now"),
+        ("epoch", -1),
+        ("runs", True),
+        ("driver", {"token": "a"}),
+        ("driver", None),
+        ("failure", {"type_name": "E", "message": "m", "notes": [1], "traceback": ""}),
+        ("shape", [["a", "b"]]),
+        ("times", {"ASLEEP": 1.0}),
+        ("metrics", {"stages": {"a": {"items_out": "many"}}}),
+    ],
+)
+def test_a_damaged_state_is_an_error_that_names_the_job(job, field, value):
+    """Whatever field it is; nothing is guessed."""
+    content = json.loads(written_state(job._state()))
+    content[field] = value
+
+    with pytest.raises(IllegalStateError, match=f"the record of the job {job.id} is damaged"):
+        read_state(json.dumps(content).encode(), job.id)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b"[" * 100_000])
+def test_what_is_no_state_is_an_error(job, data):
+    """Also where the parser gives up."""
+    with pytest.raises(IllegalStateError, match="is damaged"):
+        read_state(data, job.id)
+
+
+def test_damaged_receipts_are_an_error(ctx, job):
+    """They are never taken for receipts that are not there."""
+    records = ctx.running_storage().records
+    place = f"jobs/{job.id}/epoch"
+    for data in (b"", b"\xc1", packed(("token", [1])), packed(("token", {"a": []})), packed((3, None))):
+        assert records.write(place, data, records.read(place).version + 1)
+        with pytest.raises(IllegalStateError, match=f"the receipts of the job {job.id} are damaged"):
+            ctx._jobs._is_over_or_equal(plan_of(ctx.stream([1]), to_ilist("out")), job._state())
+
+
+def test_a_damaged_name_is_an_error(ctx, job):
+    """It is never taken for one that is free."""
+    records = ctx.running_storage().records
+    [place] = records.names("job-names/")
+    for data in (b"{", b"[]", b'{"name": "one", "id": "../x"}', json.dumps({"name": "two", "id": job.id}).encode()):
+        assert records.write(place, data, records.read(place).version + 1)
+        with pytest.raises(IllegalStateError, match="the record of the name 'one' is damaged"):
+            ctx.job("one")
+
+
+def test_receipts_come_back_as_they_were():
+    """Tuples as tuples, integers of any size, bytes as bytes; what is no plain data is refused."""
+    receipt = (1, 2**80, -(2**70), 1.5, True, None, "text", b"bytes", [(), ["a", (b"",)]], {"a": {"b": (1,)}})
+    again = unpacked(packed({0: [receipt], 7: []}))
+
+    assert again == {0: [receipt], 7: []}
+    assert repr(again[0][0]) == repr(receipt)
+    with pytest.raises(TypeError, match="a receipt holds object, which is no plain data"):
+        packed([object()])
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "018f00000000-0000000g", "", "x" * 5000])
+def test_what_is_no_id_is_no_job(ctx, name):
+    """Nothing of it becomes part of a path."""
+    assert ctx.job(name) is None

@@ -1,0 +1,205 @@
+"""`ctx.new_job`: what it registers, what it refuses, and how one waits for a job."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+
+import pytest
+
+import dstream as ds
+from dstream.errors import JobExistsError, UnsupportedError
+from reducers import to_ilist, to_imap
+from tests.jobs.planned import plan_of
+
+
+def test_new_job_runs_beside_the_caller(ctx, gate):
+    """It returns while the pipeline runs; `join` returns when its sinks are written."""
+    job = ctx.new_job(plan_of(ctx.stream([1, 2, 3]).map(gate), to_ilist("out")))
+    assert gate.was_reached.wait(10)
+    assert (job.status, ctx.get_list("out").copy()) == (ds.JobStatus.RUNNING, [])
+    gate.is_open.set()
+    job.join()
+
+    assert (job.status, ctx.get_list("out").copy()) == (ds.JobStatus.COMPLETED, [1, 2, 3])
+
+
+def test_new_job_says_what_is_known_of_it(ctx):
+    """Name, configuration, times and epoch; they stay when the job has ended."""
+    job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")), name="one", config=ds.JobConfig(auto_restart=0))
+    job.join()
+
+    assert (job.name, job.config, job.epoch, job.failure) == ("one", ds.JobConfig(name="one", auto_restart=0), 1, None)
+    assert job.submitted_at <= job.started_at <= job.ended_at
+    assert repr(job) == "<job 'one', COMPLETED>"
+
+
+def test_new_job_takes_a_pipeline(ctx):
+    """Anything with `plan()` is one; all else is refused before anything is registered."""
+    planned = type("Planned", (), {"plan": lambda self: plan_of(ctx.stream([1]), to_ilist("out"))})()
+    ctx.new_job(planned).join()
+    with pytest.raises(TypeError, match=r"new_job\(\) takes a pipeline, not 3"):
+        ctx.new_job(3)
+    with pytest.raises(ValueError, match="writes to none"):
+        ctx.new_job(plan_of(ctx.stream([1])))
+
+    assert len(ctx.jobs()) == 1
+
+
+def test_new_job_of_a_name_that_runs_is_refused(ctx, gate):
+    """One job of a name runs at a time; the message says where."""
+    plan = plan_of(ctx.stream([1]).map(gate), to_ilist("out"))
+    job = ctx.new_job(plan, name="one")
+    with pytest.raises(JobExistsError, match=r"the job 'one' is running already, in process \d+"):
+        ctx.new_job(plan, name="one")
+
+    assert ctx.new_job_if_absent(plan, name="one") == job
+    assert ctx.jobs() == [job]
+
+
+def test_new_job_of_a_name_that_has_ended_is_another_one(ctx):
+    """Each has its id; the latest of the name is found by it."""
+    plan = plan_of(ctx.stream([1]), to_ilist("out"))
+    first = ctx.new_job(plan, name="one")
+    first.join()
+    second = ctx.new_job_if_absent(plan, name="one")
+    second.join()
+
+    assert (ctx.jobs("one"), ctx.job("one"), ctx.job(first.id)) == ([second, first], second, first)
+    assert (ctx.get_list("out").copy(), ctx.jobs("two"), ctx.job("two")) == ([1, 1], [], None)
+
+
+def test_new_job_has_one_name(ctx):
+    """That of the argument and that of the configuration must be equal."""
+    plan = plan_of(ctx.stream([1]), to_ilist("out"))
+    with pytest.raises(ValueError, match="two names: name='a', and 'b' in its config"):
+        ctx.new_job(plan, name="a", config=ds.JobConfig(name="b"))
+
+    assert ctx.new_job(plan, name="a", config=ds.JobConfig(name="a")).name == "a"
+    assert ctx.new_job(plan, config=ds.JobConfig(name="c")).name == "c"
+
+
+def test_new_job_writes_to_each_of_its_sinks(ctx):
+    """Two sinks that write into one list leave two copies, the first in front."""
+    stream = ctx.stream(["a", "b"])
+    ctx.new_job(plan_of(stream, to_ilist("out"), to_imap("ages", str, len), to_ilist("out"))).join()
+
+    assert ctx.get_list("out").copy() == ["a", "b", "a", "b"]
+    assert dict(ctx.get_map("ages").items()) == {"a": 1, "b": 1}
+
+
+def test_join_raises_what_the_job_failed_with(ctx):
+    """The user's own exception, with its notes, each time it is asked for; nothing is written."""
+    job = ctx.new_job(plan_of(ctx.stream([1, 0]).map(lambda n: 1 // n), to_ilist("out"), to_ilist("too")))
+    depths = []
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError) as caught:
+            job.join()
+        depths.append(len(caught.traceback))
+
+    assert "on the item 0" in caught.value.__notes__[1]
+    assert ".map(lambda) at tests/jobs/test_new_job.py:" in caught.value.__notes__[1]
+    assert (job.status, job.failure, depths[0]) == (ds.JobStatus.FAILED, caught.value, depths[1])
+    assert (ctx.get_list("out").copy(), ctx.get_list("too").copy(), job.epoch) == ([], [], 0)
+
+
+def test_join_waits_no_longer_than_it_is_told(ctx, gate):
+    """The job goes on."""
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="one")
+    with pytest.raises(TimeoutError, match=r"the job 'one' has not ended within 0\.01 seconds; it goes on"):
+        job.join(timeout=0.01)
+    gate.is_open.set()
+    job.join(timeout=10)
+
+    assert ctx.get_list("out").copy() == [1]
+
+
+def test_future_is_awaitable(ctx):
+    """A job that completes gives None; its own future cannot be cancelled."""
+    job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")))
+
+    async def wait() -> None:
+        return await asyncio.wrap_future(job.future())
+
+    assert asyncio.run(wait()) is None
+    assert isinstance(job.future(), Future)
+    assert (job.future().cancel(), job.future().exception()) == (False, None)
+
+
+def test_future_of_a_cancelled_job_is_cancelled(ctx, gate):
+    """Also for who awaits it, who may have stopped to wait before."""
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")))
+
+    async def wait() -> None:
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(job.future()), 0.01)
+        assert job.cancel()
+        await asyncio.wrap_future(job.future())
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(wait())
+    with pytest.raises(CancelledError):
+        job.join()
+
+
+def test_a_block_joins_and_cancels(ctx, gate):
+    """At its end the job is joined; if an exception leaves it, the job is cancelled."""
+    with ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out"))) as done:
+        pass
+    with pytest.raises(KeyError), ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out"))) as left:
+        raise KeyError
+
+    with pytest.raises(CancelledError):
+        left.join(10)
+    assert (done.status, ctx.get_list("out").copy()) == (ds.JobStatus.COMPLETED, [1])
+
+
+def test_ten_jobs_run_at_once(ctx):
+    """Each waits for all others, so that none could run behind another."""
+    together = threading.Barrier(10)
+
+    def meet(item: int) -> int:
+        together.wait(20)
+        return item
+
+    jobs = [ctx.new_job(plan_of(ctx.stream([n]).map(meet), to_ilist("out"))) for n in range(10)]
+    for job in jobs:
+        job.join(20)
+
+    assert sorted(ctx.get_list("out").copy()) == list(range(10))
+
+
+def test_closing_a_context_joins_its_jobs(connect, gate, caplog):
+    """A job that fails without anybody asking is told in the log."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")))
+    ctx.new_job(plan_of(ctx.stream([1]).map(lambda n: n / 0), to_ilist("out")), name="bad")
+    threading.Timer(0.05, gate.is_open.set).start()
+    ctx.close()
+
+    assert other.job(job.id).status is ds.JobStatus.COMPLETED
+    assert [record.getMessage() for record in caplog.records] == [
+        "the job 'bad' has failed, and nobody asked for its end: ZeroDivisionError('division by zero')"
+    ]
+
+
+@pytest.mark.parametrize("name", ["suspend", "resume", "export_snapshot", "cancel_and_export_snapshot", "update"])
+def test_what_bounded_jobs_do_not_do_is_refused(ctx, gate, name):
+    """Before anything stops: the job goes on."""
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")))
+    with pytest.raises(UnsupportedError, match=rf"{name}\(\) does not exist for bounded jobs"):
+        getattr(job, name)(*([] if name in ("suspend", "resume") else ["x"]))
+    gate.is_open.set()
+    job.join()
+
+    assert ctx.get_list("out").copy() == [1]
+
+
+def test_an_endless_pipeline_is_refused(ctx):
+    """Before it is registered."""
+    with pytest.raises(UnsupportedError, match="takes items that never end, and unbounded jobs do not exist yet"):
+        ctx.new_job(plan_of(ds.Stream.iterate(1, lambda n: n + 1), to_ilist("out")))
+
+    assert ctx.jobs() == []

@@ -1,0 +1,202 @@
+"""A driver that is gone, or was cut off: who goes on, and that the sinks of a job have one copy."""
+
+from __future__ import annotations
+
+import pytest
+
+import dstream as ds
+from dstream.errors import IllegalStateError, JobExistsError, JobTakenOverError
+from dstream.jobs.job_drivers import forget_driver
+from reducers import to_ilist, to_imap
+from tests.jobs.planned import Gate, Interrupted, plan_of
+
+
+class Broken(Exception):
+    """What stops a driver between two commits."""
+
+
+def broken(receipts):
+    """Stop."""
+    raise Broken
+
+
+def lists(ctx, *names):
+    """Return what is in some lists."""
+    return [ctx.get_list(name).copy() for name in names]
+
+
+def test_a_lost_job_runs_again_under_its_id(connect, gate):
+    """From its sources, in the process that submits it again; the driver that was cut off throws its items away."""
+    ctx, other = connect(), connect()
+    cut_off = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a"), to_ilist("b")), name="one")
+    assert gate.was_reached.wait(10)
+    forget_driver(cut_off.driver)
+    again = other.new_job(plan_of(other.stream([2]), to_ilist("a"), to_ilist("b")), name="one")
+    again.join(10)
+    gate.is_open.set()
+    with pytest.raises(JobTakenOverError, match="another driver has taken over"):
+        cut_off.join(10)
+
+    assert (again.id, again.status, lists(ctx, "a", "b")) == (cut_off.id, ds.JobStatus.COMPLETED, [[2], [2]])
+    assert cut_off.status is ds.JobStatus.COMPLETED
+
+
+def test_a_driver_that_was_cut_off_cannot_commit(connect, gate):
+    """Although the one that took over has not come that far yet: to take over means to be the one who commits."""
+    rare = ds.jobs.job_heart.Rhythm(look=60.0)
+    ctx, other, second = connect(rhythm=rare), connect(), Gate()
+    cut_off = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    assert gate.was_reached.wait(10)
+    forget_driver(cut_off.driver)
+    again = other.new_job(plan_of(other.stream([2]).map(second), to_ilist("a")), name="one")
+    assert second.was_reached.wait(10)
+    gate.is_open.set()
+    with pytest.raises(JobTakenOverError, match="what this one wrote is thrown away"):
+        cut_off.join(10)
+    second.is_open.set()
+    again.join(10)
+
+    assert lists(ctx, "a") == [[2]]
+
+
+def test_a_driver_that_committed_before_it_was_taken_over_has_decided(connect):
+    """Who takes over publishes what is left of that and reads nothing; both may publish at once."""
+    ctx, other, publishing = connect(), connect(), Gate()
+    cut_off = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("a"), Interrupted(publishing)), name="one")
+    assert publishing.was_reached.wait(10)
+    forget_driver(cut_off.driver)
+    again = other.new_job(plan_of(other.stream([2]).map(broken), to_ilist("a"), Interrupted(bool)), name="one")
+    again.join(10)
+    publishing.is_open.set()
+    with pytest.raises(JobTakenOverError):
+        cut_off.join(10)
+
+    assert lists(ctx, "a", "interrupted") == [[1], [1]]
+
+
+def test_a_job_that_broke_between_two_commits_is_finished(ctx):
+    """Under its name: what is left is published, nothing is read, and the sinks have one copy each."""
+    sinks = to_ilist("a"), Interrupted(broken), to_imap("m", str, int)
+    job = ctx.new_job(plan_of(ctx.stream([1]), *sinks), name="one")
+    with pytest.raises(Broken):
+        job.join(10)
+    assert (job.status, job.epoch, lists(ctx, "a", "interrupted")) == (ds.JobStatus.FAILED, 1, [[1], []])
+    repaired = to_ilist("a"), Interrupted(bool), to_imap("m", str, int)
+    again = ctx.new_job(plan_of(ctx.stream([2]).map(broken), *repaired), name="one")
+    again.join(10)
+
+    assert (again.id, lists(ctx, "a", "interrupted"), dict(ctx.get_map("m").items())) == (job.id, [[1], [1]], {"1": 1})
+
+
+def test_what_is_left_of_another_pipeline_is_not_published(ctx):
+    """Its receipts belong to the sinks that it had; the message says what to do."""
+    with pytest.raises(Broken):
+        ctx.new_job(plan_of(ctx.stream([1]), to_ilist("a"), Interrupted(broken)), name="one").join(10)
+    with pytest.raises(IllegalStateError, match="'one' has still to publish what it wrote"):
+        ctx.new_job(plan_of(ctx.stream([1]), to_ilist("b")), name="one")
+
+    assert not ctx.job("one").cancel()
+
+
+def test_a_pipeline_may_change_as_long_as_nothing_is_decided(connect, gate):
+    """A job that died before its receipts were put is run again whatever its pipeline is now."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    assert gate.was_reached.wait(10)
+    forget_driver(job.driver)
+    other.new_job(plan_of(other.stream([2]), to_ilist("b"), to_ilist("c")), name="one").join(10)
+
+    assert lists(ctx, "a", "b", "c") == [[], [2], [2]]
+
+
+def test_what_cannot_be_published_any_more_is_run_again(ctx):
+    """The files of a sink are gone after a day; sinks that have published keep what they have."""
+    with pytest.raises(Broken):
+        ctx.new_job(plan_of(ctx.stream([1]), to_ilist("a"), Interrupted(broken)), name="one").join(10)
+    gone = []
+
+    def once(receipts):
+        if not gone:
+            gone.append(receipts)
+            raise IllegalStateError("the files are gone")
+
+    ctx.new_job(plan_of(ctx.stream([2]), to_ilist("a"), Interrupted(once)), name="one").join(10)
+
+    assert lists(ctx, "a", "interrupted") == [[1], [2]]
+
+
+def test_a_driver_without_a_sign_of_life_counts_as_gone(connect, gate):
+    """Also one whose process is there: it may be stopped, or on another machine."""
+    silent = ds.jobs.job_heart.Rhythm(look=60.0)
+    ctx, other = connect(rhythm=silent), connect(rhythm=ds.jobs.job_heart.Rhythm(lost_after=0.2))
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    with pytest.raises(JobExistsError):
+        other.new_job(plan_of(other.stream([2]), to_ilist("a")), name="one")
+    while not other.job("one").is_lost:
+        assert not gate.is_open.wait(0.02)
+    other.new_job(plan_of(other.stream([2]), to_ilist("a")), name="one").join(10)
+
+    assert (job.id, lists(ctx, "a")) == (other.job("one").id, [[2]])
+    gate.is_open.set()
+
+
+def test_joining_a_lost_job_waits_for_another_driver(connect, gate):
+    """If none comes for some time, it says what to do."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    assert gate.was_reached.wait(10)
+    waiting = other.job("one").future()
+    forget_driver(job.driver)
+    again = other.new_job(plan_of(other.stream([2]), to_ilist("a")), name="one")
+
+    assert (waiting.result(10), again.status) == (None, ds.JobStatus.COMPLETED)
+
+
+def test_joining_a_job_that_nobody_takes_over_ends(connect, gate):
+    """After some time it says what to do."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    assert gate.was_reached.wait(10)
+    seen = other.job("one")
+    forget_driver(job.driver)
+    with pytest.raises(IllegalStateError, match="the driver of the job 'one' is gone; submit its pipeline"):
+        seen.join(10)
+    gate.is_open.set()
+
+
+def test_an_exception_arrives_whole_in_another_process(connect):
+    """Its type, message and notes; one whose class cannot be made there is told in words."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream(["x"]).map(lambda text: int(text)), to_ilist("a")), name="one")
+    with pytest.raises(ValueError, match="invalid literal") as here:
+        job.join()
+    with pytest.raises(ValueError, match="invalid literal") as there:
+        other.job("one").join(10)
+
+    assert there.value is not here.value
+    assert there.value.__notes__ == here.value.__notes__
+    assert other.job("one").failure_text.traceback.startswith("Traceback (most")
+
+
+def test_an_exception_that_may_not_be_loaded_is_told(connect):
+    """The storage decides whether pickles are loaded; the texts are there in any case."""
+    ctx, other = connect(), connect(pickle="never")
+    job = ctx.new_job(plan_of(ctx.stream(["x"]).map(lambda text: int(text)), to_ilist("a")), name="one")
+    with pytest.raises(ValueError, match="invalid literal"):
+        job.join()
+    with pytest.raises(ds.errors.RemoteError, match="ValueError: invalid literal for int") as caught:
+        other.job("one").join(10)
+
+    error = caught.value
+    assert (error.type_name, len(error.notes), "Traceback" in error.traceback) == ("ValueError", 3, True)
+    with pytest.raises(TypeError, match="never"):
+        _ = other.job("one").pipeline
+
+
+def test_the_pipeline_of_a_job_can_be_submitted_elsewhere(connect):
+    """It is kept in the storage, with the lambdas in it."""
+    ctx, other = connect(), connect()
+    ctx.new_job(plan_of(ctx.stream([1]).map(lambda n: n + 1), to_ilist("a")), name="one").join()
+    other.new_job(other.job("one").pipeline).join()
+
+    assert lists(ctx, "a") == [[2, 2]]
