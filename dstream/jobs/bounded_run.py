@@ -22,6 +22,7 @@ from dstream.jobs.job_status import JobStatus
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedWrite
 from dstream.plan import Where, explained, last_step, rewrite
 from dstream.plan.ends import Several
+from dstream.plan.opening import opened
 from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
 
 __all__ = ["BoundedRun", "Stop"]
@@ -169,7 +170,7 @@ class BoundedRun:
         writes: list[PlannedWrite] = [self._plan.writes[number] for number in numbers]
         writers = [self._begun[number].writer for number in numbers]
         several = self._plan.with_writes(writes).several(list(map(counting, writers)) if self._counts else writers)
-        running = self._context.running_engine().submit(rewrite(several))
+        running = self._context.running_engine().submit(rewrite(opened(several, self._context)))
         with self._lock:
             self._check_stop()
             self._running = running
