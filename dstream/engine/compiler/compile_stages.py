@@ -10,7 +10,17 @@ from itertools import accumulate, chain
 from dstream.engine.compiler.compile_by_key import back_in_place
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
-from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
+from dstream.engine.graph.vertices import (
+    Items,
+    Rows,
+    Splits,
+    Taken,
+    Vertex,
+    in_one_task,
+    is_one_task,
+    one_after_another,
+    piped,
+)
 from dstream.engine.kernels.aggregates import finishing, partial
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.stateful import at_places, calls_of
@@ -25,8 +35,11 @@ from dstream.plan.core_of_stages import Aggregate, Spread, Stateful
 def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
     does = "each task first combines what it has" if node.combines else "each item as it is"
     parts = chain.from_iterable(piped(items, node, partial(node, number), does) for number, items in enumerate(inputs))
+    items = one_after_another(tuple(parts))
+    if compiling.facts.is_sequential and all(isinstance(each, Splits) for each in items):
+        items = in_one_task(items)
     wide = ByKey(node, compiling.facts) if node.is_keyed else AllTogether(node)
-    return across(node, tuple(parts), compiling, lambda: wide)
+    return across(node, items, compiling, lambda: wide)
 
 
 @dataclass(frozen=True, eq=False)
