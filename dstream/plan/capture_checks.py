@@ -18,6 +18,7 @@ from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
 from dstream.plan.core import Called, Chain, Core, Read
 from dstream.plan.core_of_services import Served, UsingBatches
+from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.obstacles import Large, Obstacle, look
 from dstream.plan.steps import Emitted, Guard, Step
 from dstream.plan.walk import topological
@@ -67,6 +68,8 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
         case Called(calling=calling, guards=guards):
             yield each.step, calling.fn
             yield from _resolving(guards)
+        case Aggregate(reductions=reductions, to=to):
+            yield from ((each.step, value) for value in (*reductions, *(() if to is None else (to,))))
         case Read(source=source):
             # What travels is a source's splits; of ours it is known that these hold the source's functions.
             if is_our_name(type(source).__module__):

@@ -38,6 +38,11 @@ class Aggregate(Core):
         """Whether there is a result for each key."""
         return self.reductions[0].keyed is not None
 
+    @property
+    def combines(self) -> bool:
+        """Whether containers of one group can be combined; otherwise one task accumulates all its items, in order."""
+        return self.operation.combine is not None
+
 
 @node
 class Stateful(Keeping):

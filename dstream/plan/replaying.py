@@ -23,7 +23,7 @@ from dstream.plan.nodes import (
     TakeWhile,
 )
 from dstream.plan.nodes_by_key import Distinct, Pairing, PartitionBy
-from dstream.plan.nodes_of_stages import Using
+from dstream.plan.nodes_of_stages import Aggregate, Using
 from dstream.spi.in_parallel import Calling
 from dstream.spi.service import Service
 from dstream.values.numbers import exact_float, exact_int
@@ -161,6 +161,12 @@ def _(node: Collect | Write) -> Again | None:
 
 def _collected(collector: Any, item: Any) -> Any:
     return collector.collect([item])
+
+
+@again.register
+def _(node: Aggregate) -> Again | None:
+    """Reduce the item alone; of several inputs nobody knows whose item it is."""
+    return functools.partial(_collected, node.reductions[0]) if len(node.reductions) == 1 else None
 
 
 @again.register

@@ -17,21 +17,34 @@ from types import SimpleNamespace
 import pytest
 
 import dstream as ds
-from collectors import counting, grouping_by, joining, teeing, to_list, to_map, top_n
+from collectors import counting, grouping_by, joining, teeing, to_bags, to_list, to_map, top_n
 from dstream.engine.spark import cluster
 from dstream.engine.spark.port.connect_port import ConnectJobs
 from dstream.engine.spark.session import spark_connect
 from dstream.errors import CancelledError, EngineError, IllegalStateError, SetupError, UnsupportedError
 from dstream.gatherers import window_sliding
 from dstream.plan import ToList, rewrite
-from dstream.plan.nodes_of_stages import HashJoin, Using
+from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful, Using
 from dstream.spi.service import Service
 from dstream.stream import Stream
+from dstream.stream.aggregating import aggregated
 from reducers import to_ilist, to_imap
 from tests.connect.server import running_server
 
 SAMPLES = Path(__file__).parents[2] / "docs/samples"
 SETTING = {"spark.sql.shuffle.partitions": "3"}
+
+
+def co_aggregated(s, by_key):
+    """Aggregate a stream with another one, in a container of both."""
+    keys = [lambda n: n % 7, lambda text: int(text) % 7] if by_key else None
+    return Stream(aggregated([s._node, s.map(str)._node], to_bags(2), keys), s._runtime)
+
+
+def running(s, key):
+    """Number the items, or those of each key."""
+    counts = Stateful(s._node, lambda: [0], lambda state, *given: state.append(0) or len(state) - 1, "map", key)
+    return Stream(counts, s._runtime)
 
 
 def slowly(n):
@@ -63,6 +76,11 @@ RESULTS = {
     "ints": lambda s: s.map_to_int(lambda n: n).summary_statistics(),
     "partitions": lambda s: s.parallel(3).map(lambda n: n).count(),
     "arrow": lambda s: s.map(lambda n: {"n": n}).to_arrow().to_pylist(),
+    "aggregate": lambda s: co_aggregated(s, by_key=False).to_list(),
+    "aggregate by key": lambda s: co_aggregated(s, by_key=True).sorted().to_list(),
+    "state": lambda s: running(s, None).to_list(),
+    "states by key": lambda s: running(s, lambda n: n % 7).to_list(),
+    "spread": lambda s: Stream(Spread(s._node, 3), s._runtime).map(str).to_list(),
     "in a loop": lambda s: [n for n, _ in zip(s.map(str), range(5), strict=False)],
 }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
+import random
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,10 +16,15 @@ from hypothesis import strategies as st
 import dstream as ds
 from collectors import co_operation, counting, reducing, summing, to_bags, to_list
 from dstream import Entry, Stream
-from dstream.errors import IllegalStateError, UnstableKeyError
+from dstream.engine.kernels.aggregates import partial
+from dstream.engine.kernels.core_operations import operation
+from dstream.errors import IllegalStateError, SerializationError, UnstableKeyError
+from dstream.plan import explained, rewrite
+from dstream.plan.ends import Several, Write
+from dstream.plan.nodes_of_forks import Shared
 from dstream.spi import AggregateOperation
 from dstream.stream.aggregating import aggregated
-from sources import Range
+from reducers import to_ilist
 
 WORDS = AggregateOperation(list, list.append, list.extend, finish=tuple)
 IN_ORDER = AggregateOperation(list, (lambda held, item: held.append(item), lambda held, item: held.append(-item)))
@@ -28,6 +36,22 @@ def aggregate(
 ) -> Any:
     """Return the stream of the results."""
     return Stream(aggregated([each._node for each in streams], op, keys, to), streams[0]._runtime)
+
+
+@dataclasses.dataclass(frozen=True)
+class Noted:
+    """A writer whose receipts are the items, each in a tuple."""
+
+    def write(self, items: Any) -> Any:
+        return ((item,) for item in items)
+
+
+def received(engine: Any, *streams: Stream[Any]) -> list[list[Any]]:
+    """Run a plan that writes each stream; return the items that each end got."""
+    several = Several(tuple(Write(each._node, Noted(), None, f"write_to({n})") for n, each in enumerate(streams)))
+    with explained(several, "write_to"):
+        receipts = engine.context.running_engine().submit(rewrite(several)).result()
+    return [[item for (item,) in some] for some in receipts]
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
@@ -169,15 +193,71 @@ def test_an_aggregate_is_explained(spark_context):
     assert "what the tasks have of a key meets in one place" in text
 
 
-def test_more_groups_than_memory_holds(local_context):
-    """They go to disk and come back, once each."""
-    from dstream.engine.local import LocalEngine
-    from dstream.plan import ToList, rewrite
+@pytest.mark.parametrize("op", [counting(), to_list(), AggregateOperation(list, list.append)])
+def test_more_groups_than_memory_holds(full, task, op):
+    """They go to disk and come back, once each, in the order in which their keys were first seen."""
+    task.bound = full
+    numbers = [n * 7919 % 1000 for n in range(4000)]
+    node = rewrite(aggregate(Stream.of(0), op=op, keys=[lambda n: n])._node)
+    results = list(operation(node)(partial(node, 0)(iter(numbers), task), task))
 
-    counts = aggregate(Stream(ds.plan.Read(Range(0, 50_000)), None), op=counting(), keys=[lambda n: n % 20_000])
-    results = LocalEngine(1).submit(rewrite(ToList(counts._node))).result()
-    assert len(results) == 20_000
-    assert sum(e.value for e in results) == 50_000
+    groups = {number: op.on_input(0).collect([number] * 4) for number in numbers}
+    assert results == [Entry(number, group) for number, group in groups.items()]
+
+
+def test_what_the_functions_of_an_aggregate_capture_is_checked(spark_context):
+    """Before anything runs, by the name of the variable: in keys, in the operation, in `to`."""
+    lock, numbers = threading.Lock(), spark_context.stream([1], 2)
+    failing = AggregateOperation(int, lambda count, item: (lock, count)[1], max)
+    for refused in (
+        aggregate(numbers, op=counting(), keys=[lambda n: (lock, n)[1]]),
+        aggregate(numbers, op=failing),
+        aggregate(numbers, op=AggregateOperation(int, failing.accumulates[0])),
+        aggregate(numbers, op=counting(), keys=[abs], to=lambda key, count: lock),
+    ):
+        with pytest.raises(SerializationError, match="captures the variable 'lock'"):
+            refused.to_list()
+
+
+def test_a_failure_in_accumulate_is_replayed(local_context):
+    """On the item alone, in a container of its own."""
+    failing = AggregateOperation(list, lambda held, n: held.append(1 // n), list.extend)
+    with pytest.raises(ZeroDivisionError) as caught:
+        aggregate(local_context.stream([1, 0]), op=failing, keys=[lambda n: n]).to_list()
+
+    with pytest.raises(ZeroDivisionError):
+        ds.failure(caught.value).replay()
+    assert dataclasses.replace(ds.failure(caught.value), item=1).replay() == {1: [1]}
+
+
+def test_dead_letters_before_an_aggregate_are_delivered_once(engine):
+    """Those of every input; what failed is in no group."""
+    name = f"letters-of-aggregates-{engine.name}"
+    left, right = engine.stream([1, 0, 2]), engine.stream([0, 4])
+    inverse = [each.map(lambda n: 8 // n).on_error(ZeroDivisionError, into=to_ilist(name)) for each in (left, right)]
+
+    assert aggregate(*inverse, op=to_bags(2)).to_list() == [([8, 4], [2])]
+    assert [letter.item for letter in engine.context.get_list(name)] == [0, 0]
+
+
+def test_forks_before_and_behind_an_aggregate(engine):
+    """What several ends read is computed once, and each of them gets all of it."""
+    seen: list[Any] = []
+    items = Stream(Shared(engine.stream(range(6), 3).peek(seen.append)._node), None)
+    sums = Stream(Shared(aggregate(items, op=summing(), keys=[lambda n: n % 2])._node), None)
+    ends = [items, sums.sorted(), sums.map(lambda e: e.value).sorted(), aggregate(sums, op=counting())]
+
+    assert received(engine, *ends) == [list(range(6)), [(0, 6), (1, 9)], [6, 9], [2]]
+    assert seen == list(range(6))
+
+
+def test_auto_runs_small_aggregates_here(capsys):
+    """The items of all inputs count."""
+    with ds.connect(engine="auto", storage="memory:") as context:
+        both = aggregate(context.stream([1, 2]), context.stream([3]), op=to_bags(2))
+        assert both.to_list() == [([1, 2], [3])]
+        both.explain()
+    assert "runs in this process: 3 items from the caller" in capsys.readouterr().out
 
 
 @settings(max_examples=60, deadline=None)
@@ -197,3 +277,19 @@ def test_aggregates_give_what_plain_python_gives(local_context, inputs, modulus,
     keys = [lambda item: item % modulus] * len(inputs)
     groups = {item % modulus: [pair for pair in pairs if pair[1] % modulus == item % modulus] for _, item in pairs}
     assert aggregate(*streams, op=op, keys=keys).to_list() == [Entry(key, group) for key, group in groups.items()]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_spark_gives_what_plain_python_gives(spark_context, seed):
+    """Any inputs in 1 to 8 partitions, by key and without, with `combine` and without it."""
+    chosen = random.Random(seed)
+    inputs = [[chosen.randint(-9, 9) for _ in range(chosen.randrange(30))] for _ in range(1 + seed % 3)]
+    accumulates = tuple(lambda held, item, n=n: held.append((n, item)) for n in range(len(inputs)))
+    op = AggregateOperation(list, accumulates, list.extend if seed < 4 else None)
+    streams = [spark_context.stream(items, chosen.randint(1, 8)) for items in inputs]
+    pairs = [(number, item) for number, items in enumerate(inputs) for item in items]
+
+    assert aggregate(*streams, op=op).to_list() == [pairs]
+    groups = {item % 4: [pair for pair in pairs if pair[1] % 4 == item % 4] for _, item in pairs}
+    results = aggregate(*streams, op=op, keys=[lambda item: item % 4] * len(inputs)).to_list()
+    assert (len(results), dict(results)) == (len(groups), groups)

@@ -13,7 +13,7 @@ from dstream.engine.graph.decisions import Ask, Done, Report
 from dstream.engine.graph.vertices import FromTable, Rows, Splits, operations_of
 from dstream.engine.kernels.item_batches import dumps_items
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
-from dstream.plan import Partitions, core, rewrite
+from dstream.plan import Partitions, core, core_of_stages, rewrite
 from dstream.stream import Stream
 from sources import Items
 
@@ -162,8 +162,10 @@ from dstream import Stream
 from dstream.engine.compiler import Facts, compiled
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
 from dstream.plan import ToList, rewrite, topological
-from dstream.plan.nodes_of_stages import HashJoin
+from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful
+from dstream.spi import AggregateOperation
 from dstream.stream import Stream
+from dstream.stream.aggregating import aggregated
 
 def push(state, item, downstream):
     downstream.push(item)
@@ -180,6 +182,12 @@ streams = [
     Stream(HashJoin(s._node, s._node, abs, abs), None),
     s.map_async(abs, rate=3) if hasattr(s, "map_async") else s,
 ]
+op = AggregateOperation(list, (list.append, list.append), list.extend)
+node = s._node
+streams += [Stream(each, None) for each in (
+    aggregated([node], op.with_accumulate(list.append)), aggregated([node, node], op, [abs, abs]),
+    Stateful(node, list, max, "map"), Stateful(node, list, max, "filter", abs), Spread(node), Spread(node, 3),
+)]
 kinds = set()
 for stream in streams:
     end = rewrite(ToList(stream._node))
@@ -206,7 +214,8 @@ def test_every_operation_is_compiled_without_pyspark():
 
     assert done.stderr[-500:] == ""
     families = {core.Core, core.Unary, core.Keeping, core.Hint, core.Pairing}
-    kinds = {each for each in vars(core).values() if isinstance(each, type) and issubclass(each, core.Core)}
+    named = {**vars(core), **vars(core_of_stages)}
+    kinds = {each for each in named.values() if isinstance(each, type) and issubclass(each, core.Core)}
     operations = {each.__name__ for each in kinds - families if not issubclass(each, core.End)}
     assert set(done.stdout.split()) == operations - {"Table", "Recall"}  # These have what an engine gave.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 import dstream as ds
 from dstream import Stream
-from dstream.errors import IllegalStateError
-from dstream.plan import call_site
+from dstream.engine.compiler import Facts, compiled
+from dstream.engine.graph.decisions import Ask, Done
+from dstream.errors import IllegalStateError, SerializationError, UnstableKeyError
+from dstream.plan import Partitions, call_site, rewrite
 from dstream.plan.nodes_of_stages import Spread, Stateful
 
 Key = Callable[[Any], Any] | None
@@ -71,6 +74,30 @@ def test_an_unordered_stream_needs_no_way_back(engine):
     assert (max(s for k, s in sums if k == 0), max(s for k, s in sums if k == 1), len(sums)) == (12, 16, 8)
 
 
+def test_keys_are_those_of_a_dict(engine):
+    """1, 1.0 and True are one key, and so is every NaN, wherever it was made; None is a key."""
+    nan = float("nan")
+    items = engine.context.stream([nan, 1, -nan, True, nan, None, 1.0, None], 4)
+    counted = stateful(items, lambda: [0], lambda seen, key, item: running(seen, 1), "map", lambda item: item)
+    paired = stateful(items, lambda: [0], lambda seen, key, item: running(seen, 1), "map", lambda item: (item, 0))
+
+    assert counted.to_list() == paired.to_list() == [1, 1, 2, 2, 3, 1, 3, 2]
+
+
+def test_a_key_without_a_value_of_its_own_is_refused(engine):
+    """With the step, and the item."""
+    with pytest.raises(UnstableKeyError) as caught:
+        stateful(engine.context.stream([1, 2], 2), list, max, "map", lambda item: object()).to_list()
+    assert ds.failure(caught.value).item in (1, 2)
+
+
+def test_what_a_function_captures_is_checked(spark_context):
+    """Before anything runs, by the name of the variable."""
+    lock = threading.Lock()
+    with pytest.raises(SerializationError, match="captures the variable 'lock'"):
+        stateful(spark_context.stream([1], 2), lambda: lock, max).to_list()
+
+
 def test_none_goes_on_as_an_item(engine):
     """And is an item like any other to the function."""
     items = engine.context.stream([None, 1, None], 2)
@@ -93,6 +120,20 @@ def test_a_failure_names_the_step_and_the_item(engine, key):
         assert ds.failure(caught.value).item in (0, 1)
 
 
+@pytest.mark.parametrize("key", [None, lambda n: 0])
+def test_what_fails_while_it_is_asked_for_names_the_step_and_the_item(engine, key):
+    """A function that yields fails after its call."""
+
+    def yielding(*given: Any) -> Any:
+        yield given[-1]
+        yield 1 // given[-1]
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        stateful(engine.context.stream([1, 0], 2), list, yielding, "flat_map", key).to_list()
+    found = ds.failure(caught.value)
+    assert (found.item, found.step.label) == (0, ".map_stateful(list, yielding)")
+
+
 def test_an_endless_stream_has_states_too(engine):
     """One task reads it, as far as items are wanted."""
     numbers = Stream(Stream.iterate(0, lambda n: n + 1)._node, engine.context)
@@ -110,6 +151,24 @@ def test_items_are_spread_evenly_in_their_order(spark_context, count):
     assert [n for part in parts for n in part] == [0, 1, 2, *range(9, 20)]
     assert len(parts) == count
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize(("is_ordered", "count", "move"), [(True, 3, Ask), (False, 3, Done), (True, 1, Done)])
+def test_only_items_in_order_are_counted_before_they_are_spread(is_ordered, count, move):
+    """It takes a job of its own; others go in turn, or to the one partition that there is."""
+    numbers = Stream.of(*range(9)) if is_ordered else Stream.of(*range(9)).unordered()
+    graph, _ = compiled(rewrite(Partitions(spread(numbers, count)._node)), Facts(2, 2, 100))
+    (decision,) = graph.decisions
+
+    assert isinstance(decision.begin(decision.inputs, (2,)), move)
+
+
+def test_items_in_no_order_are_spread_evenly(spark_context):
+    """To each partition as many from each task."""
+    parts = [list(part) for part in spread(spark_context.stream(range(60), 3).unordered(), 4).partitions()]
+
+    assert sorted(n for part in parts for n in part) == list(range(60))
+    assert set(map(len, parts)) == {15}
 
 
 def test_spreading_changes_no_result(engine):

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 import reducers
-from collectors import counting, grouping_by
+from collectors import counting, grouping_by, to_bags
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.gatherers import Gatherer, fold, map_concurrent, scan, window_sliding
-from dstream.plan.nodes_of_stages import HashJoin
+from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful
 from dstream.plan.stages import Stages
 from dstream.session.explaining import stages_on
+from dstream.spi import AggregateOperation
 from dstream.stream import Stream
+from dstream.stream.aggregating import aggregated
 from dstream.stream.stream_arguments import explained_end
 from sources.ranges import Range
 
@@ -123,6 +125,36 @@ def hash_joined(s: Stream[int]) -> Stream[Any]:
     return Stream(HashJoin(s._node, right._node, last_digit, last_digit), s._runtime)
 
 
+def reduced(op: Any, *keys: Callable[[Any], Any], **others: Callable[[Stream[int]], Stream[Any]]) -> Any:
+    """Aggregate a stream, and others that are made of it."""
+
+    def aggregate(s: Stream[int]) -> Stream[Any]:
+        inputs = [s._node, *(other(s)._node for other in others.values())]
+        return Stream(aggregated(inputs, op, keys or None), s._runtime)
+
+    return aggregate
+
+
+def newest(*given: Any) -> Any:
+    """Return the item, which stands behind its state and its key."""
+    return given[-1]
+
+
+def seen(s: Stream[int], key: Callable[[int], Any] | None) -> Stream[int]:
+    """Let a stream pass a state, or one for each key."""
+    return Stream(Stateful(s._node, list, newest, "map", key), s._runtime)
+
+
+def shuffled(s: Stream[int]) -> Stream[int]:
+    """Let equal items meet."""
+    return s.unordered().distinct()
+
+
+def spread(s: Stream[int], count: int | None) -> Stream[int]:
+    """Spread a stream over partitions."""
+    return Stream(Spread(s._node, count), s._runtime)
+
+
 NEVER_SMALL = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
 LARGE = {"spark.sql.autoBroadcastJoinThreshold": "0"}
 
@@ -210,6 +242,30 @@ ACROSS += [
     ("windows of nothing", lambda s: s.limit(0).pairwise(), "2", "0", "2"),
     ("own gatherer of nothing", lambda s: s.limit(0).gather(own), "2", "1", "3"),
 ]
+ACROSS += [
+    ("aggregate", reduced(counting()), "1", "1", "2"),
+    ("aggregate, then more", lambda s: reduced(counting())(s).map(str).sorted().distinct(), "1", "1", "2"),
+    ("aggregate by key", reduced(counting(), last_digit), "1", "1", "2"),
+    ("aggregate by key, then more", lambda s: reduced(counting(), last_digit)(s).sorted(), "2", "2", "3 to 4"),
+    ("aggregate of what cannot combine", reduced(AggregateOperation(list, list.append), last_digit), "1", "1", "2"),
+    ("co-aggregate", reduced(to_bags(2), other=lambda s: s.map(str)), "1", "1", "2"),
+    ("co-aggregate by key", reduced(to_bags(2), abs, last_digit, other=lambda s: s), "1", "1", "2"),
+    (
+        "co-aggregate of a shuffle",
+        reduced(to_bags(2), abs, abs, other=lambda s: s.unordered().distinct()),
+        "1",
+        "2",
+        "4",
+    ),
+    ("aggregate of a prefix", lambda s: reduced(to_bags(2), other=lambda s: s.limit(3))(s), "2 to 3", "1", "4 to 5"),
+    ("aggregate of an aggregate", reduced(to_bags(2), other=reduced(counting())), "1", "2", "4"),
+    ("state", lambda s: seen(s, None), "1", "1", "2"),
+    ("states by key", lambda s: seen(s, last_digit), "1", "2", "3"),
+    ("unordered states by key", lambda s: seen(s.unordered(), last_digit).map(abs), "1", "1", "2"),
+    ("spread", lambda s: spread(s, 3).map(abs), "2", "1", "3"),
+    ("spread in turn", lambda s: spread(s.unordered(), None), "1", "1", "2"),
+    ("spread over one", lambda s: spread(s, 1).sorted(), "1", "1", "2"),
+]
 RANGE = [
     ("windows of a range", lambda s: s.map_to_double(float).gather(window_sliding(3)).map(sum), "1", "0", "1"),
     ("windows of functions of a range", lambda s: s.map(last_digit).gather(window_sliding(3)), "2", "0", "2"),
@@ -219,12 +275,17 @@ ALONE = [
     ("one partition, calls", lambda s: s.gather(map_concurrent(2, abs, rate=5000, cache=True)).map(abs), "1", "0", "1"),
     ("one partition", lambda s: s.map(abs).sorted().distinct().skip(1).take_while(small).limit(9), "1", "0", "1"),
     ("one partition, page inside", lambda s: s.limit(3).drop_while(small).map(abs), "1", "0", "1"),
+    ("one partition aggregated", lambda s: reduced(counting(), last_digit)(s).sorted(), "1", "0", "1"),
+    ("one partition, states", lambda s: seen(seen(s, last_digit), None), "1", "0", "1"),
+    ("one partition spread", lambda s: spread(s, 2), "2", "1", "3"),
     ("partition by one", lambda s: s.partition_by(1), "1", "0", "1"),
     ("one partition joined", lambda s: s.join(s, on=last_digit, how="left"), "2 to 3", "0 to 1", "2 to 4"),
     ("one partition twice", lambda s: s.distinct() + s.sorted(), "1", "0", "1"),
 ]
 SEQUENTIAL = [
     ("sequential", lambda s: s.sorted().distinct().skip(1).sequential(), "1", "0", "1"),
+    ("sequential co-aggregate", lambda s: reduced(to_bags(2), other=lambda s: s)(s).sequential(), "1", "0", "1"),
+    ("sequential spread", lambda s: spread(s, 3).sorted().sequential(), "1", "0", "1"),
     ("sequential join", lambda s: s.partition_by(3).join(s, on=last_digit).sequential(), "3 to 4", "0 to 1", "2 to 4"),
     ("sequential concat", lambda s: (s.sorted() + s.distinct()).limit(3).map(abs).sequential(), "1", "0", "1"),
 ]

@@ -10,12 +10,22 @@ from itertools import accumulate, chain
 from dstream.engine.compiler.compile_by_key import back_in_place
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
-from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
+from dstream.engine.graph.vertices import (
+    Items,
+    Rows,
+    Splits,
+    Taken,
+    Vertex,
+    in_one_task,
+    is_one_task,
+    one_after_another,
+    piped,
+)
 from dstream.engine.kernels.aggregates import finishing, partial
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.stateful import at_places, calls_of
-from dstream.engine.worker.readers import read_columns, read_places, without_places
-from dstream.engine.worker.routing import RouteByKeyAndPlace, RouteEvenly, RoutePartials
+from dstream.engine.worker.readers import read_columns, read_columns_of_sources, without_places
+from dstream.engine.worker.routing import RouteByKeyAndPlace, RouteEvenly, RouteInTurn, RoutePartials
 from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
 from dstream.plan.core_of_stages import Aggregate, Spread, Stateful
@@ -23,12 +33,13 @@ from dstream.plan.core_of_stages import Aggregate, Spread, Stateful
 
 @compile_node.register
 def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    does = "each task first combines what it has" if node.operation.combine is not None else ""
-    parts = chain.from_iterable(
-        piped(items, node if number == 0 else None, partial(node, number), does) for number, items in enumerate(inputs)
-    )
+    does = "each task first combines what it has" if node.combines else "each item as it is"
+    parts = chain.from_iterable(piped(items, node, partial(node, number), does) for number, items in enumerate(inputs))
+    items = one_after_another(tuple(parts))
+    if compiling.facts.is_sequential and all(isinstance(each, Splits) for each in items):
+        items = in_one_task(items)
     wide = ByKey(node, compiling.facts) if node.is_keyed else AllTogether(node)
-    return across(node, tuple(parts), compiling, lambda: wide)
+    return across(node, items, compiling, lambda: wide)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +52,17 @@ class ByKey(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         step, targets = self.node.step, self.facts.targets(partitions)
         routed = Vertex(inputs, RoutePartials(targets, step), step)
-        met = Rows((Taken(routed),), targets, read_columns, is_ordered=False, why=_MEET, notes=(_NO_HOT_KEY,))
-        return Done(piped((met,), self.node, finishing(self.node), "combines and finishes each key"))
+        why, note, does = (_MEET, _NO_HOT_KEY, _COMBINES) if self.node.combines else (_ALL_MEET, _HOT_KEY, _ACCUMULATES)
+        met = Rows((Taken(routed),), targets, read_columns, is_ordered=False, why=why, notes=(note,))
+        return Done(piped((met,), self.node, finishing(self.node), does))
 
 
 _MEET = "what the tasks have of a key meets in one place"
 _NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its items"
+_COMBINES = "combines and finishes each key"
+_ALL_MEET = "the operation has no combine, so all items of a key come to one place"
+_HOT_KEY = "all items of a hot key come to one task, which holds them in memory"
+_ACCUMULATES = "accumulates the items of each key, in order, and finishes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +73,7 @@ class AllTogether(Wide):
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        combines = self.node.operation.combine is not None
+        combines = self.node.combines
         written = Vertex(inputs, WriteItems(), self.node.step)
         why = "the containers come to one task" if combines else "all items come to one task, in order"
         note = "combines the containers in order, and finishes" if combines else "one item after another, in one task"
@@ -96,13 +112,17 @@ class StateOfEachKey(Wide):
         node, step, targets = self.node, self.node.step, self.facts.targets(partitions)
         assert node.key is not None, "a state of each key has a key"
         routed = Taken(Vertex(inputs, RouteByKeyAndPlace(node.key, targets, step), step))
-        met = Rows((routed,), targets, read_places, is_ordered=False, why="the items of a key come to one place")
+        why = "the items of a key come to one place"
+        met = Rows((routed,), targets, read_columns_of_sources, is_ordered=False, why=why, notes=(_STATES,))
         passing = functools.partial(at_places, calls_of(node))
         results = piped((met,), node, passing, "each item passes the state of its key, in order")
         if not self.is_ordered:
             return Done(piped(results, None, without_places))
         back = Taken(Vertex(results, RouteByPlace(partitions, targets), step))
         return Done(back_in_place(node, back, targets))
+
+
+_STATES = "a task holds the states of all of its keys in memory"
 
 
 @compile_node.register
@@ -115,7 +135,10 @@ def _(node: Spread, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @dataclass(frozen=True, eq=False)
 class Spreading(OfOne):
-    """Neighbouring items go to one partition, as many to each; how many there are is known once they are computed."""
+    """Neighbouring items go to one partition, as many to each; how many there are is known once they are computed.
+
+    Items without an order go to the partitions in turn, as they come.
+    """
 
     node: Spread
     count: int
@@ -123,6 +146,11 @@ class Spreading(OfOne):
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
         step = self.node.step
+        if self.count == 1:
+            return self._spread(Vertex(inputs[0], WriteItems(), step), "all items come to one task")
+        if not self.is_ordered:
+            in_turn = Vertex(inputs[0], RouteInTurn(self.count), step)
+            return self._spread(in_turn, f"each task sends its items to the {self.count} partitions in turn")
         kept = Vertex(inputs[0], WriteItems(), step, is_kept=True)
         asking = replace(self, items=inputs[0])
         return Ask(asking, kept, "places", f"channel = {ITEMS}", step, "how many items each partition has")
@@ -133,7 +161,9 @@ class Spreading(OfOne):
             sizes[source] += size
         before = list(accumulate(sizes, initial=0))
         kept = Rows((Taken(report.vertex),), None, why="the items stay where they are")
-        spread = Vertex((kept,), RouteEvenly(before, self.count), self.node.step)
-        why = f"neighbouring items go to one of {self.count} partitions"
-        ordered = None if self.is_ordered else False
-        return Done(piped((Rows((Taken(spread),), self.count, is_ordered=ordered, why=why),), self.node, None))
+        evenly = Vertex((kept,), RouteEvenly(before, self.count), self.node.step)
+        return self._spread(evenly, f"neighbouring items go to one of {self.count} partitions")
+
+    def _spread(self, written: Vertex, why: str) -> Done:
+        is_ordered = None if self.is_ordered else False
+        return Done(piped((Rows((Taken(written),), self.count, is_ordered=is_ordered, why=why),), self.node, None))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, count, islice
+from operator import itemgetter
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Operation, Task, operation, partial_groups
-from dstream.engine.kernels.spilling import merged
+from dstream.engine.kernels.spilling import merged, sorted_items
 from dstream.failures import naming
 from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.steps import Step
@@ -28,7 +29,7 @@ def partial(node: Aggregate, number: int) -> Operation:
     reduction = node.reductions[number]
     if node.is_keyed:
         return functools.partial(_groups, reduction, node.step)
-    if node.operation.combine is None:
+    if not node.combines:
         return functools.partial(_numbered, number)
     return functools.partial(_containers, reduction, node.step)
 
@@ -57,11 +58,11 @@ def _numbered(number: int, items: Iterator[Any], task: Task) -> Iterator[tuple[i
 
 
 def finishing(node: Aggregate) -> Operation:
-    """Return what makes results of all that `partial` gave."""
+    """Return what makes results of all that `partial` gave; those of keys come in no order, if some went to disk."""
     reduction = node.reductions[0]
     if reduction.keyed is not None:
         return functools.partial(_finished_groups, reduction.keyed.downstream, node.to, node.step)
-    if node.operation.combine is None:
+    if not node.combines:
         return functools.partial(_accumulated, node.operation, node.step)
     return functools.partial(_finished, reduction, node.step)
 
@@ -74,14 +75,40 @@ def _finished_groups(
     task: Task,
 ) -> Iterator[Any]:
     with naming(step):
-        for key, container in merged(batches, downstream.combined, task.bound):
-            try:
-                result = downstream.finisher(container)
-                each = Entry(key, result) if to is None else to(key, result)
-            except Exception as error:
-                in_group(error, key)
-                raise
-            yield each
+        groups = merged(batches, downstream.combined, task.bound)
+        yield from _results(downstream.finisher, to, groups)
+
+
+def _results(
+    finish: Callable[[Any], Any], to: Callable[[Any, Any], Any] | None, groups: Iterator[tuple[Any, ...]]
+) -> Iterator[Any]:
+    """Give what goes on of each (key, container, ...)."""
+    for key, container, *_ in groups:
+        try:
+            result = finish(container)
+            each = _entry((key, result)) if to is None else to(key, result)
+        except Exception as error:
+            in_group(error, key)
+            raise
+        yield each
+
+
+_entry = functools.partial(tuple.__new__, Entry)
+
+
+def _groups_in_order(
+    downstream: Collector[Any, Any, Any],
+    to: Callable[[Any, Any], Any] | None,
+    step: Step,
+    batches: Iterator[tuple[list[Any], list[Any]]],
+    task: Task,
+) -> Iterator[Any]:
+    """Do the same in the order in which the keys were first seen."""
+    with naming(step):
+        ranks = count()
+        ranked = ((keys, containers, list(islice(ranks, len(keys)))) for keys, containers in batches)
+        groups = merged(ranked, downstream.combined, task.bound)
+        yield from _results(downstream.finisher, to, sorted_items(groups, itemgetter(2), False, task.bound))
 
 
 def _finished(reduction: Collector[Any, Any, Any], step: Step, containers: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -104,4 +131,8 @@ def _accumulated(
 
 @operation.register
 def _(node: Aggregate) -> Operation:
-    return finishing(node)
+    """Return what makes results of what `partial` gave for all items there are, which stand in one place."""
+    reduction = node.reductions[0]
+    if reduction.keyed is None:
+        return finishing(node)
+    return functools.partial(_groups_in_order, reduction.keyed.downstream, node.to, node.step)

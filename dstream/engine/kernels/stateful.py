@@ -13,6 +13,7 @@ from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.engine.kernels.fused_steps import many
 from dstream.engine.kernels.join_sides import item_key
 from dstream.failures import blame
+from dstream.keys import canonical_all
 from dstream.plan.core_of_stages import Stateful
 from dstream.plan.steps import Step
 from dstream.values.blaming import stopped
@@ -24,13 +25,15 @@ class Calls:
     """The calls of a stateful function, with the states that it has made.
 
     Args:
-        node: whose function.
+        create: makes a state, when the first item of a key comes.
+        fn: takes (state, item), or (state, key, item) if it `is_keyed`.
+        action: what becomes of its result.
         step: names a failure, which has the item too.
     """
 
     def __init__(self, create: Callable[[], Any], fn: Callable[..., Any], action: str, is_keyed: bool, step: Step):
         self._create, self._fn, self._is_keyed, self._step = create, fn, is_keyed, step
-        self._made = _MADE[action]
+        self._made = {"map": _one, "filter": _kept, "flat_map": self._all}[action]
         self._states: dict[Any, Any] = {}
 
     def of(self, key: Any, item: Any) -> Iterable[Any]:
@@ -49,6 +52,21 @@ class Calls:
             blame(error, self._step, item)
             raise
 
+    def _all(self, result: Any, item: Any) -> Iterable[Any]:
+        items = many(result)
+        return items if type(items) in _AT_HAND else self._named(items, item)
+
+    def _named(self, items: Iterable[Any], item: Any) -> Iterator[Any]:
+        """Give what is made while it is asked for, such as by a function that yields."""
+        try:
+            yield from items
+        except Exception as error:
+            blame(error, self._step, item)
+            raise
+
+
+_AT_HAND = frozenset({list, tuple, str, range})
+
 
 def _one(result: Any, item: Any) -> Iterable[Any]:
     return (result,)
@@ -56,13 +74,6 @@ def _one(result: Any, item: Any) -> Iterable[Any]:
 
 def _kept(result: Any, item: Any) -> Iterable[Any]:
     return (item,) if result else ()
-
-
-def _all(result: Any, item: Any) -> Iterable[Any]:
-    return many(result)
-
-
-_MADE: dict[str, Callable[[Any, Any], Iterable[Any]]] = {"map": _one, "filter": _kept, "flat_map": _all}
 
 
 @operation.register
@@ -85,10 +96,18 @@ def _in_order(
 
 
 def at_places(
-    calls: Callable[[], Calls], placed: Iterator[tuple[Any, tuple[Any, Any]]], task: Task
-) -> Iterator[tuple[Any, Any]]:
-    """Let (place, (key, item)) pass the states of their keys; give (place, what became of it)."""
+    calls: Callable[[], Calls], batches: Iterator[tuple[int, tuple[list[Any], list[int], list[Any]]]], task: Task
+) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Let items pass the states of their keys; give ((source, position), what became of it).
+
+    Args:
+        calls: makes the calls of this task.
+        batches: (source, (keys, positions, items)).
+        task: where it runs.
+    """
     made = calls()
-    for place, (key, item) in placed:
-        for each in made.of(key, item):
-            yield place, each
+    for source, (keys, positions, items) in batches:
+        # A NaN that travelled is no longer the one that a dict finds by its identity.
+        for key, position, item in zip(canonical_all(keys), positions, items, strict=True):
+            for each in made.of(key, item):
+                yield (source, position), each

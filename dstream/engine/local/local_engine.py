@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dstream.engine.kernels import concurrent_calls as concurrent_calls  # each registers its nodes
 from dstream.engine.kernels import gather as gather
 from dstream.engine.kernels import stateful as stateful
-from dstream.engine.kernels.aggregates import finishing, partial
+from dstream.engine.kernels.aggregates import partial
 from dstream.engine.kernels.arrow_columns import batches_of, table_of
 from dstream.engine.kernels.cached_items import KeptItems
 from dstream.engine.kernels.caches import Caches
@@ -371,7 +371,7 @@ def _(node: Aggregate, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     """Reduce one input after another, then finish."""
     inputs = [items, *(_open_later(each, task) for each in node.upstreams[1:])]
     parts = (partial(node, number)(each, task) for number, each in enumerate(inputs))
-    return finishing(node)(chain.from_iterable(parts), task)
+    return operation(node)(chain.from_iterable(parts), task)
 
 
 @_apply.register

@@ -25,6 +25,7 @@ __all__ = [
     "read_batches",
     "read_buckets",
     "read_columns",
+    "read_columns_of_sources",
     "read_items",
     "read_places",
     "without_places",
@@ -75,6 +76,12 @@ def read_columns(rows: Iterator[Row]) -> Iterator[Any]:
     """Give the columns of each row."""
     for row in rows:
         yield loads_items(row.payload)
+
+
+def read_columns_of_sources(rows: Iterator[Row]) -> Iterator[tuple[int, Any]]:
+    """Give (source, columns) of each row."""
+    for row in rows:
+        yield row.source, loads_items(row.payload)
 
 
 def one_of_each_key(step: Step, batches: Iterator[Any], task: Task) -> Iterator[Any]:

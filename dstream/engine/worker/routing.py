@@ -15,10 +15,11 @@ from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
 from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
-from dstream.keys import canonical, canonical_all, check_hash_seed, stable_hash, stable_hashes
+from dstream.keys import are_canonical, canonical, canonical_all, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking
 from dstream.plan.steps import Step
 from dstream.spi import Collector
+from dstream.values.blaming import each
 
 __all__ = [
     "RouteByInput",
@@ -26,6 +27,7 @@ __all__ = [
     "RouteEvenly",
     "RouteFirstOnes",
     "RouteGroups",
+    "RouteInTurn",
     "RouteItems",
     "RoutePartials",
     "RouteSide",
@@ -70,7 +72,7 @@ class RouteByInput:
 
 @dataclass(frozen=True)
 class RouteByKeyAndPlace:
-    """Send (position, (key, item)) to the target of the item's key."""
+    """Send each item to the target of its key, as (keys, positions, items)."""
 
     key: Callable[[Any], Any]
     targets: int
@@ -79,12 +81,32 @@ class RouteByKeyAndPlace:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
         with naming(self.step):
-            yield from Router(self.targets, task).rows(self._placed(items))
+            router, taking, positions = _ColumnRouter(self.targets, task), Taking(items), count()
+            while chunk := taking.take(router.count):
+                keys = self._keys(chunk)
+                yield from router.rows(keys, [keys, list(islice(positions, len(chunk))), chunk])
+                yield from router.rest() if taking.is_careful else ()
+            yield from router.rest()
 
-    def _placed(self, items: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-        for position, item in enumerate(items):  # A failure finds the item by this name.
-            key = canonical(self.key(item))
-            yield stable_hash(key) % self.targets, (position, (key, item))
+    def _keys(self, items: list[Any]) -> list[Any]:
+        found = each(self.key, items)
+        return found if are_canonical(found) else each(_canonical, items, found)
+
+
+def _canonical(key: Any, item: Any) -> Any:
+    """Return the canonical form of the key that an item has."""
+    return canonical(key)
+
+
+@dataclass(frozen=True)
+class RouteInTurn:
+    """Send one item to each target, then the next one to each: as many to all of them, in no order."""
+
+    targets: int
+
+    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+        placed = ((number % self.targets, item) for number, item in enumerate(items, task.partition))
+        yield from Router(self.targets, task).rows(placed)
 
 
 @dataclass(frozen=True)
