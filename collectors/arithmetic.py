@@ -266,6 +266,7 @@ def _numeric(
         containers.merge,
         finisher,
         accumulate_all=containers.steps(partial(taken.every, fn)),
+        deducting=containers.deduct if isinstance(containers, Totals) else None,
     )
 
 

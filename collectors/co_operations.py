@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 
 from collectors.adapting import accumulate_in, apply_to, combine_each, deduct_each, finish_each, supply_each
 from collectors.arguments import checked_count, checked_function
+from collectors.bags import Bag
 from dstream.spi import AggregateOperation, Collector
 
 __all__ = ["co_operation", "to_bags"]
@@ -174,25 +175,23 @@ def to_bags(n: int) -> AggregateOperation[tuple[Any, ...], Any, tuple[list[Any],
     return made.called("to_bags(...)")
 
 
-def _bags(count: int) -> list[list[Any]]:
-    return [[] for _ in range(count)]
+def _bags(count: int) -> list[Bag]:
+    return [Bag() for _ in range(count)]
 
 
-def _put(index: int, bags: list[list[Any]], item: Any) -> None:
+def _put(index: int, bags: list[Bag], item: Any) -> None:
     bags[index].append(item)
 
 
-def _put_together(left: list[list[Any]], right: list[list[Any]]) -> None:
+def _put_together(left: list[Bag], right: list[Bag]) -> None:
     for mine, theirs in zip(left, right, strict=True):
         mine += theirs
 
 
-def _take_out(left: list[list[Any]], right: list[list[Any]]) -> None:
-    """Remove the first equal item for each."""
+def _take_out(left: list[Bag], right: list[Bag]) -> None:
     for mine, theirs in zip(left, right, strict=True):
-        for item in theirs:
-            mine.remove(item)
+        mine.take_out(theirs)
 
 
-def _lists(bags: list[list[Any]]) -> tuple[list[Any], ...]:
+def _lists(bags: list[Bag]) -> tuple[list[Any], ...]:
     return tuple(map(list, bags))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, islice
 from operator import not_
@@ -159,7 +159,18 @@ def frequencies() -> Collector[T, OfItems, Counter[T]]:
         >>> frequencies().collect("abca").most_common(1)
         [('a', 2)]
     """
-    return _grouping(_ItemsAsKeys(), counting(), Counter, _filled)
+    return replace(_grouping(_ItemsAsKeys(), counting(), Counter, _filled), deducting=_deduct_counts)
+
+
+def _deduct_counts(left: Groups, right: Groups) -> Groups:
+    """Return `left` without the counts of `right`, and without the keys that have none left."""
+    if not (are_canonical(list(left)) and are_canonical(list(right))):
+        left, right = _with_canonical_keys(left), _with_canonical_keys(right)
+    for key, count in right.items():
+        left[key] -= count
+        if not left[key]:
+            del left[key]
+    return left
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ apart for each denominator. The result is rounded once.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -79,18 +80,20 @@ def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[
     """
     checked_function(x, "x")
     checked_function(y, "y")
-    collector: Collector[Any, Any, Any] = Collector(_Moments, partial(_add_point, x, y), _Moments.merge, _slope)
+    collector: Collector[Any, Any, Any] = Collector(
+        _Moments, partial(_add_point, x, y), _Moments.merge, _slope, deducting=_Moments.deduct
+    )
     return collector
 
 
 class _Moments:
-    """Exact sums of x, y, x*x and x*y; `defined` is False once a number was not finite."""
+    """Exact sums of x, y, x*x and x*y of the finite numbers; others are counted, and make the result undefined."""
 
-    __slots__ = ("count", "defined", "x", "xx", "xy", "y")
+    __slots__ = ("count", "undefined", "x", "xx", "xy", "y")
 
     def __init__(self) -> None:
         self.count = 0
-        self.defined = True
+        self.undefined = 0
         self.x: Tally = {}
         self.y: Tally = {}
         self.xx: Tally = {}
@@ -98,10 +101,33 @@ class _Moments:
 
     def merge(self, other: _Moments) -> None:
         self.count += other.count
-        self.defined = self.defined and other.defined
-        for mine, theirs in ((self.x, other.x), (self.y, other.y), (self.xx, other.xx), (self.xy, other.xy)):
+        self.undefined += other.undefined
+        for mine, theirs in zip(self.sums(), other.sums(), strict=True):
             for denominator, numerator in theirs.items():
                 _tally(mine, numerator, denominator)
+
+    def deduct(self, other: _Moments) -> None:
+        """Take out the numbers of `other`, which were merged before."""
+        self.count -= other.count
+        self.undefined -= other.undefined
+        for mine, theirs in zip(self.sums(), other.sums(), strict=True):
+            for denominator, numerator in theirs.items():
+                _tally(mine, -numerator, denominator)
+                if not mine[denominator]:
+                    del mine[denominator]  # Those of fractions have no end.
+
+    def sums(self) -> tuple[Tally, ...]:
+        """Return the exact sums."""
+        return self.x, self.y, self.xx, self.xy
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Moments):
+            return NotImplemented
+        if (self.count, self.undefined) != (other.count, other.undefined):
+            return False
+        return all(map(operator.eq, map(_exact, self.sums()), map(_exact, other.sums())))
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _tally(tally: Tally, numerator: int, denominator: int) -> None:
@@ -128,14 +154,14 @@ def _spread(
 ) -> Collector[Any, Any, float]:
     if fn is not None:
         checked_function(fn, "fn")
-    return Collector(_Moments, partial(_add_number, factory, fn), _Moments.merge, finisher)
+    return Collector(_Moments, partial(_add_number, factory, fn), _Moments.merge, finisher, deducting=_Moments.deduct)
 
 
 def _add_number(factory: str, fn: Callable[[Any], Any] | None, moments: _Moments, item: Any) -> None:
     ratio = _ratio(factory, item if fn is None else fn(item), item)
     moments.count += 1
     if ratio is None:
-        moments.defined = False
+        moments.undefined += 1
         return
     numerator, denominator = ratio
     _tally(moments.x, numerator, denominator)
@@ -146,7 +172,7 @@ def _add_point(x: Callable[[Any], Any], y: Callable[[Any], Any], moments: _Momen
     across, up = _ratio("linear_trend", x(item), item), _ratio("linear_trend", y(item), item)
     moments.count += 1
     if across is None or up is None:
-        moments.defined = False
+        moments.undefined += 1
         return
     _tally(moments.x, *across)
     _tally(moments.y, *up)
@@ -156,7 +182,7 @@ def _add_point(x: Callable[[Any], Any], y: Callable[[Any], Any], moments: _Momen
 
 def _exact_variance(sample: bool, moments: _Moments) -> Fraction | None:
     freedom = moments.count - sample
-    if freedom <= 0 or not moments.defined:
+    if freedom <= 0 or moments.undefined:
         return None
     total = _exact(moments.x)
     return (_exact(moments.xx) - total * total / moments.count) / freedom
@@ -179,7 +205,7 @@ def _deviation(sample: bool, moments: _Moments) -> float:
 def _slope(moments: _Moments) -> float:
     across, up = _exact(moments.x), _exact(moments.y)
     width = moments.count * _exact(moments.xx) - across * across
-    if not width or not moments.defined:
+    if not width or moments.undefined:
         return math.nan
     return _rounded((moments.count * _exact(moments.xy) - across * up) / width)
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from collectors.batches import Batched, Prepared, Waiting, kinds
+from collectors.decimal_sums import DecimalSum
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics
 
 __all__ = ["Summary", "Total", "Totals"]
@@ -20,8 +21,6 @@ _INTS = frozenset({int})
 _FLOATS = frozenset({float})
 _COUNT_BITS = 48
 _COUNT = (1 << _COUNT_BITS) - 1
-_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
-"""Adds decimals without rounding: a sum has as many digits as it needs."""
 
 Number = int | float | Decimal | Fraction
 
@@ -29,11 +28,21 @@ Number = int | float | Decimal | Fraction
 class Total(Batched[Number]):
     """The count and the exact sum of numbers.
 
-    Each kind adds up in its own arithmetic: ints, floats as an `ExactSum`, decimals, fractions. They
-    meet when the sum is asked for, which is then rounded once.
+    Each kind adds up in its own arithmetic: ints, floats as an `ExactSum`, decimals as a `DecimalSum`, fractions. They
+    meet when the sum is asked for, which is then rounded once. All but ints are counted too, so that a kind is
+    gone when the last number of it was taken out.
     """
 
-    __slots__ = ("_count", "_decimal", "_fraction", "_ratio", "_whole")
+    __slots__ = (
+        "_count",
+        "_decimal",
+        "_decimal_count",
+        "_fraction",
+        "_fraction_count",
+        "_ratio",
+        "_ratio_count",
+        "_whole",
+    )
 
     def __init__(
         self,
@@ -41,15 +50,21 @@ class Total(Batched[Number]):
         count: int = 0,
         whole: int = 0,
         fraction: ExactSum | None = None,
-        decimal: Decimal | None = None,
+        fraction_count: int = 0,
+        decimal: DecimalSum | None = None,
+        decimal_count: int = 0,
         ratio: Fraction | None = None,
+        ratio_count: int = 0,
     ) -> None:
         self._pending = [] if pending is None else pending
         self._count = count
         self._whole: int = whole
         self._fraction = fraction
+        self._fraction_count = fraction_count
         self._decimal = decimal
+        self._decimal_count = decimal_count
         self._ratio = ratio
+        self._ratio_count = ratio_count
 
     def sum(self) -> Number:
         """Return the sum: an int unless other numbers were there.
@@ -74,12 +89,12 @@ class Total(Batched[Number]):
         total.add_fraction(self._ratio or Fraction())
         return total.value()
 
-    def _of_decimals(self, total: Decimal) -> Decimal:
+    def _of_decimals(self, total: DecimalSum) -> Decimal:
         """Return the sum of decimals and ints, not rounded."""
         if self._fraction is not None or self._ratio is not None:
             other = "Fraction" if self._fraction is None else "float"
             raise TypeError(f"a Decimal and a {other} cannot be added: give numbers of one kind")
-        return _EXACT.add(total, Decimal(self._whole)) if self._whole else total
+        return total.plus(self._whole)
 
     def average(self) -> Number:
         """Return the mean, 0.0 of nothing."""
@@ -95,6 +110,7 @@ class Total(Batched[Number]):
         if held == _INTS:
             self._whole += sum(values)  # type: ignore[assignment]
         elif held == _FLOATS:
+            self._fraction_count += len(values)
             self._floats().add_all(values)  # type: ignore[arg-type]
         else:
             self._take_mixed(values, held)
@@ -102,39 +118,89 @@ class Total(Batched[Number]):
     def _take_mixed(self, values: list[Number], held: set[type]) -> None:
         self._whole += sum(value for value in values if type(value) is int)
         if float in held:
-            self._floats().add_all(value for value in values if type(value) is float)
+            floats = [value for value in values if type(value) is float]
+            self._fraction_count += len(floats)
+            self._floats().add_all(floats)
         if Decimal in held:
-            self._add_decimals(value for value in values if type(value) is Decimal)
+            decimals = [value for value in values if type(value) is Decimal]
+            self._decimal_count += len(decimals)
+            self._decimals().add_all(decimals)
         if Fraction in held:
-            self._add_ratio(sum((value for value in values if type(value) is Fraction), Fraction()))
-
-    def _add_decimals(self, values: Iterable[Decimal]) -> None:
-        for value in values:
-            self._decimal = value if self._decimal is None else _EXACT.add(self._decimal, value)
-
-    def _add_ratio(self, value: Fraction) -> None:
-        self._ratio = value if self._ratio is None else self._ratio + value
+            ratios = [value for value in values if type(value) is Fraction]
+            self._ratio_count += len(ratios)
+            self._ratio = sum(ratios, self._ratio or Fraction())
 
     def _floats(self) -> ExactSum:
         if self._fraction is None:
             self._fraction = ExactSum()
         return self._fraction
 
+    def _decimals(self) -> DecimalSum:
+        if self._decimal is None:
+            self._decimal = DecimalSum()
+        return self._decimal
+
     def _take_from(self, other: Total) -> None:
         self._count += other._count
         self._whole += other._whole
+        self._fraction_count += other._fraction_count
+        self._decimal_count += other._decimal_count
+        self._ratio_count += other._ratio_count
         if other._fraction is not None:
             self._floats().merge(other._fraction)
         if other._decimal is not None:
-            self._add_decimals([other._decimal])
+            self._decimals().merge(other._decimal)
         if other._ratio is not None:
-            self._add_ratio(other._ratio)
+            self._ratio = (self._ratio or Fraction()) + other._ratio
+
+    def deduct(self, other: Total) -> None:
+        """Take out the numbers of `other`, which were taken in before."""
+        self.settle()
+        other.settle()
+        self._count -= other._count
+        self._whole -= other._whole
+        self._fraction_count -= other._fraction_count
+        self._decimal_count -= other._decimal_count
+        self._ratio_count -= other._ratio_count
+        if other._fraction is not None:
+            self._floats().deduct(other._fraction)
+        if other._decimal is not None:
+            self._decimals().deduct(other._decimal)
+        if other._ratio is not None:
+            self._ratio = (self._ratio or Fraction()) - other._ratio
+        self._forget_what_is_gone()
+
+    def _forget_what_is_gone(self) -> None:
+        self._fraction = self._fraction if self._fraction_count else None
+        self._decimal = self._decimal if self._decimal_count else None
+        self._ratio = self._ratio if self._ratio_count else None
+
+    def of_ints_alone(self) -> tuple[int, int] | None:
+        """Return the count and the sum if there are no other numbers than ints."""
+        self.settle()
+        others = self._fraction_count or self._decimal_count or self._ratio_count
+        return None if others else (self._count, self._whole)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what was taken in, also with the forms that `Totals` give a container of few numbers."""
+        if not isinstance(other, int | list | Total):
+            return NotImplemented
+        return self._parts() == _as_total(other)._parts()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _parts(self) -> tuple[object, ...]:
+        self.settle()
+        counts = (self._count, self._fraction_count, self._decimal_count, self._ratio_count)
+        return counts, self._whole, self._fraction, self._decimal, self._ratio
 
     def __reduce__(self) -> tuple[type[Total], tuple[object, ...]]:
         # A few numbers in place of nested objects: a grouping sends one container for each key.
-        settled: tuple[object, ...] = (self._count, self._whole, self._fraction) if self._count else ()
+        if not self._count:
+            return Total, (self._pending,)
+        settled: tuple[object, ...] = (self._count, self._whole, self._fraction, self._fraction_count)
         if self._decimal is not None or self._ratio is not None:
-            settled += (self._decimal, self._ratio)
+            settled += (self._decimal, self._decimal_count, self._ratio, self._ratio_count)
         return Total, (self._pending, *settled)
 
 
@@ -198,6 +264,15 @@ class Totals(Waiting[Number]):
             return left + right
         return super().merge(*(_opened(each) if type(each) is int else each for each in (left, right)))
 
+    def deduct(self, left: Any, right: Any) -> Any:
+        """Return `left` without the numbers of `right`, which was merged into it: one int if ints are left."""
+        if type(left) is int and type(right) is int:
+            return left - right
+        total = _as_total(left)
+        total.deduct(_as_total(right))
+        ints = total.of_ints_alone()
+        return total if ints is None else (ints[1] << _COUNT_BITS) + ints[0]
+
     def sum(self, container: Any) -> Any:
         """Return the sum: an int unless other numbers were there."""
         return container >> _COUNT_BITS if type(container) is int else self.finished(Total.sum, container)
@@ -213,6 +288,12 @@ class Totals(Waiting[Number]):
 def _opened(container: int) -> list[Number] | Total:
     """Return a container of ints as one that takes floats too."""
     return Total(None, container & _COUNT, container >> _COUNT_BITS) if container else []
+
+
+def _as_total(container: Any) -> Total:
+    if type(container) is int:
+        return Total(None, container & _COUNT, container >> _COUNT_BITS)
+    return Total(container) if type(container) is list else container
 
 
 class Summary(Batched[int | float]):

@@ -197,7 +197,7 @@ class AggregateOperation(Generic[In, A, R]):
         """
         accumulate = self.accumulates[number]
         if self.combine is not None:
-            return Collector(self.create, accumulate, self.combine, self.finish, name=repr(self))
+            return Collector(self.create, accumulate, self.combine, self.finish, name=repr(self), deducting=self.deduct)
         replay = partial(_accumulated_at_last, self)
         return Collector(list, partial(_keep, number), list.extend, replay, name=repr(self))
 

@@ -2,13 +2,15 @@
 
 The exact sum of floats is kept as a few floats that do not overlap (an expansion, Shewchuk 1997,
 the method behind `math.fsum`). Each round of `math.fsum` gives the rounded rest; the rounds end
-when the rest is zero, so no bit is lost and partial sums combine in any grouping.
+when the rest is zero, so no bit is lost and partial sums combine in any grouping. These floats follow from the
+sum alone, and NaN and infinities are counted, so whatever was added can be taken out again without a trace.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import chain, islice
 
@@ -16,6 +18,9 @@ __all__ = ["ExactSum"]
 
 _CHUNK = 4096
 _MOST_WAITING = 32
+
+Specials = tuple[int, int, int]
+"""How many positive infinities there are, negative ones, and NaN."""
 
 
 class ExactSum:
@@ -32,7 +37,7 @@ class ExactSum:
 
     def __init__(self) -> None:
         self._parts: list[float] = []
-        self._special: float | None = None
+        self._special: Specials | None = None
         self._huge = Fraction()  # What no few floats can hold.
 
     def add(self, number: float) -> None:
@@ -53,7 +58,16 @@ class ExactSum:
         self._parts.extend(other._parts)
         self._huge += other._huge
         if other._special is not None:
-            self._parts.append(other._special)
+            self._special = _each_of(operator.add, self._special, other._special)
+        self._compress()
+
+    def deduct(self, other: ExactSum) -> None:
+        """Take out the numbers that `other` has added up, which were added here before."""
+        other._compress()
+        self._parts.extend(-part for part in other._parts)
+        self._huge -= other._huge
+        if other._special is not None:
+            self._special = _each_of(operator.sub, self._special, other._special)
         self._compress()
 
     def add_fraction(self, number: Fraction) -> None:
@@ -64,14 +78,13 @@ class ExactSum:
         """Return the sum, rounded once to the nearest float."""
         self._compress()
         if self._special is not None:
-            return self._special
-        return _rounded(self._huge + sum(map(Fraction, self._parts))) if self._huge else math.fsum(self._parts)
+            return _sum_of_specials(*self._special)
+        return _rounded(self._exact()) if self._huge else math.fsum(self._parts)
+
+    def _exact(self) -> Fraction:
+        return self._huge + sum(map(Fraction, self._parts))
 
     def _compress(self) -> None:
-        if self._special is not None:
-            self._special += sum(number for number in self._parts if not math.isfinite(number))
-            self._parts = []
-            return
         try:
             self._parts = _expansion(self._parts)
         except (OverflowError, ValueError):
@@ -80,28 +93,49 @@ class ExactSum:
     def _settle_specials(self) -> None:
         specials = [number for number in self._parts if not math.isfinite(number)]
         if specials:
-            self._special = sum(specials)
+            self._special = _each_of(operator.add, self._special, _counted(specials))
+            self._parts = [number for number in self._parts if math.isfinite(number)]
+            self._compress()
         else:
-            self._huge += sum(map(Fraction, self._parts))
-        self._parts = []
+            self._huge = self._exact()
+            self._parts = []
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ExactSum):
             return NotImplemented
-        mine, theirs = self.value(), other.value()
-        return mine == theirs or (mine != mine and theirs != theirs)
+        self._compress()
+        other._compress()
+        if self._special != other._special:
+            return False
+        return self._exact() == other._exact() if self._huge or other._huge else self._parts == other._parts
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"ExactSum({self.value()!r})"
 
-    def __getstate__(self) -> tuple[list[float], float | None, Fraction]:
+    def __getstate__(self) -> tuple[list[float], Specials | None, Fraction]:
         self._compress()
         return self._parts, self._special, self._huge
 
-    def __setstate__(self, state: tuple[list[float], float | None, Fraction]) -> None:
+    def __setstate__(self, state: tuple[list[float], Specials | None, Fraction]) -> None:
         self._parts, self._special, self._huge = state
+
+
+def _counted(specials: list[float]) -> Specials:
+    plus, minus = specials.count(math.inf), specials.count(-math.inf)
+    return plus, minus, len(specials) - plus - minus
+
+
+def _each_of(operation: Callable[[int, int], int], left: Specials | None, right: Specials) -> Specials | None:
+    plus, minus, nans = map(operation, left or (0, 0, 0), right)
+    return (plus, minus, nans) if plus or minus or nans else None
+
+
+def _sum_of_specials(plus: int, minus: int, nans: int) -> float:
+    if nans or (plus and minus):
+        return math.nan
+    return math.inf if plus else -math.inf
 
 
 def _expansion(numbers: list[float]) -> list[float]:

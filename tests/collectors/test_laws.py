@@ -399,3 +399,28 @@ def test_what_is_keyed():
         "to_map",
         "to_unmodifiable_map",
     }
+
+
+def test_what_can_be_deducted():
+    """Of the cases above; `test_deducting` has the laws, and what is made of other parts."""
+    names = {name for name, cases in CASES.items() if any(case.collector.deduct is not None for case in cases)}
+
+    assert names == {
+        "all_of",
+        "averaging",
+        "averaging_double",
+        "averaging_int",
+        "averaging_long",
+        "counting",
+        "frequencies",
+        "linear_trend",
+        "mapping",
+        "stddev",
+        "summing",
+        "summing_double",
+        "summing_int",
+        "summing_long",
+        "teeing",
+        "to_bags",
+        "variance",
+    }
