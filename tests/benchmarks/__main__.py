@@ -25,6 +25,7 @@ from tests.benchmarks import (
     keys,
     memory,
     narrow,
+    pipelines,
     short_circuit,
     small_jobs,
     sorting,
@@ -61,6 +62,10 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "B11": ("growth", growth.rows),
     "B12": ("start", _compared(start.cases)),
     "B13": ("keys", _compared(keys.cases)),
+    "P1": ("tfidf", _compared(pipelines.tf_idf)),
+    "P2": ("forks", _compared(pipelines.forks)),
+    "P3": ("cogroup", _compared(pipelines.co_groups)),
+    "P4": ("smallpipelines", _compared(pipelines.small_pipelines)),
     "memory": ("memory", memory.rows),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 import dstream as ds
 from dstream.engine.compiler.compile_forks import parts_of
 from dstream.engine.memory_bound import Bound
-from dstream.engine.worker.sinks import Branch, WriteEach
+from dstream.engine.worker.sinks import Branch, Waiting, WriteEach
 from dstream.engine.worker.stage import StageTask
 from dstream.errors import CancelledError
 from dstream.plan import Node, Read, explained, rewrite
@@ -182,6 +183,37 @@ def test_a_task_feeds_branches_one_after_another_within_its_bound():
     rows = list(WriteEach(branches)((bytes(1000) for _ in range(5000)), task))
     counts = [sum(row.size for row in rows if row.target == target) for target in range(3)]
     assert counts == [5000, 5000, 5000]
+
+
+@dataclass(frozen=True)
+class OnlyFirst:
+    """A writer that takes one item."""
+
+    def write(self, items: Iterator[Any]) -> Iterator[Any]:
+        yield (next(items),)
+
+
+def test_a_writer_that_stops_early_leaves_the_others_theirs():
+    """The first one takes items while they come; those that it leaves go to the other branches as well."""
+    step = Step(".write_to(0)", None, 1, 1)
+    branches = (Branch((), OnlyFirst(), step), Branch((), Noted(), step))
+    rows = list(WriteEach(branches)(iter(range(5000)), StageTask(0, 2**30)))
+    assert [sum(row.size for row in rows if row.target == target) for target in range(2)] == [1, 5000]
+
+
+def test_a_task_lets_go_of_what_no_branch_takes(monkeypatch):
+    """What waits is what the steps of a branch made: of items that all filters drop nothing is held."""
+    most = []
+    monkeypatch.setattr(Waiting, "take", lambda self, items: most.append(len(items)))
+    step = Step(".write_to(0)", None, 1, 1)
+    few = (functools.partial(filter_every, 1000),)
+    list(WriteEach((Branch((), Noted(), step), Branch(few, Noted(), step)))(iter(range(5000)), StageTask(0, 2**30)))
+    assert sum(most) == 5
+
+
+def filter_every(apart: int, items: Iterator[int], task: Any) -> Iterator[int]:
+    """Keep the numbers that are so far apart."""
+    return (item for item in items if item % apart == 0)
 
 
 STEPS: list[Callable[[Stream[Any]], Stream[Any]]] = [

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+import dstream as ds
+from sources import json_lines
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "docs" / "samples"
@@ -15,6 +21,15 @@ SAMPLES = ROOT / "docs" / "samples"
 SAID = {
     "employees.py": ["Compilers: 3 people, 9,733 on average", "Engines: Ada", "payroll: 55,400"],
     "log_lines.py": ["6 requests, 1 lines that are no JSON", "2 errors  /cart", "1200 ms      /search"],
+    "access_log.py": ["    957  failed requests, in the folder 'failed'", "     20  lines are no requests"],
+    "co_group.py": [
+        "user 1: 3 visits, 2 in the cart, paid for top hat, boots",
+        "5 visits, 3 things in carts, 225 paid",
+    ],
+    "enrichment.py": [
+        f"{way}: 100 of Pequod Whaling, 50 of Rachel Shipping, 70 of Pequod Whaling, 10 of an unknown company"
+        for way in ("by_hash_join", "by_service", "by_map")
+    ],
     "primes.py": ["1,229 primes up to 10,000", "[2, 3, 5, 7, 11, 13, 17, 19, 23, 29]", "the next one is 10007"],
 }
 """What each script says about its own data."""
@@ -65,6 +80,51 @@ def test_samples_wordcount_counts_on_spark(tmp_path):
     looked_up = output_of("look_up.py", "whale", "ship", folder=tmp_path)
     assert "opens the map 'counts': 4 words" in looked_up
     assert [line.split()[:2] for line in looked_up.splitlines()[-2:]] == [["1", "whale"], ["0", "ship"]]
+
+
+def test_samples_pipeline_words_counts_as_plain_python_does(tmp_path):
+    """Both sinks of the pipeline have what a `Counter` has of the same words."""
+    texts = ["The whale and the sea.", "The sea; and a ship, a ship!"]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text(text)
+    output_of("pipeline_words.py", "*.txt", folder=tmp_path)
+
+    counts = Counter(re.findall(r"\w+", " ".join(texts).lower()))
+    with stored(tmp_path) as ctx:
+        assert ctx.get_map("counts").copy() == counts
+        assert list(ctx.get_list("top-ten")) == sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def test_samples_tf_idf_scores_as_plain_python_does(tmp_path):
+    """Each word that some documents have and others have not leads to its documents, the best one first."""
+    texts = {"a.txt": "whale whale sea", "b.txt": "whale ship sea", "c.txt": "if ship: sea"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    output_of("tf_idf.py", "*.txt", folder=tmp_path)
+
+    with stored(tmp_path) as ctx:
+        found = {word: [(score, Path(at).name) for score, at in best] for word, best in ctx.get_map("index").items()}
+    half = math.log(3 / 2)
+    assert found == {"whale": [(2 * half, "a.txt"), (half, "b.txt")], "ship": [(half, "c.txt"), (half, "b.txt")]}
+
+
+def test_samples_access_log_analyses_as_plain_python_does(tmp_path):
+    """Visits count for each folder above a page, failures are files of JSON, what is no request stands in a list."""
+    requests = [("/", 200), ("/a/b.html?x=1", 200), ("/a/c.html", 304), ("/a/d.html", 404), ("/e", 500)]
+    lines = [f'1.2.3.4 - - [today] "GET {path} HTTP/1.1" {status} 10\n' for path, status in requests]
+    (tmp_path / "log").write_text("".join([*lines, "rubbish\n"]))
+    output_of("access_log.py", "log", folder=tmp_path)
+
+    with stored(tmp_path) as ctx:
+        assert ctx.get_map("visits").copy() == {"/": 3, "/a": 2, "/a/b.html": 1, "/a/c.html": 1}
+        assert list(ctx.get_list("unreadable")) == ["rubbish"]
+        failed = ctx.read(json_lines(tmp_path / "failed")).map(lambda request: (request["path"], request["status"]))
+        assert failed.to_list() == requests[3:]
+
+
+def stored(folder):
+    """Return a context on the collections that a sample has left in its folder."""
+    return ds.connect(engine="local", storage=folder / "dstream-data")
 
 
 def test_samples_each_have_a_line_in_the_readme():

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
 from dstream.engine.kernels.arrow_columns import batches_of, packed_batch
-from dstream.engine.kernels.cached_items import KeptItems
 from dstream.engine.kernels.core_operations import Operation, by_bucket, operated, partial_groups, written
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
+from dstream.engine.kernels.spilling import Run
 from dstream.engine.worker.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
 from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
@@ -158,16 +159,58 @@ class Branch:
 
 @dataclass(frozen=True)
 class WriteEach:
-    """Hand the items to the writer of one branch after another; write the receipts of each for a target of its own."""
+    """Hand the items to the writer of one branch after another; write the receipts of each for a target of its own.
+
+    The first writer takes what its branch makes of the items while they come. What the other branches make of them
+    waits for their writers, beyond the bound on disk; the items themselves, which may be many more, are let go of.
+    """
 
     branches: tuple[Branch, ...]
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        kept = KeptItems(items, task.bound)
+        waiting = [Waiting() for _ in self.branches[1:]]
+        coming = chain.from_iterable(self._divided(items, waiting, task))
         for target, branch in enumerate(self.branches):
-            receipts = written(branch.writer, branch.step, operated(branch.operations, iter(kept), task), task)
+            given = iter(waiting[target - 1]) if target else coming
+            receipts = written(branch.writer, branch.step, given, task)
             for number, (size, data) in enumerate(Batcher().batches(receipts)):
                 yield Row(target, task.partition, number, ITEMS, size, data)
+            deque(coming, maxlen=0)  # A writer may stop before the last item, and the others want all of theirs.
+
+    def _divided(self, items: Iterator[Any], waiting: list[Waiting], task: StageTask) -> Iterator[Iterator[Any]]:
+        """Give what the first branch makes of a few items at a time; keep what the others make of them."""
+        first, *others = self.branches
+        for piece in pieces(items, _CHUNK):
+            for branch, kept in zip(others, waiting, strict=True):
+                for made in pieces(operated(branch.operations, iter(piece), task), _CHUNK):
+                    kept.take(made)
+                    if task.bound.exceeded():
+                        for each in waiting:
+                            each.to_disk()
+                        task.bound.spilled()
+            yield operated(first.operations, iter(piece), task)
+
+
+class Waiting:
+    """Items that wait for their writer, in order: some on disk, then some in memory."""
+
+    def __init__(self) -> None:
+        self._run = Run()
+        self._held: list[Any] = []
+
+    def take(self, items: list[Any]) -> None:
+        """Append items."""
+        self._held += items
+
+    def to_disk(self) -> None:
+        """Let go of what is in memory."""
+        self._run.extend(self._held)
+        self._held = []
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._run
+        held, self._held = self._held, []
+        yield from held
 
 
 @dataclass(frozen=True)

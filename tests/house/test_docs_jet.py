@@ -1,0 +1,138 @@
+"""The page for those who come from Hazelcast Jet has Jet's names, and names only what is there."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import collectors
+import dstream as ds
+import dstream.testing
+import reducers
+import sources
+from dstream import Context, JobConfig, JoinClause, Pipeline, Service
+from dstream.jobs import Job
+from dstream.pipeline import BatchStage, KeyedStage
+from dstream.spi import AggregateOperation
+
+PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-jet.md").read_text()
+ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("| ")]
+ROLES = {
+    "JoinClause": JoinClause,
+    "clause": JoinClause,
+    "config": JobConfig,
+    "ctx": Context,
+    "job": Job,
+    "keyed": KeyedStage,
+    "map": ds.IStreamMap,
+    "op": AggregateOperation,
+    "pipeline": Pipeline,
+    "service": Service,
+    "stage": BatchStage,
+    "stream": ds.Stream,
+}
+"""What the names stand for that the page writes before a dot."""
+
+HOMES = [ds, collectors, reducers, sources, dstream.testing]
+"""Where names without a dot are."""
+
+CODE = re.compile(r"`([^`]+)`")
+NAMED = re.compile(r"^(?:(\w+)\.)?(\w+)(\(.*\))?$")
+
+
+def named_here(cells):
+    """Return the pairs (role, name) of the code in these cells: `stage.map(fn)` is (stage, map)."""
+    found = [NAMED.match(code) for cell in cells for code in CODE.findall(cell)]
+    return {(match[1], match[2]) for match in found if match is not None and (match[1] in ROLES or match[3])}
+
+
+OURS = sorted(named_here(row[1] for row in ROWS if len(row) == 3), key=str)
+
+
+def test_docs_jet_page_has_tables():
+    """Names are really found, so that the next test cannot pass for lack of cases."""
+    assert {("stage", "hash_join"), ("job", "join"), (None, "to_bags"), ("config", "guarantee")} <= set(OURS)
+
+
+@pytest.mark.parametrize(("role", "name"), OURS)
+def test_docs_jet_page_names_what_exists(role, name):
+    """Each name in a second column is a member of what stands before its dot, or a public name of a package."""
+    if role is None:
+        assert any(name in home.__all__ for home in HOMES) or hasattr(ds.Stream, name) or hasattr(JoinClause, name)
+    else:
+        members = {*dir(ROLES[role]), *inspect.get_annotations(ROLES[role])}
+        assert name in members
+
+
+JET = {
+    "Pipeline": "create drawFrom drainTo toDag readFrom writeTo toDotString isEmpty setPreserveOrder",
+    "GeneralStage": """
+        getPipeline name setName setLocalParallelism map filter flatMap mapUsingContext filterUsingContext
+        flatMapUsingContext mapUsingService filterUsingService flatMapUsingService mapUsingServiceAsync
+        mapUsingServiceAsyncBatched mapUsingContextAsync mapUsingIMap mapUsingReplicatedMap mapUsingPython hashJoin
+        hashJoin2 hashJoinBuilder innerHashJoin innerHashJoin2 groupingKey rollingAggregate mapStateful filterStateful
+        flatMapStateful addTimestamps merge rebalance peek customTransform apply drainTo writeTo
+    """,
+    "BatchStage": "aggregate aggregate2 aggregate3 aggregateBuilder distinct sort",
+    "StageWithGrouping": "keyFn aggregate aggregate2 aggregate3 aggregateBuilder distinct rollingAggregate",
+    "StreamStage": """
+        window windowDefinition streamStage tumbling sliding session WindowDefinition WindowResultFunction
+        KeyedWindowResultFunction WindowResult KeyedWindowResult TimestampedItem TimestampedEntry setEarlyResultsPeriod
+        withoutTimestamps withIngestionTimestamps withNativeTimestamps withTimestamps EventTimePolicy
+    """,
+    "JoinClause": "onKeys joinMapEntries projecting leftKeyFn rightKeyFn rightProjectFn",
+    "ContextFactory": """
+        withCreateFn withDestroyFn nonCooperative shareLocally createFn destroyFn isCooperative isSharedLocally
+        iMapContext replicatedMapContext sharedService nonSharedService iMapService replicatedMapService
+    """,
+    "SinkBuilder": "builder onReceiveFn flushFn destroyFn build",
+    "AggregateOperations": """
+        counting summingLong summingDouble minBy maxBy averagingLong averagingDouble linearTrend allOf allOfBuilder
+        concatenating mapping toCollection toList toSet toMap toTwoBags toThreeBags toBagsByTag groupingBy reducing
+        topN bottomN filtering flatMapping pickAny sorting aggregateOperation2 aggregateOperation3
+        coAggregateOperationBuilder toCollector toAggregator
+    """,
+    "AggregateOperation": """
+        arity createFn accumulateFn accumulateFn0 accumulateFn1 accumulateFn2 combineFn deductFn finishFn
+        withAccumulateFn withAccumulateFns withAccumulateFn0 withAccumulateFn1 withAccumulateFn2 withFinishFn
+        withCombiningAccumulateFn withCreate andAccumulate andAccumulate0 andAccumulate1 andAccumulate2 andCombine
+        andDeduct andFinish andIdentityFinish
+    """,
+    "accumulator": """
+        LongAccumulator DoubleAccumulator LongLongAccumulator LongDoubleAccumulator LinTrendAccumulator MutableReference
+    """,
+    "datamodel": "Tag Tuple2 Tuple3 Tuple4 Tuple5 TwoBags ThreeBags BagsByTag ItemsByTag",
+    "DistributedFunctions": "wholeItem entryKey entryValue constantKey noopConsumer alwaysTrue alwaysFalse",
+    "Job": """
+        getId getIdString getName getConfig getSubmissionTime getStatus getSuspensionCause getMetrics getFuture join
+        restart suspend resume cancel cancelAndExportSnapshot exportSnapshot JobStatus JobStateSnapshot
+    """,
+    "JetInstance": """
+        newJob newJobIfAbsent getJobs getJob getMap getList getCacheManager shutdown getJobStateSnapshot
+        getJobStateSnapshots getSql getReplicatedMap getReliableTopic Observable
+    """,
+    "JobConfig": """
+        setName setProcessingGuarantee setSnapshotIntervalMillis setAutoRestartOnMemberFailure setAutoScaling
+        setSplitBrainProtection setMaxWatermarkRetainMillis setInitialSnapshotName setSuspendOnFailure setMetricsEnabled
+        addClass addJar addJarsInZip addPackage addResource addClasspathResource attachFile attachDirectory
+        getResourceConfigs setClassLoaderFactory registerSerializer
+    """,
+    "test": """
+        items itemStream longStream assertOrdered assertAnyOrder assertContains assertCollected
+        assertCollectedEventually
+    """,
+}
+"""Public names of pipelines, aggregate operations and jobs: those of 0.6, and those that came up to 4.5."""
+
+IN_JET = {name for cell in [row[0] for row in ROWS] for code in CODE.findall(cell) for name in re.findall(r"\w+", code)}
+WITHOUT = {name for code in CODE.findall(PAGE.partition("need none:")[2].partition("\n\n")[0]) for name in [code]}
+"""Those in the sentence on what has no counterpart."""
+
+
+@pytest.mark.parametrize("of", JET)
+def test_docs_jet_page_has_every_name(of):
+    """Each name of Jet's stands in the first column of a table, or among those that have no counterpart."""
+    assert sorted(set(JET[of].split()) - IN_JET - WITHOUT) == []
