@@ -13,7 +13,7 @@ import sqlite3
 from typing import NamedTuple
 
 import dstream as ds
-from dstream import JoinClause, Pipeline, Service
+from dstream import Pipeline, Service
 from dstream.pipeline import BatchStage
 from reducers import replacing, to_ilist
 from sources import items
