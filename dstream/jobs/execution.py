@@ -89,7 +89,12 @@ class Execution:
     def start(self) -> None:
         """Let it run in a thread of its own."""
         name = f"dstream-job-{self.lease.state.id}"
-        threading.Thread(target=self._drive, args=(self._run,), name=name, daemon=True).start()
+        self._thread = threading.Thread(target=self._drive, args=(self._run,), name=name, daemon=True)
+        self._thread.start()
+
+    def leave(self, patience: float) -> None:
+        """Wait until a driver that has no say any more has removed what it wrote; no longer than so many seconds."""
+        self._thread.join(patience)
 
     @property
     def has_ended(self) -> bool:

@@ -49,6 +49,7 @@ class Heart:
         self._lock = threading.Lock()
         self._beating: list[Execution] = []
         self._is_awake = False
+        self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
     def add(self, execution: Execution) -> None:
@@ -57,7 +58,8 @@ class Heart:
             self._beating.append(execution)
             if not self._is_awake:
                 self._is_awake = True
-                threading.Thread(target=self._live, name="dstream-jobs", daemon=True).start()
+                self._thread = threading.Thread(target=self._live, name="dstream-jobs", daemon=True)
+                self._thread.start()
 
     def jobs(self) -> list[Execution]:
         """Return the jobs that have not ended."""
@@ -65,9 +67,11 @@ class Heart:
             self._beating = [each for each in self._beating if not each.has_ended]
             return list(self._beating)
 
-    def stop(self) -> None:
-        """Look no more."""
+    def stop(self, patience: float) -> None:
+        """Look no more; what it looks at now may take so many seconds."""
         self._stop.set()
+        if self._thread is not None:
+            self._thread.join(patience)
 
     def _live(self) -> None:
         while not self._stop.wait(self._rhythm.look):

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Jobs"]
 
 _log = logging.getLogger("dstream.jobs")
+_PATIENCE = 1.0
+"""Seconds for threads that have no say any more. One whose function does not return is left behind."""
 _open: set[Jobs] = set()
 
 
@@ -199,7 +201,10 @@ class Jobs:
                 each.ask("cancel")
             raise
         finally:
-            self._heart.stop()
+            # The storage is closed next: nobody may still be at it.
+            self._heart.stop(_PATIENCE)
+            for execution in list(self._here.values()):
+                execution.leave(_PATIENCE)
         for job, end in self._ends:
             if _is_news(end) and end.done():
                 _log.error("%s has failed, and nobody asked for its end: %r", job, end.error)
