@@ -28,7 +28,7 @@ from dstream.jobs.job_state import JobState, Shape
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
 from dstream.pipeline.pipeline_plan import PipelinePlan
-from dstream.plan import Read, call_site, is_bounded, rewrite, topological
+from dstream.plan import Read, call_site, check, is_bounded, rewrite, topological
 
 if TYPE_CHECKING:
     from dstream.spi.records import Records
@@ -232,12 +232,14 @@ def _check_that_it_ends(plan: PipelinePlan, call: str) -> None:
     several = plan.several([None] * len(plan.writes))
     if all(not isinstance(node, Read) or getattr(node.source, "bounded", True) for node in topological(several)):
         return
-    for write, end in zip(plan.writes, rewrite(several).ends, strict=True):
+    rewritten = rewrite(several)
+    for write, end in zip(plan.writes, rewritten.ends, strict=True):
         if not is_bounded(end):
             raise UnsupportedError(
                 f"{call}(): the stage {write.stage!r} takes items that never end, and unbounded jobs do not exist yet; "
                 "docs/limits.md lists what is missing"
             )
+    check(rewritten, needs_end=True)
 
 
 def _config_of(config: Any, name: str | None) -> JobConfig:

@@ -28,7 +28,7 @@ from dstream.plan.core import (
     Top,
     Unordered,
 )
-from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.steps import unchanged
 from dstream.plan.walk import each, fold, topological
@@ -65,7 +65,7 @@ def check(root: Core, *, needs_end: bool) -> None:
         bounded[id(found)] = _bounded(found, inputs) or (isinstance(found, Gather) and found.gatherer.may_stop)
         refused = "" if all(inputs) else _refused(found, inputs)
         if refused:
-            step = found.step
+            step = found.upstream.step if isinstance(found, Fork) else found.step
             place = f" at {step.where}" if step.where else ""
             raise IllegalStateError(f"an infinite stream cannot be {refused}: {step.label}{place}; limit() it before")
     if needs_end and not bounded[id(root)]:
@@ -79,6 +79,8 @@ def _refused(operation: Core, ends: Sequence[bool]) -> str:
     match operation:
         case Sorted() | Top():
             return "sorted"
+        case Fork():
+            return "read by several stages of a pipeline"
         case Cache():
             return "cached"
         case PartitionBy():

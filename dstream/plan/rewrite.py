@@ -25,10 +25,11 @@ from dstream.plan import (
     nodes_of_services,
     nodes_of_stages,
 )
-from dstream.plan.core import Core
+from dstream.plan.core import CacheIdentity, Core
 from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.ends import End
+from dstream.plan.limited_forks import limited
 from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Recover, Skip, Union
 from dstream.plan.nodes_of_stages import Using
 from dstream.plan.steps import Emitted, Guard, Op, Step
@@ -329,14 +330,15 @@ def _(node: ends.Columns, inputs: Sequence[Core], step: Step) -> Core:
 
 @core_of.register
 def _(node: nodes_of_forks.Shared, inputs: Sequence[Core], step: Step) -> Core:
-    return Fork(inputs[0], node.identity, step=dataclasses.replace(step, label="fork"))
+    # An identity of its own: what is kept goes with the run, and the next one of the same nodes finds nothing.
+    return Fork(inputs[0], CacheIdentity(), step=dataclasses.replace(step, label="fork"))
 
 
 @core_of.register
 def _(node: ends.Several, inputs: Sequence[Core], step: Step) -> Core:
     writes = tuple(each for each in inputs if isinstance(each, core.Write))
     assert len(writes) == len(inputs), "what ends together are writes"
-    return Several(writes, step=step)
+    return limited(Several(writes, step=step))
 
 
 @core_of.register

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import random
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from dstream.engine.compiler.compile_forks import parts_of
 from dstream.engine.memory_bound import Bound
 from dstream.engine.worker.sinks import Branch, Waiting, WriteEach
 from dstream.engine.worker.stage import StageTask
-from dstream.errors import CancelledError
+from dstream.errors import CancelledError, IllegalStateError
 from dstream.plan import Node, Read, explained, rewrite
 from dstream.plan.core_of_forks import Several as CoreSeveral
 from dstream.plan.ends import Several, Write
@@ -50,6 +52,13 @@ class Calling:
         with self.path.open("a") as file:
             file.write(f"{item}\n")
         return item
+
+
+@dataclass
+class Counted:
+    """An item that can be watched."""
+
+    item: int
 
 
 def stream(count: int = 12, partitions: int = 3) -> Stream[int]:
@@ -106,12 +115,44 @@ def test_a_fork_is_computed_once(engine, tmp_path, wide):
 
 
 def test_another_run_computes_a_fork_again(engine, tmp_path):
-    """What is kept belongs to one plan: the next run of the same pipeline has a fork of its own."""
-    items = stream(2).map(Calling(tmp_path / "calls"))
+    """What is kept belongs to one run: the next one of the same nodes computes its own."""
+    shared = fork(stream(2).map(Calling(tmp_path / "calls")))
+    ends = shared, shared.sorted()
     for _ in range(2):
-        shared = fork(items)
-        assert received(engine, shared, shared.sorted()) == [[0, 1], [0, 1]]
+        assert received(engine, *ends) == [[0, 1], [0, 1]]
     assert len((tmp_path / "calls").read_text().split()) == 4
+
+
+def test_what_is_kept_goes_with_the_run(local_context):
+    """A pipeline that nobody forgets holds no items of its runs."""
+    ended, shared = [], fork(stream(2).map(Counted))
+    several = writes(shared, shared)
+    receipts = local_context.running_engine().submit(rewrite(several)).result()
+    weakref.finalize(receipts[0][0][0], ended.append, 1)
+    del receipts
+    gc.collect()
+    assert ended == [1]
+
+
+@pytest.mark.parametrize("endless", [False, True])
+def test_a_fork_that_only_limits_read_ends_there(engine, tmp_path, endless):
+    """Nothing beyond the largest of them is computed, also through a fork of a fork."""
+    numbers = Stream.iterate(0, lambda number: number + 1) if endless else stream(1000, 8)
+    outer = fork(numbers.map(Calling(tmp_path / "calls")))
+    inner = fork(outer)
+    assert received(engine, inner.limit(3), outer.skip(2).limit(3), inner.limit(1)) == [[0, 1, 2], [2, 3, 4], [0]]
+    if engine.name == "local":
+        assert len((tmp_path / "calls").read_text().split()) == 5
+
+
+def test_a_fork_without_end_is_refused(engine):
+    """A reader that wants all items would wait for ever; the message names a call of the user's."""
+    endless = Stream.iterate(0, lambda number: number + 1)
+    shared = fork(endless.map(abs))
+    with pytest.raises(IllegalStateError, match=r"cannot be read by several stages of a pipeline: \.map\(abs\) at"):
+        received(engine, shared.limit(3), shared.map(str).limit(2))
+    with pytest.raises(IllegalStateError, match="needs every item and the stream is infinite"):
+        received(engine, stream(), endless)
 
 
 def test_forks_of_forks_are_computed_once(engine, tmp_path):

@@ -10,7 +10,8 @@ from contextlib import suppress
 import pytest
 
 import dstream as ds
-from dstream.errors import JobExistsError, UnsupportedError
+from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
+from dstream.plan.nodes_of_forks import Shared
 from reducers import to_ilist, to_imap
 from tests.jobs.planned import plan_of
 
@@ -201,5 +202,14 @@ def test_an_endless_pipeline_is_refused(ctx):
     """Before it is registered."""
     with pytest.raises(UnsupportedError, match="takes items that never end, and unbounded jobs do not exist yet"):
         ctx.new_job(plan_of(ds.Stream.iterate(1, lambda n: n + 1), to_ilist("out")))
+
+    assert ctx.jobs() == []
+
+
+def test_an_endless_fork_is_refused(ctx):
+    """A limit behind a step behind it makes an end, and the fork is read without one all the same."""
+    endless = ds.Stream(Shared(ds.Stream.iterate(1, lambda n: n + 1)._node), None).map(str).limit(3)
+    with pytest.raises(IllegalStateError, match="cannot be read by several stages of a pipeline"):
+        ctx.new_job(plan_of(endless, to_ilist("out")))
 
     assert ctx.jobs() == []

@@ -73,7 +73,7 @@ def test_each_plan_has_forks_of_its_own(numbers):
     numbers.write_to(to_ilist("y"))
     first, second = (numbers.pipeline.plan().writes[0].node for _ in range(2))
     assert isinstance(first, Shared)
-    assert first.identity is not second.identity
+    assert first is not second
 
 
 class Calls:

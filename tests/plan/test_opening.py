@@ -55,7 +55,6 @@ def test_sources_and_services_are_opened(local_context):
     assert [type(each) for each in sources] == [Items, Items, Items]
     assert sources[0] is sources[2]
     assert after.ends[0].upstream.left is after.ends[1].upstream
-    assert after.ends[1].upstream.identity is fork.identity
     assert Stream(after.ends[0].upstream, local_context).to_list() == [(1, None), (2, 2)]
 
 

@@ -55,7 +55,7 @@ from dstream.plan.core import (
 from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.core_of_stages import Aggregate, Spread
-from dstream.plan.properties import bounded_operations, is_ordered
+from dstream.plan.properties import bounded_operations, check, is_ordered
 from dstream.plan.recalling import Cached, recalled
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import topological
@@ -97,6 +97,8 @@ class LocalEngine:
         return Submitted(functools.partial(self._run, end, call))
 
     def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
+        if isinstance(plan, Several):
+            check(plan, needs_end=True)
         end = recalled(plan, self._caches.found)
         step = end.step
         task = _LocalTask(

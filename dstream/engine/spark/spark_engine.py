@@ -29,7 +29,7 @@ from dstream.plan.capture_checks import check_captures
 from dstream.plan.core import End, Loop, Partitions, ToList
 from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_services import served_steps
-from dstream.plan.properties import configuration, is_bounded
+from dstream.plan.properties import check, configuration, is_bounded
 from dstream.plan.recalling import recalled
 from dstream.plan.steps import Step
 from dstream.spi import Collector
@@ -65,6 +65,8 @@ class SparkEngine:
     @translating
     def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
         check_captures(plan)
+        if isinstance(plan, Several):
+            check(plan, needs_end=True)
         self._cluster.check_running()
         end = recalled(plan, self._cluster.caches.found)
         run = self._begun(end, call or Call.of_step(end.step), cancellation)
