@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 
 from dstream.memory import resident_bytes
 
-__all__ = ["DEFAULT_BOUND", "DEFAULT_BROADCAST", "Bound", "give_back", "give_back_large_blocks", "resident_bytes"]
+__all__ = [
+    "DEFAULT_BOUND",
+    "DEFAULT_BROADCAST",
+    "Bound",
+    "give_back",
+    "give_back_large_blocks",
+    "holding",
+    "resident_bytes",
+]
 
 DEFAULT_BOUND = 512 * 2**20
 """How many bytes a worker process may have resident before operations spill, unless told otherwise.
@@ -51,6 +59,40 @@ def _of_the_allocator(name: str) -> Callable[..., int] | None:
 
     function: Callable[..., int] | None = getattr(ctypes.CDLL(None), name, None)
     return function
+
+
+class holding:
+    """A time in which what is made mostly stays, such as the containers of groups: nobody looks through it again.
+
+    A full collection comes whenever a quarter more is there, and took half of the time of grouping a million items by
+    almost as many keys (CPython 3.11). Garbage that is young is still collected. Old garbage goes when the memory bound
+    is reached, which whoever holds something asks about, and at the end of the task. In a caller's process this changes
+    nothing.
+    """
+
+    _is_allowed = False
+    _holders = 0
+    _usual = (0, 0, 0)
+
+    @staticmethod
+    def allow() -> None:
+        """Let it have an effect in this process from now on: a worker runs one task at a time, and nothing else."""
+        holding._is_allowed = True
+
+    def __enter__(self) -> None:
+        # Counted, since generators begin and end in any order.
+        if holding._holders == 0 and holding._is_allowed:
+            holding._usual = gc.get_threshold()
+            gc.set_threshold(*holding._usual[:2], _NEVER)
+        holding._holders += 1
+
+    def __exit__(self, *failure: object) -> None:
+        holding._holders -= 1
+        if holding._holders == 0 and holding._is_allowed:
+            gc.set_threshold(*holding._usual)
+
+
+_NEVER = 2**30
 
 
 @dataclass

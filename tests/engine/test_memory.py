@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
 import dstream.engine.memory_bound as memory
-from dstream.engine.memory_bound import Bound, resident_bytes
+from collectors import grouping_by
+from dstream.engine.kernels.core_operations import partial_groups
+from dstream.engine.memory_bound import Bound, holding, resident_bytes
 
 MB = 2**20
 
@@ -94,3 +97,18 @@ def test_large_blocks_are_given_back_when_they_are_free():
     program = subprocess.run([sys.executable, "-c", _LARGE_BLOCKS], capture_output=True, text=True, check=True)
 
     assert int(program.stdout) < 10 * MB
+
+
+def test_full_collections_wait_while_groups_are_held(monkeypatch):
+    """In workers, until all that hold something have ended, in whatever order; elsewhere nothing changes."""
+    usual = gc.get_threshold()
+    with holding():
+        assert gc.get_threshold() == usual
+    monkeypatch.setattr(holding, "_is_allowed", True)
+    first, second = (partial_groups(iter("ab"), grouping_by(str), Bound(2**60)) for _ in range(2))
+    assert next(first).keys() == next(second).keys() == {"a", "b"}
+    first.close()
+    assert gc.get_threshold()[:2] == usual[:2]
+    assert gc.get_threshold()[2] > usual[2]
+    second.close()
+    assert gc.get_threshold() == usual

@@ -18,7 +18,7 @@ from dstream.engine.kernels.fused_steps import run_chain
 from dstream.engine.kernels.guards import recovering
 from dstream.engine.kernels.long_plans import Depth
 from dstream.engine.kernels.spilling import distinct_items, merged, sorted_items
-from dstream.engine.memory_bound import Bound
+from dstream.engine.memory_bound import Bound, holding
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.memory import pieces
@@ -215,16 +215,17 @@ def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bo
 
     A round is emptied when the next one is asked for, so that the memory of one is in use at a time.
     """
-    groups = collector.supplier()
-    for piece in pieces(items, _FEWER_THAN_COLLECTED):
-        groups = collector.accumulated(groups, piece)
-        del piece
-        if bound.exceeded():
-            yield groups
-            groups.clear()
-            groups = collector.supplier()
-            bound.spilled()
-    yield groups
+    with holding():
+        groups = collector.supplier()
+        for piece in pieces(items, _FEWER_THAN_COLLECTED):
+            groups = collector.accumulated(groups, piece)
+            del piece
+            if bound.exceeded():
+                yield groups
+                groups.clear()
+                groups = collector.supplier()
+                bound.spilled()
+        yield groups
 
 
 def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:

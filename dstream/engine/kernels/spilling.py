@@ -15,7 +15,7 @@ from itertools import chain, compress, count, islice
 from typing import IO, Any, Protocol
 
 from dstream.engine.kernels.item_batches import Batcher
-from dstream.engine.memory_bound import Bound
+from dstream.engine.memory_bound import Bound, holding
 from dstream.keys import canonical, canonical_all
 from dstream.memory import Pace, pieces
 from dstream.values.order import NanLast, sort
@@ -220,12 +220,13 @@ def merged(batches: Iterable[Columns], combine: Combining, bound: Bound, level: 
     """
     held = _Groups()
     buckets: list[Run] = []
-    for keys, *columns in batches:
-        held.take(keys, columns, combine)
-        if level < DEEPEST and bound.exceeded():
-            buckets = buckets or [Run() for _ in range(FAN_OUT)]
-            distribute(held.drained(), lambda group: mixed(hash(group[0]), level), buckets)
-            bound.spilled()
+    with holding():
+        for keys, *columns in batches:
+            held.take(keys, columns, combine)
+            if level < DEEPEST and bound.exceeded():
+                buckets = buckets or [Run() for _ in range(FAN_OUT)]
+                distribute(held.drained(), lambda group: mixed(hash(group[0]), level), buckets)
+                bound.spilled()
     if not buckets:
         yield from held.drained()
         return

@@ -19,7 +19,7 @@ from dstream.engine.kernels.core_operations import Operation, Task, operated
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
 from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.reading import items_of
-from dstream.engine.memory_bound import Bound, give_back_large_blocks
+from dstream.engine.memory_bound import Bound, give_back_large_blocks, holding
 from dstream.engine.worker.exception_transport import raise_to_driver
 from dstream.engine.worker.rows import ITEMS, Row, from_record_batches, to_record_batch
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, SharedServices, leave_all, shared_services
@@ -338,6 +338,7 @@ def _keep_from_garbage_collection() -> None:
 
     if TaskContext.get() is not None:  # A test may run a stage in its own process.
         gc.freeze()
+        holding.allow()
 
 
 def _extend_search_path(path: Iterable[str]) -> None:
