@@ -6,13 +6,16 @@ import asyncio
 import threading
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
+from dstream.plan import Read
 from dstream.plan.nodes_of_forks import Shared
 from reducers import to_ilist, to_imap
+from sources import Items
 from tests.jobs.planned import plan_of
 
 
@@ -89,6 +92,24 @@ def test_new_job_writes_to_each_of_its_sinks(ctx):
 
     assert ctx.get_list("out").copy() == ["a", "b", "a", "b"]
     assert dict(ctx.get_map("ages").items()) == {"a": 1, "b": 1}
+
+
+class Customers:
+    """Stands for the list `customers` until a job starts."""
+
+    def opened(self, context):
+        """Return what reads the list of that context."""
+        return Items(context.get_list("customers"))
+
+
+def test_what_a_pipeline_knows_by_its_name_is_opened_in_the_context(ctx):
+    """When the job starts, so that a pipeline needs none before."""
+    ctx.get_list("customers").extend(["Ada", "Grace"])
+    plan = plan_of(ds.Stream.of(1), to_ilist("out"))
+    read = Read(Customers())
+    ctx.new_job(plan.with_writes([replace(write, node=read) for write in plan.writes])).join(10)
+
+    assert ctx.get_list("out").copy() == ["Ada", "Grace"]
 
 
 def test_join_raises_what_the_job_failed_with(ctx):

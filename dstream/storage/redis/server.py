@@ -180,3 +180,7 @@ class Connection:
     def close(self) -> None:
         """Give back the connections."""
         self.client.close()
+        if self.server.is_cluster:
+            for node in self.client.get_nodes():  # redis-py (8.1) leaves open what it has to the nodes of a cluster.
+                if node.redis_connection is not None:
+                    node.redis_connection.connection_pool.disconnect()
