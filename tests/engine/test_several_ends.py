@@ -114,6 +114,17 @@ def test_a_fork_is_computed_once(engine, tmp_path, wide):
     assert sorted(map(int, (tmp_path / "calls").read_text().split())) == list(range(12))
 
 
+@pytest.mark.parametrize("before", ["sorted", "take_while"])
+def test_what_looks_across_partitions_before_a_fork_looks_once(engine, tmp_path, before):
+    """The graph of each reader but the first finds the fork kept, and asks for nothing before it."""
+    seen: list[int] = []
+    called = stream().map(Calling(tmp_path / "calls")).peek(seen.append)
+    shared = fork(called.sorted() if before == "sorted" else called.take_while(lambda item: item < 99))
+    assert received(engine, shared.sorted(), shared.distinct(), shared) == [list(range(12))] * 3
+    assert sorted(map(int, (tmp_path / "calls").read_text().split())) == list(range(12))
+    assert seen == list(range(12))
+
+
 def test_another_run_computes_a_fork_again(engine, tmp_path):
     """What is kept belongs to one run: the next one of the same nodes computes its own."""
     shared = fork(stream(2).map(Calling(tmp_path / "calls")))

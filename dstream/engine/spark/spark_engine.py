@@ -115,9 +115,11 @@ def _of_each_end(several: Several, run: Run) -> list[Any]:
     """
     results: dict[int, Any] = {}
     for part in parts_of(several):
-        graph = replace(run, end=part.end, cluster=run.cluster.doing(part.end.step, ""))
+        # What a graph before this one has kept is read from here on, and nothing of what stands before it is looked at.
+        end = recalled(part.end, run.cluster.caches.found)
+        graph = replace(run, end=end, cluster=run.cluster.doing(end.step, ""))
         rows, finish = graph.last()
-        result = _finished(rows, finish, part.end.step, graph)
+        result = _finished(rows, finish, end.step, graph)
         results.update(zip(part.numbers, result if isinstance(finish, Separated) else [result], strict=True))
     return [results[number] for number in range(len(results))]
 
