@@ -13,7 +13,7 @@ import sqlite3
 from typing import NamedTuple
 
 import dstream as ds
-from dstream import Pipeline, Service
+from dstream import JoinClause, Pipeline, Service
 from dstream.pipeline import BatchStage
 from reducers import replacing, to_ilist
 from sources import items
@@ -39,8 +39,7 @@ def described(trade: Trade, company: str | None) -> str:
 def by_hash_join(trades: BatchStage[Trade]) -> BatchStage[str]:
     """Join the companies, which the pipeline reads as it reads the trades."""
     companies = trades.pipeline.read_from(items(*COMPANIES.items()))
-    keys = (lambda trade: trade.ticker, lambda company: company[0])
-    return trades.hash_join(companies, on=keys, to=lambda trade, company: described(trade, company and company[1]))
+    return trades.hash_join(companies, on=JoinClause.join_map_entries(lambda trade: trade.ticker), to=described)
 
 
 def by_service(trades: BatchStage[Trade]) -> BatchStage[str]:

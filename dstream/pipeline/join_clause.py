@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Never, TypeVar, cast
 
 from dstream.plan import shown_function
 from dstream.stream.stream_arguments import function, kind_of, optional_function
-from dstream.values import Entry
 
-__all__ = ["JoinClause", "clause_of"]
+__all__ = ["EntriesClause", "JoinClause", "clause_of"]
 
 K = TypeVar("K")
 L = TypeVar("L")
@@ -19,7 +18,6 @@ V = TypeVar("V")
 K2 = TypeVar("K2")  # Those of a static method are not those of the class.
 L2 = TypeVar("L2")
 R2 = TypeVar("R2")
-V2 = TypeVar("V2")
 W = TypeVar("W")
 
 
@@ -55,14 +53,14 @@ class JoinClause(Generic[K, L, R, V]):
         return JoinClause(left_key, right_key)
 
     @staticmethod
-    def join_map_entries(left_key: Callable[[L2], K2]) -> JoinClause[K2, L2, Entry[K2, V2], V2]:
-        """Match the entries of a map by their keys, and hand on their values.
+    def join_map_entries(left_key: Callable[[L2], K2]) -> EntriesClause[K2, L2]:
+        """Match the entries of a map, or other pairs, by their keys, and hand on their values.
 
         Example:
             >>> JoinClause.join_map_entries(len)
             JoinClause.join_map_entries(len)
         """
-        return JoinClause(left_key, _key, _value)
+        return EntriesClause(left_key, _key, _value)
 
     def projecting(self, fn: Callable[[R], W]) -> JoinClause[K, L, R, W]:
         """Return the same clause, which hands on `fn(right)` in place of each right item."""
@@ -74,6 +72,18 @@ class JoinClause(Generic[K, L, R, V]):
         keys = f"{shown_function(self.left_key)}, {shown_function(self.right_key)}"
         projecting = "" if self.projection is None else f".projecting({shown_function(self.projection)})"
         return f"JoinClause.on_keys({keys}){projecting}"
+
+
+class EntriesClause(JoinClause[K, L, Never, Never]):
+    """What `JoinClause.join_map_entries` returns.
+
+    It does not know the types of entries: a hash join takes them from its right stage. `Never` keeps checkers from
+    taking it for a clause that knows them.
+    """
+
+    def projecting(self, fn: Callable[[Any], W]) -> JoinClause[K, L, Any, W]:
+        """Return the same clause, which hands on `fn(entry)` in place of each value."""
+        return cast("JoinClause[K, L, Any, W]", super().projecting(fn))
 
 
 def _key(entry: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from dstream.pipeline.hash_joined import FirstOfPairs, Unnested
-from dstream.pipeline.join_clause import JoinClause, clause_of
+from dstream.pipeline.join_clause import EntriesClause, JoinClause, clause_of
 from dstream.pipeline.lazy_stage import LazyStage, StageOf
 from dstream.pipeline.stage_record import StageRecord
 from dstream.plan import Map, Node, Union, call_site, shown_function
@@ -184,6 +184,21 @@ class JoiningStage(LazyStage[T]):
 
     @overload
     def hash_join(
+        self, right: StageOf[tuple[Any, V]], on: EntriesClause[Any, T], *, broadcast_limit: int | None = None
+    ) -> BatchStage[tuple[T, V | None]]: ...
+
+    @overload
+    def hash_join(
+        self,
+        right: StageOf[tuple[Any, V]],
+        on: EntriesClause[Any, T],
+        to: Callable[[T, V | None], R],
+        *,
+        broadcast_limit: int | None = None,
+    ) -> BatchStage[R]: ...
+
+    @overload
+    def hash_join(
         self, right: LazyStage[U], on: JoinClause[Any, T, U, V], *, broadcast_limit: int | None = None
     ) -> BatchStage[tuple[T, V | None]]: ...
 
@@ -199,7 +214,7 @@ class JoiningStage(LazyStage[T]):
 
     def hash_join(
         self,
-        right: LazyStage[Any],
+        right: Any,
         on: Any,
         to: Callable[[Any, Any], Any] | None = None,
         *,
@@ -234,6 +249,21 @@ class JoiningStage(LazyStage[T]):
 
     @overload
     def inner_hash_join(
+        self, right: StageOf[tuple[Any, V]], on: EntriesClause[Any, T], *, broadcast_limit: int | None = None
+    ) -> BatchStage[tuple[T, V]]: ...
+
+    @overload
+    def inner_hash_join(
+        self,
+        right: StageOf[tuple[Any, V]],
+        on: EntriesClause[Any, T],
+        to: Callable[[T, V], R],
+        *,
+        broadcast_limit: int | None = None,
+    ) -> BatchStage[R]: ...
+
+    @overload
+    def inner_hash_join(
         self, right: LazyStage[U], on: JoinClause[Any, T, U, V], *, broadcast_limit: int | None = None
     ) -> BatchStage[tuple[T, V]]: ...
 
@@ -249,7 +279,7 @@ class JoiningStage(LazyStage[T]):
 
     def inner_hash_join(
         self,
-        right: LazyStage[Any],
+        right: Any,
         on: Any,
         to: Callable[[Any, Any], Any] | None = None,
         *,

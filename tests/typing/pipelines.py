@@ -160,6 +160,24 @@ def hash_joins(stage: BatchStage[Order], customers: BatchStage[Customer], ages: 
     )
 
 
+def entries(stage: BatchStage[Order], ages: BatchStage[Entry[int, float]], pairs: BatchStage[tuple[int, str]]) -> None:
+    """A join with the entries of a map knows the order from the stage, and the value from the entries."""
+    on = JoinClause.join_map_entries(customer_of)
+    assert_type(stage.hash_join(ages, on=on), BatchStage[tuple[Order, float | None]])
+    assert_type(
+        stage.hash_join(
+            pairs, on=JoinClause.join_map_entries(lambda order: order.customer), to=lambda order, name: (order, name)
+        ),
+        BatchStage[tuple[Order, str | None]],
+    )
+    assert_type(
+        stage.inner_hash_join(
+            ages, on=JoinClause.join_map_entries(lambda order: order.customer), to=lambda order, age: order.amount + age
+        ),
+        BatchStage[float],
+    )
+
+
 def customer_of(order: Order) -> int:
     """Give the customer of an order."""
     return order.customer
