@@ -232,7 +232,11 @@ def _keep(number: int, items: list[tuple[int, Any]], item: Any) -> None:
 
 
 def _accumulated_at_last(operation: AggregateOperation[Any, A, R], items: Iterable[tuple[int, Any]]) -> R:
-    """Accumulate items that were kept, since their containers cannot be combined."""
+    """Accumulate items that were kept, since their containers cannot be combined, and finish."""
+    return operation.finish(_container_of(operation, items))  # Apart: a failure to finish belongs to no item.
+
+
+def _container_of(operation: AggregateOperation[Any, A, Any], items: Iterable[tuple[int, Any]]) -> A:
     container = operation.create()
     for number, item in items:
         try:
@@ -241,7 +245,7 @@ def _accumulated_at_last(operation: AggregateOperation[Any, A, R], items: Iterab
             failed_on(error, item)
             raise
         container = container if following is None else following
-    return operation.finish(container)
+    return container
 
 
 @dataclass(frozen=True)

@@ -144,3 +144,11 @@ def test_a_failure_names_the_item_also_without_combine():
     with pytest.raises(ZeroDivisionError) as caught:
         ds.connect(engine="local", storage="memory:").stream([1, 0]).collect(failing)
     assert "on the item 0" in "\n".join(caught.value.__notes__)
+
+
+def test_a_failure_to_finish_names_no_item():
+    """The last item that was accumulated is not to blame."""
+    failing = AggregateOperation(list, list.append, finish=lambda held: 1 // 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        ds.connect(engine="local", storage="memory:").stream([1, 7]).collect(failing)
+    assert "on the item" not in "\n".join(caught.value.__notes__)
