@@ -138,6 +138,21 @@ def test_what_is_no_operation_is_refused_where_it_is_written():
         counting().on_input(1)
 
 
+def test_functions_that_would_not_run_are_refused():
+    """A coroutine or a generator would take the place of the container."""
+
+    async def later(container, item):
+        container.append(item)
+
+    def pausing(container, other):
+        yield
+
+    with pytest.raises(TypeError, match="accumulate must give a result, and an async function"):
+        AggregateOperation(list, later)
+    with pytest.raises(TypeError, match="combine must give a result, and a function that yields"):
+        AggregateOperation(list, list.append, pausing)
+
+
 def test_a_failure_names_the_item_also_without_combine():
     """It is found when the items of a group are accumulated at last."""
     failing = AggregateOperation(list, lambda held, item: held.append(1 // item))
