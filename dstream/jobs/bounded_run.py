@@ -20,9 +20,10 @@ from dstream.jobs.epoch_record import EpochRecord, Receipts
 from dstream.jobs.job_records import Want
 from dstream.jobs.job_status import JobStatus
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedWrite
-from dstream.plan import Where, explained, last_step, rewrite
+from dstream.plan import Where, explained, rewrite
 from dstream.plan.ends import Several
 from dstream.plan.opening import opened
+from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
 
 __all__ = ["BoundedRun", "Stop"]
@@ -196,9 +197,10 @@ class BoundedRun:
             raise CancelledError("this job was asked to stop")
 
     def _publish(self, several: Several, receipts: Receipts) -> None:
+        steps = steps_of_inputs(several)
         for number in sorted(receipts):
             # A failure there, such as one of a function that merges, names the step as one in a task does.
-            with naming(last_step(several.ends[number])):
+            with naming(steps[number]):
                 self._begun[number].commit(receipts[number])
 
     def _abort(self) -> None:

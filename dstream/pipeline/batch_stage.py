@@ -65,12 +65,11 @@ class BatchStage(ReducingStage[T]):
         """
         if action is not None and (to_string is not None or should_log is not None):
             raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
-        if action is None:
-            text = str if to_string is None else function(to_string, "to_string")
-            seen: Any = Logged(text, None if should_log is None else running(should_log, "should_log"))
-        else:
-            seen = running(action, "action")
-        return self._step("peek", Peek(self._record.node, seen, where=call_site()))
+        if action is not None:
+            return self._step("peek", Peek(self._record.node, running(action, "action"), where=call_site()))
+        text = str if to_string is None else running(to_string, "to_string")
+        logged = Logged(text, None if should_log is None else running(should_log, "should_log"))
+        return self._step("peek", Peek(self._record.node, logged, logged.given(), where=call_site()))
 
     def rebalance(self, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
         """Spread the items over partitions of equal size; with a key, bring equal keys into one partition.

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dstream.plan import Node, Peek
+from dstream.plan import Node, Peek, shown_function
 
 __all__ = ["Logged", "under_the_name"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Logged:
     """Logs items, in the caller's process, to a logger that bears the name of their stage.
 
@@ -25,6 +25,16 @@ class Logged:
     to_string: Callable[[Any], object]
     should_log: Callable[[Any], object] | None = None
     stage: str = ""
+
+    def __post_init__(self) -> None:
+        # What a failure tells the user to look at: a function of the user's, where there is one.
+        meant = self.should_log if self.to_string is str and self.should_log is not None else self.to_string
+        object.__setattr__(self, "__qualname__", shown_function(meant))
+
+    def given(self) -> str:
+        """Return the arguments of the call that made it, as the user wrote them."""
+        functions = {"to_string": None if self.to_string is str else self.to_string, "should_log": self.should_log}
+        return ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions.items() if fn is not None)
 
     def __call__(self, item: Any) -> None:
         """Log one item, if anybody listens."""

@@ -68,15 +68,19 @@ class Pipeline:
             name: what the stage is called, as `set_name` does.
 
         Raises:
+            IllegalStateError: another stage has that name.
             TypeError: `source` is no source.
+            ValueError: the name is empty.
         """
         if isinstance(source, type) or not isinstance(source, Source):
             raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
         where = call_site()
         record = StageRecord("read_from", Read(source, f"read_from({shown(source)})", where=where), where=where)
-        self._add(record)
         stage: BatchStage[T] = BatchStage(self, record)
-        return stage if name is None else stage.set_name(name)
+        if name is not None:
+            stage.set_name(name)  # A name that is refused leaves no source behind, which would end nowhere.
+        self._add(record)
+        return stage
 
     def write_to(self, sink: Sink[T, Any], *stages: BatchStage[T]) -> SinkStage:
         """End the branches of several stages in one sink, which gets the items of all of them, in any order.

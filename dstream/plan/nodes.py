@@ -166,13 +166,18 @@ class MapMulti(Node):
 
 @node
 class Peek(Node):
-    """The same items; `action` sees each one in the caller's process."""
+    """The same items; `action` sees each one in the caller's process.
+
+    Attributes:
+        given: what the user gave to it, in short, if that is no action.
+    """
 
     upstream: Node
     action: Callable[[Any], object]
+    given: str | None = None
 
     def _arguments(self) -> Iterable[str]:
-        return (shown_function(self.action),)
+        return (shown_function(self.action) if self.given is None else self.given,)
 
 
 @node

@@ -10,7 +10,7 @@ from dstream.plan.core import Core
 from dstream.plan.nodes import Node
 from dstream.plan.steps import Step
 
-__all__ = ["each", "fold", "inputs_first", "last_step", "steps_of", "topological"]
+__all__ = ["each", "fold", "inputs_first", "last_step", "steps_of", "steps_of_inputs", "topological"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -36,6 +36,13 @@ def steps_of(order: Sequence[Node]) -> list[Step]:
 def last_step(root: Node) -> Step:
     """Return how the last call of a plan names itself."""
     return steps_of(topological(root))[-1]
+
+
+def steps_of_inputs(root: Node) -> list[Step]:
+    """Return how each of what `root` reads from names itself, counted as in the whole plan."""
+    order = topological(root)
+    steps = dict(zip(map(id, order), steps_of(order), strict=True))
+    return [steps[id(each)] for each in root.inputs()]
 
 
 def inputs_first(root: T, inputs: Callable[[T], Sequence[T]]) -> list[T]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
-from dstream.spi.functions import shown_function
+from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
 from dstream.values.blaming import failed_on, forgotten, in_group, stopped
 
 __all__ = ["AggregateOperation", "Characteristics", "Collector", "Keyed", "identity"]
@@ -57,7 +57,8 @@ class AggregateOperation(Generic[In, A, R]):
         finish: takes the container; unset, the container is the result.
 
     Raises:
-        TypeError: one of them cannot be called, or `accumulate` is an empty tuple.
+        TypeError: one of them cannot be called, or would not run, as an async function; or `accumulate` is an empty
+            tuple.
 
     Example:
         >>> longest = AggregateOperation(int, lambda most, word: max(most, len(word)), max)
@@ -130,6 +131,8 @@ class AggregateOperation(Generic[In, A, R]):
         for name, each in called:
             if not callable(each):
                 raise TypeError(f"AggregateOperation: {name} must be callable, not {type(each).__name__}")
+            if name not in ("create", "finish"):  # What these give in place of a container would be taken for one.
+                refuse_one_that_would_not_run(each, f"AggregateOperation: {name}")
         self._functions = _Functions(create, accumulates, combine, deduct, finish)
 
     def called(self, name: str) -> AggregateOperation[In, A, R]:
@@ -232,7 +235,11 @@ def _keep(number: int, items: list[tuple[int, Any]], item: Any) -> None:
 
 
 def _accumulated_at_last(operation: AggregateOperation[Any, A, R], items: Iterable[tuple[int, Any]]) -> R:
-    """Accumulate items that were kept, since their containers cannot be combined."""
+    """Accumulate items that were kept, since their containers cannot be combined, and finish."""
+    return operation.finish(_container_of(operation, items))  # Apart: a failure to finish belongs to no item.
+
+
+def _container_of(operation: AggregateOperation[Any, A, Any], items: Iterable[tuple[int, Any]]) -> A:
     container = operation.create()
     for number, item in items:
         try:
@@ -241,7 +248,7 @@ def _accumulated_at_last(operation: AggregateOperation[Any, A, R], items: Iterab
             failed_on(error, item)
             raise
         container = container if following is None else following
-    return operation.finish(container)
+    return container
 
 
 @dataclass(frozen=True)

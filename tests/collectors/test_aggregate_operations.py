@@ -138,9 +138,32 @@ def test_what_is_no_operation_is_refused_where_it_is_written():
         counting().on_input(1)
 
 
+def test_functions_that_would_not_run_are_refused():
+    """A coroutine or a generator would take the place of the container."""
+
+    async def later(container, item):
+        container.append(item)
+
+    def pausing(container, other):
+        yield
+
+    with pytest.raises(TypeError, match="accumulate must give a result, and an async function"):
+        AggregateOperation(list, later)
+    with pytest.raises(TypeError, match="combine must give a result, and a function that yields"):
+        AggregateOperation(list, list.append, pausing)
+
+
 def test_a_failure_names_the_item_also_without_combine():
     """It is found when the items of a group are accumulated at last."""
     failing = AggregateOperation(list, lambda held, item: held.append(1 // item))
     with pytest.raises(ZeroDivisionError) as caught:
         ds.connect(engine="local", storage="memory:").stream([1, 0]).collect(failing)
     assert "on the item 0" in "\n".join(caught.value.__notes__)
+
+
+def test_a_failure_to_finish_names_no_item():
+    """The last item that was accumulated is not to blame."""
+    failing = AggregateOperation(list, list.append, finish=lambda held: 1 // 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        ds.connect(engine="local", storage="memory:").stream([1, 7]).collect(failing)
+    assert "on the item" not in "\n".join(caught.value.__notes__)

@@ -311,3 +311,20 @@ def test_it_is_explained(spark_context, noted, capsys):
     text = capsys.readouterr().out
     assert "its service is made once for the run in each process" in text
     assert "its service is made once in each task" in text
+
+
+def test_a_service_whose_functions_would_not_run_is_refused():
+    """Nobody awaits what an async function makes, and nobody runs a generator that destroys."""
+
+    async def later(*service):
+        return None
+
+    def pausing(service):
+        yield
+
+    with pytest.raises(TypeError, match="create must make the service, and an async function"):
+        Service(later)
+    with pytest.raises(TypeError, match="destroy must give a result, and an async function"):
+        Service(dict, later)
+    with pytest.raises(TypeError, match="destroy must give a result, and a function that yields"):
+        Service(dict, pausing)

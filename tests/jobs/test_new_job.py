@@ -14,6 +14,7 @@ import dstream as ds
 from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
 from dstream.plan import Read
 from dstream.plan.nodes_of_forks import Shared
+from dstream.testing import assert_ordered
 from reducers import to_ilist, to_imap
 from sources import Items
 from tests.jobs.planned import plan_of
@@ -234,3 +235,17 @@ def test_an_endless_fork_is_refused(ctx):
         ctx.new_job(plan_of(endless, to_ilist("out")))
 
     assert ctx.jobs() == []
+
+
+def test_a_sink_of_several_that_cannot_commit_is_the_one_to_blame(ctx):
+    """Its step is counted in the whole pipeline, not in its own branch."""
+    pipeline = ds.Pipeline()
+    numbers = pipeline.read_from(Items([1, 2]))
+    numbers.write_to(to_ilist("out"))
+    numbers.map(str).write_to(assert_ordered(["bad"]))
+    with pytest.raises(AssertionError) as caught:
+        ctx.new_job(pipeline).join()
+    notes = "\n".join(caught.value.__notes__)
+
+    assert "Where: step 4 of 4, .write_to(assert_ordered(['bad']))" in notes
+    assert ".write_to(assert_ordered(['bad'])) ended with AssertionError" in notes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
+from collectors import counting
 from dstream.errors import IllegalStateError
 from dstream.pipeline import Pipeline
 from reducers import to_ilist
@@ -58,3 +59,17 @@ def test_what_is_not_complete_is_not_explained(numbers):
         numbers.pipeline.explain()
     with pytest.raises(ValueError, match="format"):
         Pipeline().explain("png")
+
+
+def test_each_stage_says_whether_it_is_in_order(numbers, capsys):
+    """Whatever the order of other branches."""
+    numbers.write_to(to_ilist("all"))
+    numbers.grouping_key(abs).aggregate(counting()).write_to(to_ilist("counts"))
+    numbers.pipeline.explain()
+    heads = [line for line in capsys.readouterr().out.splitlines() if line.startswith("stage ")]
+
+    assert heads == [
+        "stage 1: 1 task, in order",
+        "stage 2: 1 task, in order",
+        "stage 3: 1 task, in no order",
+    ]

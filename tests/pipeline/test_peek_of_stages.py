@@ -81,3 +81,26 @@ def test_the_plan_of_a_job_names_the_logger(numbers):
     numbers.set_name("all").peek().write_to(to_ilist("x"))
 
     assert numbers.pipeline.plan().writes[0].node.action.stage == "all"
+
+
+def test_what_logs_is_shown_as_the_user_wrote_it(numbers, given, caplog):
+    """In plans and in failures, with the functions that were given."""
+    caplog.set_level(logging.INFO, logger="dstream.peek")
+    failing = numbers.peek(to_string=lambda n: 1 // n)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        given(failing)
+    notes = "\n".join(caught.value.__notes__)
+    assert ".peek(to_string=lambda)" in notes
+    assert "handle it in the lambda" in notes
+    assert repr(numbers.peek()).endswith(".peek()>")
+
+
+def test_a_text_that_would_never_be_made_is_refused(numbers):
+    """Of an async function nobody awaits the text."""
+
+    async def text(item):
+        return str(item)
+
+    with pytest.raises(TypeError, match="to_string must give a result, and an async function"):
+        numbers.peek(to_string=text)

@@ -104,3 +104,14 @@ def test_what_unbounded_data_need_comes_later(numbers, what):
         LATER[what](numbers)
 
     assert repr(numbers.pipeline).startswith("Pipeline with 1 stage\n")
+
+
+def test_a_source_whose_name_is_refused_is_not_there(pipeline, numbers):
+    """Otherwise it would end nowhere, and nobody could take it away."""
+    numbers.set_name("numbers").write_to(to_ilist("out"))
+    with pytest.raises(IllegalStateError, match="has that name already"):
+        pipeline.read_from(Items([1]), name="numbers")
+    with pytest.raises(ValueError, match="must not be empty"):
+        pipeline.read_from(Items([1]), name="")
+
+    assert [stage.name for stage in pipeline.plan().stages] == ["numbers", "write_to"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream import Entry, JoinClause, Pipeline, Service, imap_service
+from dstream.errors import UnstableKeyError
 from reducers import to_ilist
 from sources import Items
 
@@ -46,6 +47,15 @@ def test_a_right_side_may_be_made_of_the_left_one(numbers, given_on):
         (1, 1),
         (2, 4),
     ]
+
+
+@pytest.mark.parametrize("keys", [(str, lambda n: [n]), (lambda n: [n], str)], ids=["right", "left"])
+def test_a_key_that_cannot_be_one_names_its_item(numbers, given_on, keys):
+    """On whichever side it is."""
+    with pytest.raises(UnstableKeyError, match="list has no hash") as caught:
+        given_on(numbers.hash_join(numbers, on=keys))
+
+    assert "on the item" in "\n".join(caught.value.__notes__)
 
 
 def made() -> dict[int, str]:

@@ -23,22 +23,27 @@ if TYPE_CHECKING:
 __all__ = ["Depth", "relayed", "stack_is_deep"]
 
 _FRAMES_OF_AN_OPERATION = 4
-"""How many frames of Python stand on the stack at most for one operation that asks the one before it for an item."""
+"""How many frames of Python stand on the stack at most for most operations that ask the one before them for an item."""
 
 
 class Depth:
     """Counts the operations on top of each other, and says when a thread should run those that are there."""
 
     def __init__(self) -> None:
-        self._operations = 0
-        self._most = sys.getrecursionlimit() // 2 // _FRAMES_OF_AN_OPERATION
+        self._frames = 0
+        self._most = sys.getrecursionlimit() // 2
 
-    def add(self, items: Iterator[Any]) -> Iterator[Any]:
-        """Return the items of one more operation."""
-        self._operations += 1
-        if self._operations < self._most:
+    def add(self, items: Iterator[Any], frames: int = _FRAMES_OF_AN_OPERATION) -> Iterator[Any]:
+        """Return the items of one more operation.
+
+        Args:
+            items: what the operation gives.
+            frames: how many frames of Python stand on the stack at most while it asks for an item.
+        """
+        self._frames += frames
+        if self._frames < self._most:
             return items
-        self._operations = 0
+        self._frames = 0
         return relayed(items)
 
 

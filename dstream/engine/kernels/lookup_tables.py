@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns, loads_items
-from dstream.engine.kernels.join_sides import results
+from dstream.engine.kernels.join_sides import canonical_keys, results
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.keys import canonical, canonical_all
@@ -51,7 +51,7 @@ class RightSide:
 
     def columns(self, items: list[Any]) -> Columns:
         """Return the canonical keys of some items, and what of them goes into the pairs."""
-        keys = canonical_all(results(self.key, items))
+        keys = canonical_keys(results(self.key, items), items)
         return keys, items if self.projecting is None else results(self.projecting, items)
 
     def batches(self, items: Iterable[Any]) -> Iterator[tuple[int, bytes]]:

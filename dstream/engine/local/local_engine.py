@@ -278,8 +278,14 @@ def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
         node = node.inputs()[0]
     items, depth = _start(node, task), Depth()
     for node in reversed(path):
-        items = depth.add(_apply(node, items, task))
+        given = _apply(node, items, task)
+        items = depth.add(given, _FRAMES_PUT_ASIDE) if isinstance(node, _PUT_ASIDE) else depth.add(given)
     return items
+
+
+_PUT_ASIDE = (Aggregate, Cache, CoGroup)
+_FRAMES_PUT_ASIDE = 12
+"""How many frames one has that puts all items aside, at most: an aggregate by key has ten (CPython 3.11)."""
 
 
 def _open_later(root: Core, task: _LocalTask) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from dstream.engine.explaining.stages_of_ends import named
 from dstream.engine.graph.vertices import Applied
 from dstream.plan.core import Concat, Core
 from dstream.plan.core_of_forks import Several
-from dstream.plan.properties import is_bounded, is_ordered
+from dstream.plan.properties import is_bounded, ordered_operations
 from dstream.plan.recalling import Found, nothing_kept, recalled
 from dstream.plan.stages import NOTHING, ONE, Call, Exchange, Job, Stage, Stages
 from dstream.plan.walk import topological
@@ -23,9 +23,10 @@ __all__ = ["stages"]
 
 @dataclass
 class _Draft:
-    """A stage that is being drawn: where its items come from, and its calls."""
+    """A stage that is being drawn: where its items come from, its calls, and the `id` of its last operation."""
 
     inputs: tuple[int, ...]
+    last: int = 0
     calls: list[Call] = field(default_factory=list)
     is_closed: bool = False
 
@@ -41,7 +42,8 @@ def stages(root: Core, into: Any, found: Found = nothing_kept) -> Stages:
         reached[id(node)] = stage = _drawn(node, [reached[id(upstream)] for upstream in node.inputs()], drafts)
         drafts[stage].is_closed = readers[id(node)] > 1
     end, outcome = _end(core, into)
-    drawn = tuple(_stage(each, is_ordered(core)) for each in drafts)
+    in_order = ordered_operations(core)
+    drawn = tuple(_stage(each, in_order[each.last]) for each in drafts)
     notes = ("everything runs in this process, one item at a time",)
     return Stages("the local engine", end, outcome, drawn, (Job(end.label, ONE),), ONE, NOTHING, NOTHING, notes)
 
@@ -54,6 +56,7 @@ def _drawn(node: Core, inputs: Sequence[int], drafts: list[_Draft]) -> int:
         inputs = [len(drafts) - 1]
     (stage,) = inputs
     drafts[stage].calls += calls_of(Applied(node, None))
+    drafts[stage].last = id(node)
     return stage
 
 

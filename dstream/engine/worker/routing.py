@@ -9,13 +9,13 @@ from typing import Any
 
 from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns
-from dstream.engine.kernels.join_sides import Side, item_key, results
+from dstream.engine.kernels.join_sides import Side, canonical_keys, item_key, results
 from dstream.engine.kernels.spilling import first_ones
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
 from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
-from dstream.keys import are_canonical, canonical, canonical_all, check_hash_seed, stable_hash, stable_hashes
+from dstream.keys import are_canonical, canonical, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking
 from dstream.plan.steps import Step
 from dstream.spi import Collector
@@ -170,7 +170,7 @@ class RouteFirstOnes:
         with naming(self.step):
             router, taking, seen = _ColumnRouter(self.targets, task), Taking(items), set[Any]()
             while chunk := taking.take(router.count):
-                keys = canonical_all(chunk if self.key is None else results(self.key, chunk))
+                keys = canonical_keys(chunk if self.key is None else results(self.key, chunk), chunk)
                 found = first_ones(keys, chunk, seen)
                 keys, firsts = list(found), list(found.values())
                 yield from router.rows(keys, [firsts] if self.key is None else [keys, firsts])
