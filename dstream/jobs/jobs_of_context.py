@@ -81,6 +81,11 @@ class Jobs:
         self._is_closed = False
         _open.add(self)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process is a fork of the one that drives the jobs, whose threads are not here."""
+        return os.getpid() != self._process
+
     # -------------------------------------------------------------------------------------------------------- submit
 
     def submit(self, pipeline: Planned | PipelinePlan, name: str | None, config: JobConfig | None, call: str) -> Job:
@@ -190,7 +195,7 @@ class Jobs:
 
     def close(self) -> None:
         """Wait for the jobs that run here, and say which of them failed without anybody having asked."""
-        if self._process != os.getpid():
+        if self.is_elsewhere:
             return
         self._is_closed = True
         try:
