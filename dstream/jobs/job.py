@@ -120,7 +120,7 @@ class Job:
             IllegalStateError: it is in another process, and could not be kept.
             TypeError: it is in another process, and the storage does not let pickles be loaded.
         """
-        if self._execution is not None:
+        if self._execution is not None and not isinstance(self._execution.future.error, JobTakenOverError):
             return self._execution.plan
         pickle = self._records.pickle(self._id, "plan")
         if pickle is None:
