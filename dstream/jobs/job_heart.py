@@ -98,8 +98,7 @@ class Heart:
 
     def _listen(self, execution: Execution) -> None:
         """Do what another process has asked for, and answer."""
-        lease = execution.lease
-        request = self._records.request(lease.state.id)
-        if request is not None and request.number > lease.state.answered:
-            obeyed = request.mark if execution.ask(request.want) else lease.state.obeyed
-            lease.change(answered=request.number, obeyed=obeyed)
+        state = execution.lease.state
+        request = self._records.request(state.id)
+        if request is not None and request.number > state.answered:
+            execution.answer(request)
