@@ -88,7 +88,9 @@ class Heart:
             execution.leave_behind(self._rhythm.patience)
             self._listen(execution)
             lease = execution.lease
-            if not execution.has_ended and (lease.is_ahead or self._clock() - lease.state.beat_at >= self._rhythm.beat):
+            # A clock that went backwards says nothing of how long it is ago.
+            since = abs(self._clock() - lease.state.beat_at)
+            if not execution.has_ended and (lease.is_ahead or since >= self._rhythm.beat):
                 lease.write()
         except JobTakenOverError as error:
             execution.taken_over(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import dstream as ds
@@ -157,6 +159,22 @@ def test_a_driver_without_a_sign_of_life_counts_as_gone(connect, gate):
 
     assert (job.id, lists(ctx, "a")) == (other.job("one").id, [[2]])
     gate.is_open.set()
+
+
+def test_a_driver_gives_signs_of_life_by_a_clock_that_went_backwards(connect, gate):
+    """Not only when it has come to where it was."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    seen, last = other.job("one"), time.monotonic() + 5
+    while seen.status is not ds.JobStatus.RUNNING:
+        time.sleep(0.02)
+    ctx._jobs._heart._clock = job._execution.lease._clock = lambda: time.time() - 3600
+    while seen._state().beat_at > time.time() - 1800 and time.monotonic() < last:
+        time.sleep(0.02)
+    gate.is_open.set()
+    job.join(10)
+
+    assert time.monotonic() < last
 
 
 def test_joining_a_lost_job_waits_for_another_driver(connect, gate):
