@@ -94,7 +94,8 @@ class Execution:
 
     def leave(self, patience: float) -> None:
         """Wait until a driver that has no say any more has removed what it wrote; no longer than so many seconds."""
-        self._thread.join(patience)
+        if self._thread is not threading.current_thread():  # as in a callback of the future
+            self._thread.join(patience)
 
     @property
     def has_ended(self) -> bool:
