@@ -17,7 +17,7 @@ from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.job_failures import failure_text, pickled_failure
 from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_lease import Lease
-from dstream.jobs.job_records import JobRecords, Want
+from dstream.jobs.job_records import JobRecords, Request, Want
 from dstream.jobs.job_status import JobStatus
 from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -94,7 +94,8 @@ class Execution:
 
     def leave(self, patience: float) -> None:
         """Wait until a driver that has no say any more has removed what it wrote; no longer than so many seconds."""
-        self._thread.join(patience)
+        if self._thread is not threading.current_thread():  # as in a callback of the future
+            self._thread.join(patience)
 
     @property
     def has_ended(self) -> bool:
@@ -113,6 +114,13 @@ class Execution:
         if is_first:
             self._asked.set()
         return is_first
+
+    def answer(self, request: Request) -> None:
+        """Do what another process asks for; whoever sees that the job has ended sees the answer too."""
+        with self._lock:
+            state = self.lease.state
+            obeyed = request.mark if self.ask(request.want) else state.obeyed
+            self.lease.change(answered=request.number, obeyed=obeyed)
 
     def leave_behind(self, after: float) -> None:
         """Go on without a run that was asked to stop some seconds ago and cannot: its function does not return."""
@@ -133,16 +141,32 @@ class Execution:
     # --------------------------------------------------------------------------------------------------- the driver
 
     def _drive(self, run: BoundedRun) -> None:
-        self._keep_plan()
-        while not self._is_over_after(run):
-            run = self._run
+        try:
+            self._keep_plan()
+            while not self._is_over_after(run):
+                run = self._run
+        except BaseException as problem:  # such as what a method of the user's exception raised
+            self._end_of_driver(problem)
+
+    def _end_of_driver(self, problem: BaseException) -> None:
+        """End the job with what its driver failed with: somebody waits for it."""
+        try:
+            self._fail(problem)
+        except BaseException:
+            self._finish(problem)
 
     def _keep_plan(self) -> None:
         """Keep the pipeline for other processes, if it can travel; without it the job runs as well."""
+        identity = self.lease.state.id
         with suppress(Exception):
-            data = dumps(self.plan)
-            if len(data) <= _LARGEST_PLAN:
-                self._records.keep_pickle(self.lease.state.id, "plan", data)
+            try:
+                data = dumps(self.plan)
+            except BaseException:  # What it holds may raise anything when it is pickled.
+                data = b""
+            if 0 < len(data) <= _LARGEST_PLAN:
+                self._records.keep_pickle(identity, "plan", data)
+            else:  # That of the driver before may be another one.
+                self._records.forget_pickle(identity, "plan")
 
     def _is_over_after(self, run: BoundedRun) -> bool:
         """Run once; say whether that was the end, for this thread at least."""
@@ -206,7 +230,8 @@ class Execution:
 
     def _fail(self, error: BaseException) -> None:
         if not is_full():
-            shorten(error)
+            with suppress(BaseException):  # A class of the user's may raise anything there.
+                shorten(error)
         self.lease.change(failure=failure_text(error))
         pickle = pickled_failure(error)
         if pickle is not None:

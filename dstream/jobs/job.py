@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from dstream.errors import IllegalStateError, JobTakenOverError, UnsupportedError
+from dstream.failures import shown
 from dstream.jobs.execution import Execution
 from dstream.jobs.job_config import JobConfig
 from dstream.jobs.job_drivers import Driver
@@ -120,7 +123,7 @@ class Job:
             IllegalStateError: it is in another process, and could not be kept.
             TypeError: it is in another process, and the storage does not let pickles be loaded.
         """
-        if self._execution is not None:
+        if self._execution is not None and not isinstance(self._execution.future.error, JobTakenOverError):
             return self._execution.plan
         pickle = self._records.pickle(self._id, "plan")
         if pickle is None:
@@ -139,13 +142,15 @@ class Job:
         Raises:
             CancelledError: it was cancelled (that of `concurrent.futures`).
             TimeoutError: it has not ended yet; it goes on.
+            TypeError: the time-out is no number.
             JobTakenOverError: this process was cut off from it, and another one drives it now.
             IllegalStateError: its driver is gone, and nobody has submitted it again.
             RemoteError: it failed in another process, with an exception that cannot be made again here.
             Exception: what it failed with, the user's own exception as for streams.
         """
+        patience = _patience(timeout)
         future = self._ending()
-        if not wait([future], timeout).done:
+        if not wait([future], patience).done:
             raise TimeoutError(f"{title(self._state())} has not ended within {timeout} seconds; it goes on")
         future.was_asked = True
         if future.error is not None:
@@ -265,6 +270,15 @@ class Job:
         state = self._state()
         status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
         return f"<{title(state).removeprefix('the ')}, {status.name}>"
+
+
+def _patience(timeout: Any) -> float | None:
+    """Return how long a thread may wait: no time that is too long for the system."""
+    if timeout is None:
+        return None
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or math.isnan(timeout):
+        raise TypeError(f"join() takes seconds, not {shown(timeout)}")
+    return min(max(timeout, 0), threading.TIMEOUT_MAX)
 
 
 def _date(seconds: float) -> datetime:

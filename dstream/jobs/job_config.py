@@ -15,6 +15,9 @@ Guarantee = Literal["none", "at-least-once", "exactly-once"]
 _RESTARTS = 3
 _PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
+_MOST_DOUBLINGS = 100
+"""A pause of any length worth the name has reached the longest one then, and numbers stay small."""
+_MOST_RESTARTS = 1_000_000
 _OF_UNBOUNDED = (
     "max_items",
     "suspend_on_failure",
@@ -117,7 +120,7 @@ class JobConfig:
     def pauses(self) -> list[float]:
         """Return the seconds before each of the restarts that are allowed."""
         times, pause = _times_and_pause(self.auto_restart)
-        return [min(pause * 2**number, _LONGEST_PAUSE) for number in range(times)]
+        return [min(pause * 2 ** min(number, _MOST_DOUBLINGS), _LONGEST_PAUSE) for number in range(times)]
 
     def to_json(self) -> dict[str, Any]:
         """Return what was said, as plain data."""
@@ -162,6 +165,8 @@ def _times_and_pause(given: Any) -> tuple[int, float]:
         raise TypeError(f"JobConfig: auto_restart must be a number, or (number, seconds), not {shown(given)}")
     if times < 0:
         raise ValueError(f"JobConfig: auto_restart must not be negative, but it is {times}")
+    if times > _MOST_RESTARTS:
+        raise ValueError(f"JobConfig: auto_restart must be at most {_MOST_RESTARTS:,}, not {shown(times)}")
     if pause != 0:
         _check_seconds(pause, "the pause of auto_restart")
     return times, float(pause)

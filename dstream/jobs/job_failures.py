@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from dstream.errors import RemoteError
@@ -19,29 +20,34 @@ _MOST_NOTES = 50
 
 def failure_text(error: BaseException) -> FailureText:
     """Return an exception in words."""
-    notes = tuple(str(note)[:_LONGEST] for note in error.__dict__.get("__notes__", ())[:_MOST_NOTES])
-    shown = "".join(traceback.format_exception(error))[-_LONGEST:]
-    return FailureText(_named(type(error)), _message(error)[:_LONGEST], notes, shown)
+    message = _said(lambda: str(error), "its message")[:_LONGEST]
+    shown = _said(lambda: "".join(traceback.format_exception(error)), "its traceback")[-_LONGEST:]
+    return FailureText(_named(type(error)), message, tuple(_notes(error)), shown)
+
+
+def _notes(error: BaseException) -> Iterator[str]:
+    notes = BaseException.__getattribute__(error, "__dict__").get("__notes__")
+    for note in notes[:_MOST_NOTES] if isinstance(notes, list | tuple) else ():
+        yield _said(partial(str, note), "this note")[:_LONGEST]
 
 
 def _named(kind: type) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _message(error: BaseException) -> str:
+def _said(say: Callable[[], str], what: str) -> str:
     try:
-        return str(error)
-    except Exception as problem:  # A class of the user's may fail there as anywhere else.
-        return f"(its message cannot be shown: {type(problem).__name__})"
+        return say()
+    except BaseException as problem:  # A class of the user's may raise anything there.
+        return f"({what} cannot be shown: {type(problem).__name__})"
 
 
 def pickled_failure(error: BaseException) -> bytes | None:
     """Return an exception as it can be made again elsewhere; None if it cannot travel."""
-    arguments = arguments_of(error)
-    for state in (state_of(error), {}):
+    for has_state in (True, False):
         try:
-            return dumps((type(error), arguments, state))
-        except Exception:  # What an attribute holds may raise anything when it is pickled.
+            return dumps((type(error), arguments_of(error), state_of(error) if has_state else {}))
+        except BaseException:  # What an attribute holds may raise anything when it is pickled.
             continue
     return None
 
@@ -66,6 +72,6 @@ def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
     try:
         kind, arguments, state = load(pickle)
         error = rebuilt(kind, arguments, state)
-    except Exception:  # Its class may be missing, be another one here, or not be allowed: the texts say all.
+    except BaseException:  # Its class may be missing, raise anything, or not be allowed: the texts say all.
         return None
     return error if isinstance(error, BaseException) else None

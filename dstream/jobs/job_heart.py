@@ -88,7 +88,9 @@ class Heart:
             execution.leave_behind(self._rhythm.patience)
             self._listen(execution)
             lease = execution.lease
-            if not execution.has_ended and (lease.is_ahead or self._clock() - lease.state.beat_at >= self._rhythm.beat):
+            # A clock that went backwards says nothing of how long it is ago.
+            since = abs(self._clock() - lease.state.beat_at)
+            if not execution.has_ended and (lease.is_ahead or since >= self._rhythm.beat):
                 lease.write()
         except JobTakenOverError as error:
             execution.taken_over(error)
@@ -98,8 +100,7 @@ class Heart:
 
     def _listen(self, execution: Execution) -> None:
         """Do what another process has asked for, and answer."""
-        lease = execution.lease
-        request = self._records.request(lease.state.id)
-        if request is not None and request.number > lease.state.answered:
-            obeyed = request.mark if execution.ask(request.want) else lease.state.obeyed
-            lease.change(answered=request.number, obeyed=obeyed)
+        state = execution.lease.state
+        request = self._records.request(state.id)
+        if request is not None and request.number > state.answered:
+            execution.answer(request)

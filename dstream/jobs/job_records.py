@@ -106,10 +106,14 @@ class JobRecords:
         return self._records.write(_of_name(name), json.dumps({"name": name, "id": identity}).encode(), version)
 
     def keep_pickle(self, identity: str, what: Pickled, data: bytes) -> None:
-        """Keep a pickle beside the state; the first one of each kind stays, unless it is a failure."""
+        """Keep a pickle beside the state; it replaces the one of a run before."""
         record = self._records.read(_of(identity, what))
-        if record is None or what == "failure":
+        if record is None or record.data != data:
             self._records.write(_of(identity, what), data, 1 if record is None else record.version + 1)
+
+    def forget_pickle(self, identity: str, what: Pickled) -> None:
+        """Keep no pickle any more."""
+        self._records.remove(_of(identity, what))
 
     def pickle(self, identity: str, what: Pickled) -> bytes | None:
         """Return a pickle as it was kept, or None."""

@@ -96,6 +96,8 @@ def read_state(data: bytes, wanted: str) -> JobState:
         state = _state(content)
         if state.id != wanted:
             raise ValueError(f"it is that of {state.id!r}")
+        if state.status is JobStatus.FAILED and state.failure is None:
+            raise ValueError("it does not say what the job failed with")
     except (
         ArithmeticError,
         AttributeError,
@@ -115,7 +117,7 @@ def _state(content: Any) -> JobState:
     return JobState(
         id=_of(content["id"], str),
         name=_of(content["name"], str, type(None)),
-        config=JobConfig.from_json(_of(content["config"], dict)),
+        config=JobConfig.from_json(_of(content["config"], dict)).named(content["name"]),
         shape=_shape(content["shape"]),
         submitted_at=_moment(content["submitted_at"]),
         driver=_driver(content["driver"]),

@@ -125,7 +125,7 @@ class Watch:
                     future.end(CancelledError())
                 case _:
                     future.end(failed(state))
-        except Exception as problem:
+        except BaseException as problem:  # Whatever it is, somebody waits for it.
             future.end(problem)
 
     def _ended(self, identity: str) -> JobState:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
 from dstream.failures import shown
-from dstream.jobs.epoch_record import EpochRecord
+from dstream.jobs.epoch_record import EpochRecord, Receipts
 from dstream.jobs.execution import Execution, JobContext
 from dstream.jobs.job import Job
 from dstream.jobs.job_config import JobConfig
@@ -81,6 +81,11 @@ class Jobs:
         self._is_closed = False
         _open.add(self)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this process is a fork of the one that drives the jobs, whose threads are not here."""
+        return os.getpid() != self._process
+
     # -------------------------------------------------------------------------------------------------------- submit
 
     def submit(self, pipeline: Planned | PipelinePlan, name: str | None, config: JobConfig | None, call: str) -> Job:
@@ -145,21 +150,19 @@ class Jobs:
 
     def _again(self, plan: PipelinePlan, config: JobConfig, held: Held) -> Job | None:
         """Go on with a job whose driver is gone."""
-        if not self._is_over_or_equal(plan, held.state):
-            raise IllegalStateError(
-                f"{title(held.state)} has still to publish what it wrote before its driver ended, and this is another "
-                "pipeline: its stages have other names, kinds or sinks; submit it as it was, or under another name"
-            )
+        before = EpochRecord(self._records, held.state.id, held.state.driver.token)
+        _check_pipeline(plan, held.state, before.looked_up())
         taken = self._watch.take_over(held)
         if taken is None:
             return None
         lease, epoch = taken
+        try:  # A driver that was only cut off may have decided up to now.
+            _check_pipeline(plan, held.state, epoch.receipts)
+        except IllegalStateError:
+            forget_driver(lease.state.driver)
+            raise
         lease.change(config=config, shape=_shape(plan), failure=None, metrics=None)
         return self._start(plan, lease, epoch)
-
-    def _is_over_or_equal(self, plan: PipelinePlan, state: JobState) -> bool:
-        decided = EpochRecord(self._records, state.id, state.driver.token).looked_up()
-        return decided is None or _shape(plan) == state.shape
 
     def _start(self, plan: PipelinePlan, lease: Lease, epoch: EpochRecord) -> Job:
         execution = Execution(self._context, self._records, lease, epoch, plan, call_site())
@@ -190,7 +193,7 @@ class Jobs:
 
     def close(self) -> None:
         """Wait for the jobs that run here, and say which of them failed without anybody having asked."""
-        if self._process != os.getpid():
+        if self.is_elsewhere:
             return
         self._is_closed = True
         try:
@@ -215,6 +218,15 @@ class Jobs:
 def _is_news(end: JobFuture) -> bool:
     """Say whether the end of a job has still to be told."""
     return not end.done() or (end.error is not None and not isinstance(end.error, CancelledError) and not end.was_asked)
+
+
+def _check_pipeline(plan: PipelinePlan, state: JobState, receipts: Receipts | None) -> None:
+    """Refuse a pipeline that is not the one whose receipts these are."""
+    if receipts is not None and _shape(plan) != state.shape:
+        raise IllegalStateError(
+            f"{title(state)} has still to publish what it wrote before its driver ended, and this is another "
+            "pipeline: its stages have other names, kinds or sinks; submit it as it was, or under another name"
+        )
 
 
 def _plan_of(pipeline: Any, call: str) -> PipelinePlan:

@@ -484,7 +484,7 @@ class Context:
         from dstream.jobs.jobs_of_context import Jobs  # here: few programs submit jobs
 
         with self._lock:
-            if self._jobs is None:
+            if self._jobs is None or self._jobs.is_elsewhere:
                 self._jobs = Jobs(self, storage.records, storage.load_pickle)
             return self._jobs
 

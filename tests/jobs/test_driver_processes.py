@@ -98,6 +98,40 @@ def test_a_program_that_ends_joins_its_jobs(start, connect, place):
     assert contents(connect()) == [list(ITEMS)] * 3
 
 
+def test_a_forked_process_drives_jobs_of_its_own(start, place):
+    """Others see it alive, it hears of what they ask, and what the parent drives is none of its business."""
+    code, said = start(FORKED, place).ended()
+
+    assert (code, said) == (0, "True CANCELLED\n")
+
+
+FORKED = """
+import os, sys, threading, time, dstream as ds
+from concurrent.futures import CancelledError
+from tests.jobs.killed_driver import submitted
+from tests.jobs.planned import plan_of
+from reducers import to_ilist
+
+is_reading, end = threading.Event(), threading.Event()
+with ds.connect(engine="local", storage=sys.argv[1]) as ctx:
+    job = submitted(ctx, lambda point: point == "reading" and (is_reading.set(), end.wait(20)))
+    is_reading.wait(20)
+    if os.fork() == 0:
+        mine = ctx.new_job(plan_of(ctx.stream([1]).map(lambda n: threading.Event().wait(20)), to_ilist("a")), name="b")
+        try:
+            mine.join(20)
+        except CancelledError:
+            os._exit(7)
+    while ctx.job("b") is None:
+        time.sleep(0.05)
+    was_cancelled = ctx.job("b").cancel()
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+    end.set()
+    job.join(10)
+    print(was_cancelled, ctx.job("b").status.name)
+"""
+
+
 def test_an_exception_of_another_process_is_raised_here(start, connect, place):
     """Of a class that only the other program has, with what it holds, and its notes."""
     code, said = start(FAILING, place).ended()

@@ -18,6 +18,7 @@ from dstream.errors import UnsupportedError
         ({"epoch_length": 0}, ValueError, "epoch_length must be above 0, not 0"),
         ({"epoch_length": "1"}, TypeError, "epoch_length must be seconds, not '1'"),
         ({"auto_restart": -1}, ValueError, "auto_restart must not be negative, but it is -1"),
+        ({"auto_restart": 10**9}, ValueError, "auto_restart must be at most 1,000,000, not 1000000000"),
         ({"auto_restart": 1.5}, TypeError, r"auto_restart must be a number, or \(number, seconds\), not 1.5"),
         ({"auto_restart": (1, float("inf"))}, ValueError, "the pause of auto_restart must be above 0, not inf"),
         ({"metrics": 1}, TypeError, "metrics must be True or False, not 1"),
@@ -49,6 +50,11 @@ def test_job_config_refuses_what_is_not_there(name):
 def test_job_config_says_when_a_job_starts_again(given, pauses):
     """Each pause is twice the one before, up to a minute."""
     assert ds.JobConfig(auto_restart=given).pauses() == pauses
+
+
+def test_job_config_lets_a_job_start_again_very_often():
+    """The pauses stay a minute; no number on the way becomes too large."""
+    assert ds.JobConfig(auto_restart=5000).pauses()[-1] == 60
 
 
 def test_job_config_is_kept_as_plain_data():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 
 import pytest
 
 import dstream as ds
 from dstream.errors import EngineError, IllegalStateError
+from dstream.jobs.execution import Execution
 from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.job_heart import Rhythm
 from reducers import to_ilist
@@ -65,6 +66,19 @@ def test_cancel_from_elsewhere_reaches_the_driver(connect, gate):
         seen.join(10)
 
     assert (seen.status, job.status) == (ds.JobStatus.CANCELLED, ds.JobStatus.CANCELLED)
+
+
+def test_cancel_from_elsewhere_is_true_however_fast_the_job_ends(connect, gate, monkeypatch):
+    """Whoever sees that the job has ended sees also whose request it was."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="one")
+    assert gate.was_reached.wait(10)
+    ask = Execution.ask
+    late = lambda self, want: (ask(self, want), gate.is_open.set(), wait([self.future], 0.5))[0]  # noqa: E731
+    monkeypatch.setattr(Execution, "ask", late)
+
+    assert other.job("one").cancel()
+    assert wait([job.future()], 10).done
 
 
 def test_restart_runs_the_job_again(connect, gate):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dstream.errors import IllegalStateError
-from dstream.jobs.epoch_record import packed, unpacked
+from dstream.jobs.epoch_record import EpochRecord, packed, unpacked
 from dstream.jobs.job_state import read_state, written_state
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
@@ -35,7 +35,9 @@ def test_a_state_is_json_and_comes_back_equal(ctx, job):
     [
         ("id", "018f00000000-00000000"),
         ("name", 3),
+        ("name", "another"),
         ("status", "ASLEEP"),
+        ("status", "FAILED"),
         ("config", {"colour": "red"}),
         ("config", {"auto_restart": "often"}),
         ("config", {"shards": 3}),
@@ -75,7 +77,7 @@ def test_damaged_receipts_are_an_error(ctx, job):
     for data in (b"", b"\xc1", packed(("token", [1])), packed(("token", {"a": []})), packed((3, None))):
         assert records.write(place, data, records.read(place).version + 1)
         with pytest.raises(IllegalStateError, match=f"the receipts of the job {job.id} are damaged"):
-            ctx._jobs._is_over_or_equal(plan_of(ctx.stream([1]), to_ilist("out")), job._state())
+            EpochRecord(ctx._jobs._records, job.id, "token").looked_up()
 
 
 def test_a_damaged_name_is_an_error(ctx, job):

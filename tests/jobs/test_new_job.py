@@ -139,6 +139,34 @@ def test_join_waits_no_longer_than_it_is_told(ctx, gate):
     assert ctx.get_list("out").copy() == [1]
 
 
+def test_join_takes_seconds(ctx, gate):
+    """Any number of them, and nothing else."""
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")), name="slow")
+    for wrong in ("1", True, float("nan")):
+        with pytest.raises(TypeError, match=r"join\(\) takes seconds, not"):
+            job.join(wrong)
+    with pytest.raises(TimeoutError):
+        job.join(-1)
+    gate.is_open.set()
+    job.join(float("inf"))
+
+
+def test_a_context_is_closed_in_a_callback_of_its_job(connect):
+    """The thread of the job does not wait for itself."""
+    ctx, problems, has_ended = connect(), [], threading.Event()
+
+    def close(_):
+        try:
+            ctx.close()
+        except RuntimeError as error:
+            problems.append(error)
+        has_ended.set()
+
+    ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out"))).future().add_done_callback(close)
+    assert has_ended.wait(10)
+    assert problems == []
+
+
 def test_future_is_awaitable(ctx):
     """A job that completes gives None; its own future cannot be cancelled."""
     job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")))

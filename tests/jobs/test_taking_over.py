@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, JobExistsError, JobTakenOverError
 from dstream.jobs.job_drivers import forget_driver
+from dstream.jobs.job_watch import Watch
+from dstream.pickling import dumps
 from reducers import to_ilist, to_imap
 from tests.jobs.planned import Gate, Interrupted, plan_of
 
@@ -109,6 +113,23 @@ def test_a_pipeline_may_change_as_long_as_nothing_is_decided(connect, gate):
     assert lists(ctx, "a", "b", "c") == [[], [2], [2]]
 
 
+def test_a_driver_that_decides_while_it_is_taken_over_is_not_overruled(connect, gate, monkeypatch):
+    """What it wrote is that of its own pipeline, and another one does not publish it."""
+    ctx, other, second = connect(rhythm=ds.jobs.job_heart.Rhythm(look=60.0)), connect(), Gate()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), Interrupted(second), to_ilist("b")), name="one")
+    assert gate.was_reached.wait(10)
+    forget_driver(job.driver)
+    take_over = Watch.take_over
+    late = lambda *given: (gate.is_open.set(), second.was_reached.wait(10), take_over(*given))[2]  # noqa: E731
+    monkeypatch.setattr(Watch, "take_over", late)
+    with pytest.raises(IllegalStateError, match="'one' has still to publish what it wrote"):
+        other.new_job(plan_of(other.stream([2]), to_ilist("c")), name="one")
+    assert other.job("one").is_lost
+
+    assert lists(ctx, "interrupted", "b", "c") == [[], [], []]
+    second.is_open.set()
+
+
 def test_what_cannot_be_published_any_more_is_run_again(ctx):
     """The files of a sink are gone after a day; sinks that have published keep what they have."""
     with pytest.raises(Broken):
@@ -138,6 +159,22 @@ def test_a_driver_without_a_sign_of_life_counts_as_gone(connect, gate):
 
     assert (job.id, lists(ctx, "a")) == (other.job("one").id, [[2]])
     gate.is_open.set()
+
+
+def test_a_driver_gives_signs_of_life_by_a_clock_that_went_backwards(connect, gate):
+    """Not only when it has come to where it was."""
+    ctx, other = connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    seen, last = other.job("one"), time.monotonic() + 5
+    while seen.status is not ds.JobStatus.RUNNING:
+        time.sleep(0.02)
+    ctx._jobs._heart._clock = job._execution.lease._clock = lambda: time.time() - 3600
+    while seen._state().beat_at > time.time() - 1800 and time.monotonic() < last:
+        time.sleep(0.02)
+    gate.is_open.set()
+    job.join(10)
+
+    assert time.monotonic() < last
 
 
 def test_joining_a_lost_job_waits_for_another_driver(connect, gate):
@@ -178,6 +215,48 @@ def test_an_exception_arrives_whole_in_another_process(connect):
     assert other.job("one").failure_text.traceback.startswith("Traceback (most")
 
 
+class Hostile:
+    """Raises what no function expects when its pickle is loaded."""
+
+    def __reduce__(self):
+        return (exec, ("raise KeyboardInterrupt",))
+
+
+class Strange(Exception):
+    """An exception of which a part cannot be shown, or not be loaded."""
+
+    def __init__(self, part):
+        super().__init__("strange")
+        self.part = part
+        self.__notes__ = [self]
+        self.load = Hostile() if part == "load" else None
+
+    def __str__(self):
+        raise KeyboardInterrupt
+
+    def __bool__(self):
+        raise self if self.part == "bool" else KeyboardInterrupt
+
+    def __getattribute__(self, name):
+        if name != "part" and BaseException.__getattribute__(self, "part") == "attribute":
+            raise RuntimeError(name)
+        return BaseException.__getattribute__(self, name)
+
+
+@pytest.mark.parametrize("part", ["load", "bool", "attribute"])
+def test_a_job_ends_whatever_its_exception_does(connect, part):
+    """Here and in another process: nobody waits for ever."""
+    ctx, other = connect(), connect()
+
+    def fail(item):
+        raise Strange(part)
+
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(fail), to_ilist("a")), name="one")
+    assert isinstance(job.future().exception(10), RuntimeError if part == "attribute" else Strange)
+    assert other.job("one").status is ds.JobStatus.FAILED
+    assert isinstance(other.job("one").future().exception(10), RuntimeError | Strange | ds.errors.RemoteError)
+
+
 def test_an_exception_that_may_not_be_loaded_is_told(connect):
     """The storage decides whether pickles are loaded; the texts are there in any case."""
     ctx, other = connect(), connect(pickle="never")
@@ -200,3 +279,21 @@ def test_the_pipeline_of_a_job_can_be_submitted_elsewhere(connect):
     other.new_job(other.job("one").pipeline).join()
 
     assert lists(ctx, "a") == [[2, 2]]
+
+
+@pytest.mark.parametrize("travels", [True, False])
+def test_the_pipeline_of_a_job_is_that_of_its_last_run(connect, gate, travels):
+    """The one of a driver before is not mistaken for it; one that cannot travel, as a lock cannot, is not there."""
+    ctx, other, third = connect(), connect(), connect()
+    job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("a"), Interrupted(broken)), name="one")
+    assert isinstance(job.future().exception(10), Broken)
+    ctx._jobs._records.keep_pickle(job.id, "plan", dumps(plan_of(ctx.stream([1]), to_ilist("old"))))
+    gate.is_open.set()
+    other.new_job(
+        plan_of(other.stream([2]).map(str if travels else gate), to_ilist("a"), Interrupted(bool)), name="one"
+    ).join(10)
+    if travels:
+        assert len(third.job("one").pipeline.writes) == 2
+    else:
+        with pytest.raises(IllegalStateError, match="the pipeline of the job 'one' is not in the storage"):
+            _ = third.job("one").pipeline
