@@ -25,7 +25,7 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
 
     Raises:
         IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.
-        UnsupportedError: what a sink is given never ends.
+        UnsupportedError: what a sink is given never ends, or what several stages read.
     """
     names = names_of(records)
     _check_ends(records, names)
@@ -40,6 +40,7 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
         if each.sink is not None
     )
     _check_that_all_end(records, writes, names)
+    _check_that_forks_end(records, nodes, names)
     return PipelinePlan(stages, writes)
 
 
@@ -74,6 +75,19 @@ def _check_that_all_end(
             f"{placed(names[id(first)], first)} reads {first.node.label()}, which never ends: pipelines of unbounded "
             "data come later (docs/limits.md); limit() ends it"
         )
+
+
+def _check_that_forks_end(records: Sequence[StageRecord], nodes: Mapping[int, Node], names: Mapping[int, str]) -> None:
+    """Refuse a fork without an end, even where each branch takes a few items: it is computed once, and kept."""
+    if all(each.node.source.bounded for each in records if isinstance(each.node, Read)):
+        return
+    times = _times_read(records)
+    for each in records:
+        if times[id(each)] > 1 and not is_bounded(rewrite(nodes[id(each)])):
+            raise UnsupportedError(
+                f"{placed(names[id(each)], each)} never ends, and more than one stage reads it: what they share is "
+                "computed once and kept, so limit() must end it before the fork"
+            )
 
 
 def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> dict[int, Node]:
