@@ -57,7 +57,8 @@ NOT_FOR_USERS = {
     (ds.Context, "stages"),
     (ds.Context, "running_storage"),
     (ds.Context, "engine_here"),
-    (ds.Context, "check_open"),  # these five are what streams, collections and reducers ask a context for
+    (ds.Context, "renew_engine"),
+    (ds.Context, "check_open"),  # these six are what streams, collections, reducers and jobs ask a context for
     (ds.IStreamMap, "store"),
     (ds.IStreamList, "store"),
     (ds.IStreamCache, "store"),  # what sinks write into
