@@ -21,6 +21,7 @@ from dstream.command.program import program
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 240
+_PATIENCE = 5.0
 _CONTROL = re.compile(r"\x1b(\[[0-9;?]*[a-zA-Z]|\][^\x07]*\x07|[=>])|\r")
 
 Command = Callable[..., Result]
@@ -119,6 +120,14 @@ class Terminal:
     def type(self, text: str) -> None:
         """Type some keys."""
         os.write(self._screen, text.encode())
+
+    def interrupt(self) -> None:
+        """Type Ctrl-C until the prompt has seen one: it misses one that comes just before it waits (CPython 3.11)."""
+        until = time.monotonic() + LONGEST
+        while "KeyboardInterrupt" not in self._unread:
+            assert time.monotonic() < until, f"the terminal shows {self._unread!r}"
+            self.type("\x03")
+            self._read(time.monotonic() + _PATIENCE)
 
     def end(self) -> int:
         """Read to the end, and return the exit code."""

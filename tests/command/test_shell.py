@@ -47,7 +47,7 @@ def test_an_interrupt_gives_the_prompt_back(terminal):
     shell.expect(">>> ")
     shell.type("1 +")
     shell.expect("1 +")  # What is typed before the prompt reads may be thrown away, Ctrl-C with it.
-    shell.type("\x03")
+    shell.interrupt()
     shell.expect("KeyboardInterrupt\n>>> ")
     shell.type("print('on' + 'going'); Stream.iterate(0, lambda n: n + 1).count()\n")
     shell.expect("ongoing\n")
