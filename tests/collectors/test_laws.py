@@ -8,6 +8,7 @@ import pickle
 import random
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
