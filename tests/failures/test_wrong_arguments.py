@@ -112,7 +112,8 @@ GOOD = {
     "x": len,
     "y": len,
     "fractions": [0.5],
-    "classifier": len, "downstream": counting(), "factory": list, "first": counting(), "fn": len, "key": len,
+    "classifier": len, "create": list, "downstream": counting(), "factory": list, "first": counting(), "fn": len,
+    "folder": "out", "key": len, "receive": list.append,
     "map_factory": dict, "merge": max, "n": 3, "name": "m", "op": max, "predicate": bool,
     "ps": [0.5], "second": counting(), "value": len,
 }  # fmt: skip
