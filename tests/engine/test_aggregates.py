@@ -205,6 +205,54 @@ def test_more_groups_than_memory_holds(full, task, op):
     assert results == [Entry(number, group) for number, group in groups.items()]
 
 
+def test_items_travel_themselves_where_hardly_a_key_repeats(task):
+    """Containers of such items combine nothing; once keys repeat, containers travel again."""
+    node = rewrite(aggregate(Stream.of(0), op=to_list(), keys=[lambda n: n])._node)
+    numbers = [*range(-20_000, 0), *[1, 2] * 2000]
+    travelling = list(partial(node, 0)(iter(numbers), task))
+
+    assert [len(columns) for columns in (travelling[0], travelling[1], travelling[-1])] == [2, 3, 2]
+    assert len(travelling[-1][0]) < 512
+    groups = {number: [number] * numbers.count(number) for number in (-20_000, -1, 1, 2)}
+    results = dict(operation(node)(iter(travelling), task))
+    assert len(results) == 20_002
+    assert {number: results[number] for number in groups} == groups
+
+
+def test_containers_travel_where_they_are_smaller(task):
+    """A count takes less than what it counts, however few are counted together."""
+    node = rewrite(aggregate(Stream.of(0), op=counting(), keys=[lambda n: n])._node)
+
+    travelling = list(partial(node, 0)(iter(range(20_000, 60_000)), task))
+    assert [len(columns) for columns in travelling] == [2]
+
+
+def test_items_that_travel_themselves_meet_containers(engine):
+    """Of other tasks and other inputs, in the encounter order of each input."""
+    left, right = engine.stream([*range(20_000), *range(20_000)], 2), engine.stream([*range(50)] * 3, 2)
+    bags = aggregate(left, right, op=to_bags(2), keys=[lambda n: n] * 2)
+
+    expected = {n: ([n, n], [n] * 3 if n < 50 else []) for n in range(20_000)}
+    assert {entry.key: tuple(map(list, entry.value)) for entry in bags} == expected
+
+
+@pytest.mark.parametrize("part", ["accumulate", "key"])
+def test_a_failure_of_an_item_that_travelled_itself_names_it(engine, part):
+    """As of one that was combined where it was."""
+
+    def fails_at_last(*given: Any) -> Any:
+        return 1 // (39_999 - given[-1]) or given[-1]
+
+    def accumulate(held: list[int], item: int) -> None:
+        held.append(fails_at_last(item) if part == "accumulate" else item)
+
+    key = fails_at_last if part == "key" else lambda n: n
+    op = AggregateOperation(list, accumulate, list.extend)
+    with pytest.raises(ZeroDivisionError) as caught:
+        aggregate(engine.stream(range(40_000), 2), op=op, keys=[key]).to_list()
+    assert ds.failure(caught.value).item == 39_999
+
+
 def test_what_the_functions_of_an_aggregate_capture_is_checked(spark_context):
     """Before anything runs, by the name of the variable: in keys, in the operation, in `to`."""
     lock, numbers = threading.Lock(), spark_context.stream([1], 2)

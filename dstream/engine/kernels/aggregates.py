@@ -1,20 +1,25 @@
 """What each partition does for an aggregate: containers of its own first, then the combined and finished results.
 
 What travels between the two is (keys, containers) for an aggregate by key, and containers alone for any other one.
-Inputs come one after another, so that the containers of earlier inputs are combined before those of later ones.
+Where hardly a key comes twice, a container combines nothing and takes more than its item: then (keys, items, numbers of
+their input) travel. Inputs come one after another, so that the containers of earlier inputs are combined before those
+of later ones.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, count, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
-from dstream.engine.kernels.core_operations import Operation, Task, operation, partial_groups
-from dstream.engine.kernels.spilling import merged, sorted_items
+from dstream.engine.kernels.core_operations import Operation, Task, operation
+from dstream.engine.kernels.join_sides import canonical_keys, results
+from dstream.engine.kernels.spilling import Columns, Groups, merged_as, sorted_items
+from dstream.engine.memory_bound import holding
 from dstream.failures import naming
+from dstream.memory import pieces, size_of
 from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.steps import Step
 from dstream.spi import AggregateOperation, Collector
@@ -28,20 +33,60 @@ def partial(node: Aggregate, number: int) -> Operation:
     """Return what a partition of one input does with its items."""
     reduction = node.reductions[number]
     if node.is_keyed:
-        return functools.partial(_groups, reduction, node.step)
+        return functools.partial(_groups, reduction, number, node.step)
     if not node.combines:
         return functools.partial(_numbered, number)
     return functools.partial(_containers, reduction, node.step)
 
 
 def _groups(
-    reduction: Collector[Any, Any, Any], step: Step, items: Iterator[Any], task: Task
-) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Give the groups of a partition as (keys, containers), past the memory bound in several rounds."""
-    with naming(step):
-        for groups in partial_groups(items, reduction, task.bound):
-            if groups:
+    reduction: Collector[Any, Any, Any], number: int, step: Step, items: Iterator[Any], task: Task
+) -> Iterator[Columns]:
+    """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items."""
+    with naming(step), holding():
+        groups, seen, items_travel = reduction.supplier(), 0, False
+        for piece in pieces(items, _PIECE):
+            if items_travel:
+                keys = _keys_of(reduction, piece)
+                items_travel = _hardly_repeat(len(set(keys)), len(keys))
+            if items_travel:
+                yield keys, piece, [number] * len(piece)
+                continue
+            groups = reduction.accumulated(groups, piece)
+            is_looked_at = seen < _ENOUGH <= seen + len(piece)
+            seen += len(piece)
+            items_travel = is_looked_at and _hardly_repeat(len(groups), seen) and _are_smaller(piece, groups)
+            if items_travel or task.bound.exceeded():
                 yield list(groups), list(groups.values())
+                groups.clear()
+                groups, seen = reduction.supplier(), 0
+                task.bound.spilled()
+        if groups:
+            yield list(groups), list(groups.values())
+
+
+_PIECE = 512
+_ENOUGH = 16_384
+"""So many items show whether their keys repeat."""
+
+
+def _keys_of(reduction: Collector[Any, Any, Any], items: list[Any]) -> list[Any]:
+    assert reduction.keyed is not None, "only what groups by key is asked"
+    return canonical_keys(results(reduction.keyed.classifier, items), items)
+
+
+def _hardly_repeat(keys: int, items: int) -> bool:
+    """Say whether one item in 256, or fewer, has the key of an earlier one.
+
+    Of 16,384 items whose keys are drawn evenly from 500,000 that many more have.
+    """
+    return items - keys <= items >> 8
+
+
+def _are_smaller(items: list[Any], groups: dict[Any, Any]) -> bool:
+    """Say whether the items take no more bytes than the containers of the last ones."""
+    containers = list(islice(reversed(groups.values()), len(items)))
+    return size_of(items) <= size_of(containers)
 
 
 def _containers(reduction: Collector[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -61,22 +106,47 @@ def finishing(node: Aggregate) -> Operation:
     """Return what makes results of all that `partial` gave; those of keys come in no order, if some went to disk."""
     reduction = node.reductions[0]
     if reduction.keyed is not None:
-        return functools.partial(_finished_groups, reduction.keyed.downstream, node.to, node.step)
+        return functools.partial(_finished_groups, _downstreams(node), node.to, node.step)
     if not node.combines:
         return functools.partial(_accumulated, node.operation, node.step)
     return functools.partial(_finished, reduction, node.step)
 
 
+def _downstreams(node: Aggregate) -> list[Collector[Any, Any, Any]]:
+    """Return what reduces the items of a key, for each input."""
+    return [reduction.keyed.downstream for reduction in node.reductions if reduction.keyed is not None]
+
+
 def _finished_groups(
-    downstream: Collector[Any, Any, Any],
+    downstreams: list[Collector[Any, Any, Any]],
     to: Callable[[Any, Any], Any] | None,
     step: Step,
-    batches: Iterator[tuple[list[Any], list[Any]]],
+    batches: Iterator[Columns],
     task: Task,
 ) -> Iterator[Any]:
     with naming(step):
-        groups = merged(batches, downstream.combined, task.bound)
-        yield from _results(downstream.finisher, to, groups)
+        arrived = ((columns, ()) for columns in batches)
+        yield from _results(downstreams[0].finisher, to, _merged(downstreams, arrived, task))
+
+
+Arrived: TypeAlias = tuple[Columns, Sequence[list[Any]]]
+"""A batch, and columns of what stands beside its keys."""
+
+
+def _merged(
+    downstreams: list[Collector[Any, Any, Any]], arrived: Iterator[Arrived], task: Task
+) -> Iterator[tuple[Any, ...]]:
+    """Give (key, container, ...) of the groups of which containers or items have arrived."""
+    combine = downstreams[0].combined
+
+    def take(groups: Groups, batch: Arrived) -> None:
+        (keys, values, *numbers), beside = batch
+        if numbers:
+            groups.accumulate(keys, values, map(downstreams.__getitem__, *numbers), beside)
+        else:
+            groups.take(keys, [values, *beside], combine)
+
+    return merged_as(arrived, take, combine, task.bound)
 
 
 def _results(
@@ -97,18 +167,18 @@ _entry = functools.partial(tuple.__new__, Entry)
 
 
 def _groups_in_order(
-    downstream: Collector[Any, Any, Any],
+    downstreams: list[Collector[Any, Any, Any]],
     to: Callable[[Any, Any], Any] | None,
     step: Step,
-    batches: Iterator[tuple[list[Any], list[Any]]],
+    batches: Iterator[Columns],
     task: Task,
 ) -> Iterator[Any]:
     """Do the same in the order in which the keys were first seen."""
     with naming(step):
         ranks = count()
-        ranked = ((keys, containers, list(islice(ranks, len(keys)))) for keys, containers in batches)
-        groups = merged(ranked, downstream.combined, task.bound)
-        yield from _results(downstream.finisher, to, sorted_items(groups, itemgetter(2), False, task.bound))
+        arrived = ((columns, [list(islice(ranks, len(columns[0])))]) for columns in batches)
+        in_order = sorted_items(_merged(downstreams, arrived, task), itemgetter(2), False, task.bound)
+        yield from _results(downstreams[0].finisher, to, in_order)
 
 
 def _finished(reduction: Collector[Any, Any, Any], step: Step, containers: Iterator[Any], task: Task) -> Iterator[Any]:
@@ -135,4 +205,4 @@ def _(node: Aggregate) -> Operation:
     reduction = node.reductions[0]
     if reduction.keyed is None:
         return finishing(node)
-    return functools.partial(_groups_in_order, reduction.keyed.downstream, node.to, node.step)
+    return functools.partial(_groups_in_order, _downstreams(node), node.to, node.step)

@@ -12,18 +12,21 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress, count, islice
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypeVar
 
 from dstream.engine.kernels.item_batches import Batcher
 from dstream.engine.memory_bound import Bound, holding
 from dstream.keys import canonical, canonical_all
 from dstream.memory import Pace, pieces
+from dstream.spi import Collector
 from dstream.values.order import NanLast, sort
 
 __all__ = [
     "DEEPEST",
     "FAN_OUT",
+    "Columns",
     "Combining",
+    "Groups",
     "Run",
     "distinct_items",
     "distinct_of_batches",
@@ -31,9 +34,12 @@ __all__ = [
     "first_ones",
     "in_batches",
     "merged",
+    "merged_as",
     "mixed",
     "sorted_items",
 ]
+
+B = TypeVar("B")
 
 _CHUNK = 512
 FAN_OUT = 16
@@ -218,11 +224,22 @@ def merged(batches: Iterable[Columns], combine: Combining, bound: Bound, level: 
     files by the hash of its key, and each file is combined on its own. Keys are canonical, and each stands in a batch
     once.
     """
-    held = _Groups()
+
+    def take(groups: Groups, batch: Columns) -> None:
+        groups.take(batch[0], batch[1:], combine)
+
+    return merged_as(batches, take, combine, bound, level)
+
+
+def merged_as(
+    batches: Iterable[B], take: Callable[[Groups, B], None], combine: Combining, bound: Bound, level: int = 0
+) -> Iterator[tuple[Any, ...]]:
+    """Do the same with batches of another form, which `take` takes into the groups."""
+    held = Groups()
     buckets: list[Run] = []
     with holding():
-        for keys, *columns in batches:
-            held.take(keys, columns, combine)
+        for batch in batches:
+            take(held, batch)
             if level < DEEPEST and bound.exceeded():
                 buckets = buckets or [Run() for _ in range(FAN_OUT)]
                 distribute(held.drained(), lambda group: mixed(hash(group[0]), level), buckets)
@@ -235,7 +252,7 @@ def merged(batches: Iterable[Columns], combine: Combining, bound: Bound, level: 
         yield from merged(in_batches(bucket, combine), combine, bound, level + 1)
 
 
-class _Groups:
+class Groups:
     """Groups as columns, which need no object for each group: where a key stands, containers, and what is beside."""
 
     def __init__(self) -> None:
@@ -256,6 +273,26 @@ class _Groups:
         if None in places:
             is_new = [place is None for place in places]
             self._append(list(compress(keys, is_new)), [list(compress(column, is_new)) for column in columns])
+
+    def accumulate(
+        self,
+        keys: list[Any],
+        items: list[Any],
+        collectors: Iterable[Collector[Any, Any, Any]],
+        columns: Sequence[list[Any]] = (),
+    ) -> None:
+        """Take in items, each by its collector, and for new keys what stands beside them."""
+        self._append([], [[] for _ in (items, *columns)])
+        places, (containers, *others) = self._places, self._columns
+        for number, (key, item, collector) in enumerate(zip(canonical_all(keys), items, collectors, strict=True)):
+            place = places.get(key)
+            if place is not None:
+                containers[place] = collector.accumulated(containers[place], (item,))
+                continue
+            places[key] = len(containers)
+            containers.append(collector.accumulated(collector.supplier(), (item,)))
+            for mine, column in zip(others, columns, strict=True):
+                mine.append(column[number])
 
     def _append(self, keys: list[Any], columns: Sequence[list[Any]]) -> None:
         self._places.update(zip(keys, count(len(self._places)), strict=False))

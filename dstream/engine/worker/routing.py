@@ -10,7 +10,7 @@ from typing import Any
 from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns
 from dstream.engine.kernels.join_sides import Side, canonical_keys, item_key, results
-from dstream.engine.kernels.spilling import first_ones
+from dstream.engine.kernels.spilling import Columns, first_ones
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
 from dstream.engine.worker.stage import StageTask
@@ -206,20 +206,26 @@ class RouteGroups:
 
 @dataclass(frozen=True)
 class RoutePartials:
-    """Send groups, which come as (keys, containers), to the targets of their keys, as (keys, containers)."""
+    """Send groups, which come as (keys, containers), to the targets of their keys, as (keys, containers).
+
+    Items that come themselves, as (keys, items, numbers), go so; a batch holds the ones or the others.
+    """
 
     targets: int
     step: Step
 
-    def __call__(self, items: Iterator[tuple[list[Any], list[Any]]], task: StageTask) -> Iterator[Row]:
+    def __call__(self, items: Iterator[Columns], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
-        router = _ColumnRouter(self.targets, task)
+        router, width = _ColumnRouter(self.targets, task), 0
         with naming(self.step):
-            for keys, containers in items:
+            for columns in items:
+                if len(columns) != width:
+                    yield from router.rest()
+                    width = len(columns)
                 start = 0
-                while some := keys[start : start + router.count]:
-                    yield from router.rows(some, [some, containers[start : start + len(some)]])
-                    start += len(some)
+                while (some := [column[start : start + router.count] for column in columns])[0]:
+                    yield from router.rows(some[0], some)
+                    start += len(some[0])
             yield from router.rest()
 
 
@@ -259,8 +265,9 @@ class _ColumnRouter:
             self._growth.start()
 
     def rest(self) -> Iterator[Row]:
-        """Give the batches that are not full."""
+        """Give the batches that are not full; columns of another number may come then."""
         yield from (self._row(target) for target, held in enumerate(self._held) if any(held))
+        self._held = [[] for _ in self._held]
 
     def _row(self, target: int) -> Row:
         columns, self._held[target] = self._held[target], []
