@@ -6,7 +6,7 @@ from itertools import count, islice
 
 import pytest
 
-from dstream.engine.kernels.fused_steps import many, run_chain
+from dstream.engine.kernels.fused_steps import many, run_branches, run_chain
 from dstream.failures import failure
 from dstream.plan.nodes import unchanged
 
@@ -186,3 +186,65 @@ def test_whatever_may_fail_names_its_item(op, items, fn, kind):
 def test_only_map_is_left_to_c_code(op, action, fn, expected):
     """The same functions mean something else to other steps."""
     assert list(run_chain([op(action, fn)], iter(range(0, 13, 6)))) == expected
+
+
+def divided(branches, items):
+    """Return what each branch makes of the items."""
+    taken = [[] for _ in branches[1:]]
+    given = list(run_branches(branches, items, [each.append for each in taken]))
+    return [given, *taken]
+
+
+def test_branches_make_what_chains_make(op):
+    """Each of the items as they come, whatever the others make of them."""
+    branches = [
+        [op("map", lambda n: n + 1), op("filter", lambda n: n % 2), op("map", str)],
+        [op("flat_map", range), op("filter", bool), op("flat_map", lambda n: [n, -n])],
+        [],
+        [op("filter", lambda n: n > 1)] * 60,
+        [op("flat_map", lambda n: [n])] * 9,
+    ]
+
+    assert divided(branches, range(4)) == [list(run_chain(ops, range(4))) for ops in branches]
+
+
+def test_an_item_goes_through_all_branches_before_the_next_one_is_pulled(op):
+    """The first branch gives its items last, so that the caller may stop there."""
+    pulled, taken = [], []
+    items = (pulled.append(n) or n for n in count())
+    result = run_branches([[op("map", str)], []], items, [taken.append])
+
+    assert (next(result), pulled, taken) == ("0", [0], [0])
+
+
+@pytest.mark.parametrize("branch", [0, 1, 2])
+@pytest.mark.parametrize("position", [0, 1, 2, 3])
+@pytest.mark.parametrize("more", [0, 60])
+def test_the_failing_step_of_a_branch_is_blamed(op, branch, position, more):
+    """With the item as it reached that step, also in a branch that is too long for the loop of all of them."""
+    branches = [
+        [
+            op("filter", lambda n: True, position=10 * number),
+            op("flat_map", lambda n: [n + 1], position=10 * number + 1),
+            op("map", lambda n: n + 1, position=10 * number + 2),
+            op("flat_map", lambda n: (each for each in [n + 1]), position=10 * number + 3),
+            *[op("map", abs, position=99)] * more,
+        ]
+        for number in range(3)
+    ]
+    action = branches[branch][position].action
+    branches[branch][position] = op(action, lambda n: [][n], position=10 * branch + position)
+
+    with pytest.raises(IndexError) as caught:
+        divided(branches, [0])
+    assert (failure(caught.value).step.position, failure(caught.value).item) == (
+        10 * branch + position,
+        max(position - 1, 0),
+    )
+
+
+def test_items_that_fail_blame_no_branch(op):
+    """An exception of the items themselves is not the fault of a step."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        divided([[op("map", abs)], [op("map", abs)]], (1 // n for n in [1, 0]))
+    assert failure(caught.value) is None

@@ -11,12 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from dstream.engine.compiler.compiling import Compiling, compile_end, compile_node
+from dstream.engine.compiler.compile_inputs import ops_on_workers
+from dstream.engine.compiler.compiling import Compiling, compile_end
 from dstream.engine.graph.results import Ending, Last, Separated
-from dstream.engine.graph.vertices import Applied, Items, Kept, Vertex, operations_of, piped
+from dstream.engine.graph.vertices import Vertex, piped
 from dstream.engine.worker.sinks import Branch, WriteEach
 from dstream.plan.core import Chain, Core, Hint, Write
 from dstream.plan.core_of_forks import Fork, Several
+from dstream.plan.steps import Op
 from dstream.plan.walk import topological
 from dstream.spi import Writer
 
@@ -71,17 +73,11 @@ def _fork_of(end: Write, readers: Counter[int]) -> Fork | None:
 
 @compile_end.register
 def _(end: Several, compiling: Compiling) -> Ending:
-    branches = [_applied(each, compiling) for each in end.ends]
     fork = _upstreams(end.ends[0])[-1]
     assert isinstance(fork, Fork), "what one job feeds hangs on a fork"
-    sink = WriteEach(
-        tuple(
-            Branch(operations_of(applied), cast(Writer, each.writer), each.step)
-            for applied, each in zip(branches, end.ends, strict=True)
-        )
-    )
+    sink = WriteEach(tuple(Branch(_ops(each, compiling), cast(Writer, each.writer), each.step) for each in end.ends))
     items = piped(compiling.items_of(fork.upstream), fork, None, "each task hands its items to one sink after another")
-    return Last(Vertex(items, sink, fork.step, notes=tuple(calls_on_branches(end))), Separated(len(branches)))
+    return Last(Vertex(items, sink, fork.step, notes=tuple(calls_on_branches(end))), Separated(len(end.ends)))
 
 
 def calls_on_branches(end: Several) -> list[str]:
@@ -89,12 +85,10 @@ def calls_on_branches(end: Several) -> list[str]:
     return ["".join(node.label() for node in (*_upstreams(each)[-2::-1], each)) for each in end.ends]
 
 
-def _applied(end: Write, compiling: Compiling) -> tuple[Applied, ...]:
+def _ops(end: Write, compiling: Compiling) -> tuple[Op, ...]:
     """Return the steps between the fork and an end."""
-    items: Items = (Kept(None),)  # Stands for the items of the fork.
-    for node in _upstreams(end)[-2::-1]:
-        items = compile_node(node, [items], compiling)
-    return tuple(items[0].applied)
+    chains = [node for node in reversed(_upstreams(end)) if isinstance(node, Chain)]
+    return tuple(op for node in chains for op in ops_on_workers(node, compiling))
 
 
 def _upstreams(end: Write) -> list[Core]:

@@ -30,9 +30,10 @@ from dstream.engine.kernels.guards import shipped
 from dstream.engine.worker.sinks import WriteItems
 from dstream.plan.core import Cache, Chain, Concat, Hint, Read, Recall, Table
 from dstream.plan.core_of_services import UsingBatches
+from dstream.plan.steps import Op
 from dstream.spi import Held
 
-__all__ = ["Keep"]
+__all__ = ["Keep", "ops_on_workers"]
 
 
 @compile_node.register
@@ -67,22 +68,27 @@ def _(node: Hint, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @compile_node.register
 def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    return piped(inputs[0], node, operation(dataclasses.replace(node, ops=ops_on_workers(node, compiling))))
+
+
+def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[Op, ...]:
+    """Return the steps of a chain without what stays in the caller's process: actions, and where dead letters go."""
     ops = []
     for op in node.ops:
         if op.action == "peek":
             compiling.actions[op.step.position] = (op.step, op.fn)
             op = dataclasses.replace(op, fn=_in_the_caller)
         ops.append(shipped(op))
-    return piped(inputs[0], node, operation(dataclasses.replace(node, ops=tuple(ops))))
+    return tuple(ops)
+
+
+def _in_the_caller(item: Any) -> None:
+    """Stand for the action of a `peek`, which stays in the caller's process."""
 
 
 @compile_node.register
 def _(node: UsingBatches, inputs: Sequence[Items], compiling: Compiling) -> Items:
     return piped(inputs[0], node, operation(node), "some items at a time")
-
-
-def _in_the_caller(item: Any) -> None:
-    """Stand for the action of a `peek`, which stays in the caller's process."""
 
 
 @compile_node.register

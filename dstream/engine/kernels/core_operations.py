@@ -35,6 +35,7 @@ __all__ = [
     "by_bucket",
     "operated",
     "operation",
+    "ops_in_task",
     "partial_groups",
     "some",
     "top_items",
@@ -115,6 +116,11 @@ def _bound(op: Op, task: Task) -> Op:
     if not isinstance(op.fn, Served):
         return op
     return dataclasses.replace(op, fn=op.fn.bound(task.service(op.fn, op.step)))
+
+
+def ops_in_task(ops: Iterable[Op], task: Task) -> list[Op]:
+    """Return steps with the services and the channels of a task, which has an item."""
+    return [_in_task(_bound(op, task), task) for op in ops]
 
 
 def _in_task(op: Op, task: Task) -> Op:

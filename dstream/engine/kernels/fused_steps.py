@@ -11,15 +11,15 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, count, takewhile
 from types import FrameType, TracebackType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from dstream.failures import blame
 from dstream.plan.steps import Op, unchanged
 from dstream.values.numbers import exact_float, exact_int
 
-__all__ = ["converted", "many", "run_chain"]
+__all__ = ["converted", "many", "run_branches", "run_chain"]
 
 _MOST_STEPS = 128
 _MOST_LOOPS = 12
@@ -37,7 +37,7 @@ def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
     if len(segments) > _MOST_SEGMENTS:
         return _interpreted(ops, iter(items))
     for segment in segments:
-        loop = _loop(tuple((op.action, op.kind) for op in segment))
+        loop = _loop(_shape(segment))
         items = loop(items, segment, [op.fn for op in segment])
         if segment[-1].action == "flat_map":
             items = chain.from_iterable(items)
@@ -122,9 +122,20 @@ def _segments(ops: Sequence[Op]) -> Iterator[Sequence[Op]]:
         yield segment
 
 
+Shape: TypeAlias = tuple[tuple[str, type | None], ...]
+
+
+def _shape(ops: Sequence[Op]) -> Shape:
+    return tuple((op.action, op.kind) for op in ops)
+
+
 @functools.lru_cache(maxsize=512)
-def _loop(shape: tuple[tuple[str, type | None], ...]) -> Loop:
-    """Compile the loop for these actions; `exec` sees generated names only, never a user's text."""
+def _loop(shape: Shape) -> Loop:
+    return cast(Loop, _compiled(_source(shape)))
+
+
+def _compiled(source: str) -> Callable[..., Iterator[Any]]:
+    """Compile a loop; `exec` sees generated names only, never a user's text."""
     namespace: dict[str, Any] = {
         "__name__": __name__,
         "exact_int": exact_int,
@@ -134,12 +145,12 @@ def _loop(shape: tuple[tuple[str, type | None], ...]) -> Loop:
         "named": _named,
         "blame": _blame,
     }
-    exec(compile(_source(shape), "<dstream fused steps>", "exec"), namespace)
-    loop: Loop = namespace["loop"]
+    exec(compile(source, "<dstream fused steps>", "exec"), namespace)
+    loop: Callable[..., Iterator[Any]] = namespace["loop"]
     return loop
 
 
-def _source(shape: tuple[tuple[str, type | None], ...]) -> str:
+def _source(shape: Shape) -> str:
     """Write the loop: step k stands alone on the line `_FIRST_STEP_LINE + k`.
 
     A `flat_map` at the end gives one iterable for each item, which C code chains.
@@ -149,19 +160,75 @@ def _source(shape: tuple[tuple[str, type | None], ...]) -> str:
     depth, level = 3, 0
     for index, (action, kind) in enumerate(shape):
         item, call, indent = f"v{level}", f"f{index}(v{level})", " " * depth
-        if action == "map":
-            lines.append(f"{indent}{item} = {_converted(call, kind)}")
-        elif action == "filter":
+        if action == "filter":
             lines.append(f"{indent}if not {call}: continue")
-        elif action == "peek":
-            lines.append(f"{indent}{call}")
-        elif index == len(shape) - 1:
+        elif action == "flat_map" and index == len(shape) - 1:
             lines.append(f"{indent}{item} = {_opened(call, index, item, kind)}")
         else:
-            level, depth = level + 1, depth + 1
-            lines.append(f"{indent}for v{level} in {_all_converted(f'many({call})', kind)}:")
+            lines.append(indent + _statement(action, kind, call, level))
+            level, depth = (level + 1, depth + 1) if action == "flat_map" else (level, depth)
     lines.append(f"{' ' * depth}yield v{level}")
-    lines += [" except Exception as error:", "  blame(error, ops, locals())", "  raise"]
+    lines += [" except Exception as error:", f"  blame(error, ops, locals(), {_FIRST_STEP_LINE})", "  raise"]
+    return "\n".join(lines)
+
+
+def _statement(action: str, kind: type | None, call: str, level: int) -> str:
+    """Write what a step does with the variable of its level; a `flat_map` opens the loop of the next one."""
+    if action == "map":
+        return f"v{level} = {_converted(call, kind)}"
+    return call if action == "peek" else f"for v{level + 1} in {_all_converted(f'many({call})', kind)}:"
+
+
+def run_branches(
+    branches: Sequence[Sequence[Op]], items: Iterable[Any], takers: Sequence[Callable[[Any], object]]
+) -> Iterator[Any]:
+    """Give what the first of several chains makes of each item, after `takers` had what the others make of it."""
+    first, *others = map(_short, branches)
+    chains = [*others, first]
+    # Each branch has a line of its own before its steps and one behind them.
+    ops = list(chain.from_iterable((None, *each, None) for each in chains))
+    loop = _dividing_loop(tuple(map(_shape, chains)))
+    return loop(items, ops, [op.fn for op in ops if op is not None], takers)
+
+
+def _short(ops: Sequence[Op]) -> Sequence[Op]:
+    """Return a chain that fits into a loop with others: one that does not becomes a call for each item."""
+    if len(ops) <= _MOST_STEPS_OF_BRANCH and sum(op.action == "flat_map" for op in ops) <= _MOST_LOOPS_OF_BRANCH:
+        return ops
+    return [Op("flat_map", functools.partial(_run_alone, ops), None, ops[0].step)]
+
+
+_MOST_STEPS_OF_BRANCH = 48
+_MOST_LOOPS_OF_BRANCH = 8
+
+
+def _run_alone(ops: Sequence[Op], item: Any) -> Iterator[Any]:
+    return run_chain(ops, (item,))
+
+
+@functools.lru_cache(maxsize=128)
+def _dividing_loop(shapes: tuple[Shape, ...]) -> Callable[..., Iterator[Any]]:
+    return _compiled(_dividing_source(shapes))
+
+
+def _dividing_source(shapes: tuple[Shape, ...]) -> str:
+    """Write the loop of several branches, of which the last one gives its items; each step stands alone on a line."""
+    functions = "".join(f"f{index}, " for index in range(sum(map(len, shapes))))
+    takers = "".join(f"t{branch}, " for branch in range(len(shapes) - 1))
+    lines = ["def loop(items, ops, functions, takers):", f" ({functions}) = functions", f" ({takers}) = takers"]
+    lines += [" try:", "  for item in items:"]
+    first_line, number = len(lines) + 1, count()
+    for branch, shape in enumerate(shapes):
+        lines.append("   v0 = item")
+        depth, level = 3, 0
+        for action, kind in shape:
+            call = f"f{next(number)}(v{level})"
+            lines.append(" " * depth + (f"if {call}:" if action == "filter" else _statement(action, kind, call, level)))
+            depth += action in ("filter", "flat_map")
+            level += action == "flat_map"
+        is_last = branch == len(shapes) - 1
+        lines.append(f"{' ' * depth}yield v{level}" if is_last else f"{' ' * depth}t{branch}(v{level})")
+    lines += [" except Exception as error:", f"  blame(error, ops, locals(), {first_line})", "  raise"]
     return "\n".join(lines)
 
 
@@ -182,12 +249,14 @@ def _all_converted(call: str, kind: type | None) -> str:
     return call if kind is None else f"map(exact_{kind.__name__}, {call})"
 
 
-def _blame(error: Exception, ops: Sequence[Op], variables: Mapping[str, Any]) -> None:
+def _blame(error: Exception, ops: Sequence[Op | None], variables: Mapping[str, Any], first_line: int) -> None:
     """Note the failing step and its item on `error`; the line for the source of the items is no step."""
-    index = _line(error.__traceback__, sys._getframe(1)) - _FIRST_STEP_LINE
-    if 0 <= index < len(ops):
-        level = sum(op.action == "flat_map" for op in ops[:index])
-        blame(error, ops[index].step, variables[f"v{level}"])
+    index = _line(error.__traceback__, sys._getframe(1)) - first_line
+    op = ops[index] if 0 <= index < len(ops) else None
+    if op is not None:
+        of_branch = takewhile(lambda each: each is not None, reversed(ops[:index]))
+        level = sum(each is not None and each.action == "flat_map" for each in of_branch)
+        blame(error, op.step, variables[f"v{level}"])
 
 
 def _line(traceback: TracebackType | None, loop: FrameType) -> int:

@@ -7,19 +7,20 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import Any
 
 from dstream.engine.kernels.arrow_columns import batches_of, packed_batch
-from dstream.engine.kernels.core_operations import Operation, by_bucket, operated, partial_groups, written
+from dstream.engine.kernels.core_operations import by_bucket, ops_in_task, partial_groups, written
+from dstream.engine.kernels.fused_steps import run_branches
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
 from dstream.engine.kernels.spilling import Run
 from dstream.engine.worker.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
 from dstream.engine.worker.stage import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
-from dstream.memory import Growth, pieces, small_lists
-from dstream.plan.steps import Step
+from dstream.memory import Growth, Pace, pieces, small_lists
+from dstream.plan.steps import Op, Step
 from dstream.spi.collector import Collector
 from dstream.spi.sink import MapWriter, Writer
 from dstream.values.order import NanLast, sort
@@ -149,10 +150,11 @@ class Branch:
     """What becomes of the items of a fork in one of several sinks.
 
     Attributes:
+        ops: the steps between the fork and the sink.
         step: the call that writes them.
     """
 
-    operations: tuple[Operation, ...]
+    ops: tuple[Op, ...]
     writer: Writer
     step: Step
 
@@ -179,16 +181,17 @@ class WriteEach:
 
     def _divided(self, items: Iterator[Any], waiting: list[Waiting], task: StageTask) -> Iterator[Iterator[Any]]:
         """Give what the first branch makes of a few items at a time; keep what the others make of them."""
-        first, *others = self.branches
-        for piece in pieces(items, _CHUNK):
-            for branch, kept in zip(others, waiting, strict=True):
-                for made in pieces(operated(branch.operations, iter(piece), task), _CHUNK):
-                    kept.take(made)
-                    if task.bound.exceeded():
-                        for each in waiting:
-                            each.to_disk()
-                        task.bound.spilled()
-            yield operated(first.operations, iter(piece), task)
+        branches: list[list[Op]] = []
+        few, pace = 1, Pace(_CHUNK)
+        while some := list(islice(items, 1)):
+            # Services begin with the first item.
+            branches = branches or [ops_in_task(branch.ops, task) for branch in self.branches]
+            yield run_branches(branches, chain(some, islice(items, few - 1)), [each.taker for each in waiting])
+            few = pace.look()
+            if task.bound.exceeded():
+                for each in waiting:
+                    each.to_disk()
+                task.bound.spilled()
 
 
 class Waiting:
@@ -198,9 +201,10 @@ class Waiting:
         self._run = Run()
         self._held: list[Any] = []
 
-    def take(self, items: list[Any]) -> None:
-        """Append items."""
-        self._held += items
+    @property
+    def taker(self) -> Callable[[Any], None]:
+        """Appends an item; good until `to_disk`."""
+        return self._held.append
 
     def to_disk(self) -> None:
         """Let go of what is in memory."""
