@@ -19,6 +19,7 @@ from dstream.engine.memory_bound import Bound, holding
 from dstream.keys import canonical, canonical_all
 from dstream.memory import Pace, pieces
 from dstream.spi import Collector
+from dstream.values.blaming import failed_on
 from dstream.values.order import NanLast, sort
 
 __all__ = [
@@ -283,16 +284,21 @@ class Groups:
     ) -> None:
         """Take in items, each by its collector, and for new keys what stands beside them."""
         self._append([], [[] for _ in (items, *columns)])
-        places, (containers, *others) = self._places, self._columns
-        for number, (key, item, collector) in enumerate(zip(canonical_all(keys), items, collectors, strict=True)):
-            place = places.get(key)
-            if place is not None:
-                containers[place] = collector.accumulated(containers[place], (item,))
-                continue
-            places[key] = len(containers)
-            containers.append(collector.accumulated(collector.supplier(), (item,)))
-            for mine, column in zip(others, columns, strict=True):
-                mine.append(column[number])
+        places, (containers, *others), item = self._places, self._columns, None
+        try:
+            for number, (key, item, collector) in enumerate(zip(canonical_all(keys), items, collectors, strict=True)):
+                place = places.get(key)
+                if place is None:
+                    place = places[key] = len(containers)
+                    containers.append(collector.supplier())
+                    for mine, column in zip(others, columns, strict=True):
+                        mine.append(column[number])
+                following = collector.accumulator(containers[place], item)
+                if following is not None:
+                    containers[place] = following
+        except Exception as error:
+            failed_on(error, item)
+            raise
 
     def _append(self, keys: list[Any], columns: Sequence[list[Any]]) -> None:
         self._places.update(zip(keys, count(len(self._places)), strict=False))
