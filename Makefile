@@ -5,9 +5,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# How many processes share the tests; one file is run by one of them. A few named ones need no second process.
+WORKERS ?= $(if $(ARGS),0,2)
 PACKAGES := collectors dstream reducers sources
 SOURCES := $(PACKAGES) tests docs
 TYPED := $(PACKAGES) $(wildcard tests/typing)
+PYTEST = $(BIN)/python -m pytest -q -o cache_dir=$(VENV)/.pytest_cache -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -23,7 +26,7 @@ demo: $(VENV)/.base  ## count words into a map, and read it in a second process;
 	@$(BIN)/python docs/samples/look_up.py
 
 test: $(VENV)/.test  ## run every test; ARGS="tests/house -k readme" runs some
-	@$(BIN)/python -m pytest -q -o cache_dir=$(VENV)/.pytest_cache $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, imports, docs, package, tests
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
@@ -33,7 +36,7 @@ check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, impor
 	@$(BIN)/lint-imports --no-logo --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@$(MAKE) --no-print-directory docs
 	@$(BIN)/python -m build --no-isolation --outdir build/dist . > $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
-	@$(BIN)/python -m pytest -q
+	@$(PYTEST)
 
 bench: $(VENV)/.bench  ## measure; CASE=wordcount measures one case
 	@$(BIN)/python -m tests.benchmarks $(CASE)
