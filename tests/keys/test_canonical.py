@@ -104,7 +104,7 @@ ONE_KEY = [
 ]
 
 
-@pytest.mark.parametrize("keys", ONE_KEY, ids=lambda keys: repr(keys[0]))
+@pytest.mark.parametrize("keys", ONE_KEY, ids=lambda keys: type(keys[0]).__name__)
 def test_equal_values_are_one_key(keys):
     """In a dict of canonical keys they have one place, and each is routed to the same target."""
     assert len({canonical(key) for key in keys}) == 1

@@ -81,7 +81,7 @@ def test_restricted_refuses_to_change_a_class():
         *(collections.OrderedDict(a=1), collections.defaultdict(list, a=[1]), datetime.datetime.now(datetime.UTC)),
         *(decimal.Decimal("1.5"), fractions.Fraction(1, 3), uuid.UUID(int=1), pathlib.PurePosixPath("b"), [Plain(1)]),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_restricted_loads_plain_and_allowed_values(value):
     """Values of the standard library's types, and of allowed classes, come back."""

@@ -33,7 +33,7 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize("keys", EQUAL, ids=repr)
+@pytest.mark.parametrize("keys", EQUAL, ids=lambda keys: f"like {type(keys[0]).__name__}")
 def test_keys_are_equal_as_in_python(storage, use, keys):
     """Equal keys, and all NaN, name one entry."""
     store = use.map(storage)
