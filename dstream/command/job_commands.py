@@ -16,6 +16,7 @@ import click
 
 from dstream.command.options import connected, fail, storage_option
 from dstream.command.program import SAYING
+from dstream.errors import IllegalStateError
 from dstream.jobs import Job
 from dstream.session import Context
 
@@ -133,12 +134,22 @@ def _list(context: Context) -> None:
     from rich.text import Text
 
     table = Table("id", "name", "status", "submitted", "seconds", "driver", box=None, pad_edge=False)
+    damaged = []
     for job in found:
-        metrics = job.metrics()
-        driver = f"{job.driver.host}:{job.driver.process}"
-        cells = (job.id, job.name or "", metrics.status, _date(job.submitted_at), f"{metrics.seconds:.1f}", driver)
-        table.add_row(*map(Text, cells))
+        try:
+            table.add_row(*map(Text, _line_of(job)))
+        except IllegalStateError as error:
+            table.add_row(job.id, "", "damaged")
+            damaged.append(str(error))
     _print(table)
+    if damaged:
+        fail("\n".join(damaged))
+
+
+def _line_of(job: Job) -> tuple[str, ...]:
+    metrics = job.metrics()
+    driver = f"{job.driver.host}:{job.driver.process}"
+    return job.id, job.name or "", metrics.status, _date(job.submitted_at), f"{metrics.seconds:.1f}", driver
 
 
 def _show(job: Job) -> None:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dstream.errors import IllegalStateError
@@ -68,13 +67,6 @@ class JobRecords:
         """Return the ids of all jobs, oldest first."""
         names = (name.split("/") for name in self._records.names("jobs/"))
         return [parts[1] for parts in names if len(parts) == 3 and parts[2] == "state" and _ID.fullmatch(parts[1])]
-
-    def states(self) -> Iterator[JobState]:
-        """Give all jobs, newest first."""
-        for identity in reversed(self.ids()):
-            held = self.read(identity)
-            if held is not None:
-                yield held.state
 
     def read(self, identity: str) -> Held | None:
         """Return the state of a job; None if there is no such job."""

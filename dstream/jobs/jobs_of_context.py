@@ -183,8 +183,21 @@ class Jobs:
         return None if self._records.read(identity) is None else self._job(identity)
 
     def all(self, name: str | None = None) -> list[Job]:
-        """Return all jobs, or those of a name, newest first."""
-        return [self._job(state.id) for state in self._records.states() if name is None or state.name == name]
+        """Return all jobs, or those of a name, newest first.
+
+        Raises:
+            IllegalStateError: which jobs have the name is not known, since the record of one is damaged.
+        """
+        return [self._job(identity) for identity in reversed(self._records.ids()) if self._is_there(identity, name)]
+
+    def _is_there(self, identity: str, name: str | None) -> bool:
+        try:
+            held = self._records.read(identity)
+        except IllegalStateError:
+            if name is None:
+                return True  # Whatever is asked of it says what is wrong; the other jobs are listed as well.
+            raise
+        return held is not None and name in (None, held.state.name)
 
     def _job(self, identity: str) -> Job:
         return Job(identity, self._records, self._watch, self._load, self._here.get(identity))

@@ -45,6 +45,20 @@ def test_the_list_has_a_line_for_each_job(command, done, failed):
     assert [line[:3] for line in lines[1:]] == [[failed.id, "failed", "FAILED"], [done.id, "done", "COMPLETED"]]
 
 
+def test_a_damaged_job_stands_in_the_list_with_the_others(command, storage, done, failed):
+    """What is wrong with it is said below, and the command fails."""
+    records, place = storage.running_storage().records, f"jobs/{done.id}/state"
+    assert records.write(place, b"{", records.read(place).version + 1)
+    ended = command("jobs")
+
+    assert ended.exit_code == 1
+    assert [line.split()[:3] for line in ended.stdout.splitlines()[1:]] == [
+        [failed.id, "failed", "FAILED"],
+        [done.id, "damaged"],
+    ]
+    assert f"the record of the job {done.id} is damaged" in ended.stderr
+
+
 def test_a_storage_without_jobs_says_so(command, folder):
     """And nothing is made by looking."""
     ended = command("jobs")

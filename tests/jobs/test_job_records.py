@@ -70,6 +70,18 @@ def test_what_is_no_state_is_an_error(job, data):
         read_state(data, job.id)
 
 
+def test_a_damaged_state_hides_no_other_job(ctx, job):
+    """All are listed; a search by name says that it may miss one."""
+    records, second = ctx.running_storage().records, ctx.new_job(plan_of(ctx.stream([2]), to_ilist("second")))
+    second.join(10)
+    place = f"jobs/{job.id}/state"
+    assert records.write(place, b"{", records.read(place).version + 1)
+
+    assert [each.id for each in ctx.jobs()] == [second.id, job.id]
+    with pytest.raises(IllegalStateError, match=f"the record of the job {job.id} is damaged"):
+        ctx.jobs("two")
+
+
 def test_damaged_receipts_are_an_error(ctx, job):
     """They are never taken for receipts that are not there."""
     records = ctx.running_storage().records
