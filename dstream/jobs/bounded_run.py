@@ -55,7 +55,7 @@ class BoundedRun:
         counts: whether items are counted.
 
     Attributes:
-        written: how many items each sink has written, by the names of their stages; entries, for those of maps.
+        counted: how many items stages have given on, by their names; and sinks written, in entries for those of maps.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class BoundedRun:
         move: Callable[[JobStatus], object],
         counts: bool = True,
     ) -> None:
-        self.written: dict[str, int] = {}
+        self.counted: dict[str, int] = {}
         self.stop: Stop | None = None
         self.is_void = False
         self.is_decided = False
@@ -170,20 +170,32 @@ class BoundedRun:
         """Run the plan for some of the sinks, and return the receipts of each."""
         writes: list[PlannedWrite] = [self._plan.writes[number] for number in numbers]
         writers = [self._begun[number].writer for number in numbers]
-        several = self._plan.with_writes(writes).several(list(map(counting, writers)) if self._counts else writers)
+        plan = self._plan.with_writes(writes)
+        if self._counts:
+            plan, writers = plan.counting(self._taking), list(map(counting, writers))
+        several = plan.several(writers)
         running = self._context.running_engine().submit(rewrite(opened(several, self._context)))
         with self._lock:
             self._check_stop()
             self._running = running
         running.start()
         results: list[Any] = running.result()
-        return self._counted(writes, results) if self._counts else results
+        return self._without_counts(writes, results) if self._counts else results
 
-    def _counted(self, writes: Sequence[PlannedWrite], results: Sequence[Any]) -> list[Any]:
+    def _taking(self, stage: str) -> Callable[[int], None]:
+        """Return what takes the counts of a stage."""
+        self.counted[stage] = 0
+
+        def take(items: int) -> None:
+            self.counted[stage] += items
+
+        return take
+
+    def _without_counts(self, writes: Sequence[PlannedWrite], results: Sequence[Any]) -> list[Any]:
         """Keep what was counted, and return the receipts alone."""
         counted = [counted_receipts(receipts) for receipts in results]
         for write, (_, items) in zip(writes, counted, strict=True):
-            self.written[write.stage] = items
+            self.counted[write.stage] = items
         return [receipts for receipts, _ in counted]
 
     def _decide(self) -> None:

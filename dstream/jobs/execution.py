@@ -224,7 +224,7 @@ class Execution:
     def _move(self, status: JobStatus) -> None:
         changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
         if status is JobStatus.COMPLETING:
-            stages = {stage: {"items_out": items} for stage, items in self._run.written.items()}
+            stages = {stage: {"items_out": items} for stage, items in self._run.counted.items()}
             changes = {"epoch": 1, "metrics": {"stages": stages}}
         self.lease.move(status, **changes)
 

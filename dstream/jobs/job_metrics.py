@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dstream.jobs.job_state import JobState
+from dstream.jobs.job_state import JobState, Shape
 from dstream.jobs.job_status import JobStatus
+from dstream.pipeline.stage_record import AS_MANY
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -19,11 +20,15 @@ __all__ = ["JobMetrics", "StageMetrics"]
 
 @dataclass(frozen=True, slots=True)
 class StageMetrics:
-    """A stage of a job in numbers. None: that is not counted.
+    """A stage of a job in numbers, known once its job publishes. None: that is not counted.
+
+    A step whose failures another stage deals with is one with it, so what goes from the one to the other is not known;
+    neither are results by key that a sink takes. What several stages read runs once, and is counted once.
 
     Attributes:
-        items_in: how many items it was given.
-        items_out: how many it gave on, or wrote.
+        items_in: how many items the stages that it reads gave on.
+        items_out: how many it gave on, or wrote, in entries for a map. Those that nobody asked for, as behind a limit,
+            are not among them.
     """
 
     items_in: int | None = None
@@ -60,7 +65,7 @@ class JobMetrics(Mapping[str, Any]):
         began = state.times.get(JobStatus.STARTING.name)
         ended = state.ended_at if state.ended_at is not None else now
         counted: Mapping[str, Any] = {} if state.metrics is None else state.metrics["stages"]
-        stages = {name: _counts(counted.get(name, {})) for name, _, _ in state.shape}
+        stages = _stages(state.shape, {name: counts.get("items_out") for name, counts in counted.items()})
         seconds = 0.0 if began is None else max(ended - began, 0.0)
         return JobMetrics(
             state.id, state.name, status.name, seconds, dict(state.times), state.epoch, state.runs, stages
@@ -125,8 +130,21 @@ class JobMetrics(Mapping[str, Any]):
 _NAMES = tuple(each.name for each in dataclasses.fields(JobMetrics))
 
 
-def _counts(counted: Mapping[str, Any]) -> StageMetrics:
-    return StageMetrics(counted.get("items_in"), counted.get("items_out"))
+def _stages(shape: Shape, counted: Mapping[str, int | None]) -> dict[str, StageMetrics]:
+    """Return the numbers of stages: those that were counted, and those that follow from these."""
+    looked_after = {above for _, kind, upstreams in shape if kind in _DEALING for above in upstreams}
+    stages: dict[str, StageMetrics] = {}
+    for name, kind, upstreams in shape:  # A stage stands behind those that it reads.
+        given = [stages[above].items_out if above in stages else None for above in upstreams]
+        known = [items for items in given if items is not None]
+        items_in = sum(known) if upstreams and len(known) == len(given) else None
+        is_as_many = kind in AS_MANY and name not in looked_after and bool(counted)
+        stages[name] = StageMetrics(items_in, counted.get(name, items_in if is_as_many else None))
+    return stages
+
+
+_DEALING = frozenset(("ignore", "on_error", "resolve"))
+"""The kinds of stages that deal with the failures of the one that they read."""
 
 
 def _number(value: int | None) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
-from dstream.plan import Node, Where
+from dstream.pipeline.relinking import with_inputs
+from dstream.plan import Node, Where, inputs_first
 from dstream.plan.ends import Several, Write
+from dstream.plan.nodes_of_stages import Tally
 from dstream.spi import MapWriter, Sink, Writer
 from dstream.stream.writing import writing
 
@@ -63,19 +65,37 @@ class PipelinePlan:
     Attributes:
         stages: in the order in which they were made.
         writes: in the order of their `write_to`.
+        last_nodes: of stages that give another number of items than they take: the name, and what gives them.
     """
 
     stages: tuple[PlannedStage, ...]
     writes: tuple[PlannedWrite, ...]
+    last_nodes: tuple[tuple[str, Node], ...] = ()
 
     def several(self, writers: Sequence[Writer | MapWriter | None]) -> Several:
         """Return the plan that hands items to these writers, one for each of `writes`; None only explains."""
         return Several(tuple(each.handed(writer) for each, writer in zip(self.writes, writers, strict=True)))
 
+    def counting(self, take: Callable[[str], Callable[[int], object]]) -> PipelinePlan:
+        """Return a plan that counts the items that stages give on.
+
+        Args:
+            take: gives what takes the counts of a stage, by the name of the stage: one for each of its tasks.
+        """
+        stage_of = {id(node): name for name, node in self.last_nodes}
+        became: dict[int, Node] = {}
+        for write in self.writes:
+            for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
+                if id(node) not in became:
+                    counted = with_inputs(node, [became[id(each)] for each in node.inputs()])
+                    stage = stage_of.get(id(node))
+                    became[id(node)] = counted if stage is None else Tally(counted, take(stage))
+        return replace(self, writes=tuple(replace(each, node=became[id(each.node)]) for each in self.writes))
+
     def __reduce__(self) -> tuple[Any, ...]:
-        nodes, places = flat_nodes([each.node for each in self.writes])
+        nodes, places = flat_nodes([*(each.node for each in self.writes), *(node for _, node in self.last_nodes)])
         without = [(each.stage, each.sink, each.where, each.is_named) for each in self.writes]
-        return _again, (self.stages, nodes, places, without)
+        return _again, (self.stages, nodes, places, without, [name for name, _ in self.last_nodes])
 
     def shape(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same."""
@@ -92,11 +112,13 @@ def _again(
     flat: list[Flat],
     places: list[At],
     without: list[tuple[str, Sink[Any, Any], Where | None, bool]],
+    names: list[str],
 ) -> PipelinePlan:
     """Return the plan of which `__reduce__` made flat data: nodes, and writes without theirs."""
-    nodes = nodes_again(flat)
+    made = nodes_again(flat)
+    nodes = [made[at.place] for at in places]
     writes = [
-        PlannedWrite(stage, nodes[at.place], sink, where, is_named)
-        for (stage, sink, where, is_named), at in zip(without, places, strict=True)
+        PlannedWrite(stage, node, sink, where, is_named)
+        for (stage, sink, where, is_named), node in zip(without, nodes, strict=False)
     ]
-    return PipelinePlan(stages, tuple(writes))
+    return PipelinePlan(stages, tuple(writes), tuple(zip(names, nodes[len(writes) :], strict=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline.any_stage import placed
@@ -12,10 +12,10 @@ from dstream.pipeline.peeking import under_the_name
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.pipeline.relinking import relinked, with_inputs
 from dstream.pipeline.source_in_parts import InParts
-from dstream.pipeline.stage_record import StageRecord, names_of
+from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of
 from dstream.plan import Node, PartitionBy, Read, is_bounded, rewrite
 from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_stages import Spread
+from dstream.plan.nodes_of_stages import Aggregate, Spread
 
 __all__ = ["planned"]
 
@@ -41,7 +41,24 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
     )
     _check_that_all_end(records, writes, names)
     _check_that_forks_end(records, nodes, names)
-    return PipelinePlan(stages, writes)
+    return PipelinePlan(stages, writes, tuple(_last_nodes(records, nodes, names)))
+
+
+def _last_nodes(
+    records: Sequence[StageRecord], nodes: Mapping[int, Node], names: Mapping[int, str]
+) -> Iterator[tuple[str, Node]]:
+    """Give the last node of each stage whose items are to be counted: others give as many as they take.
+
+    Nothing stands between a step and what deals with its failures, nor between results by key and a map that takes them
+    as they are.
+    """
+    is_part = {id(each.looks_after) for each in records if each.looks_after is not None}
+    is_written = {id(each.upstreams[0]) for each in records if each.sink is not None}
+    for each in records:
+        node = nodes[id(each)]
+        is_result = isinstance(node, Aggregate) and id(each) in is_written
+        if each.sink is None and each.kind not in AS_MANY and id(each) not in is_part and not is_result:
+            yield names[id(each)], node
 
 
 def _check_ends(records: Sequence[StageRecord], names: Mapping[int, str]) -> None:

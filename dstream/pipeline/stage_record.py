@@ -9,7 +9,12 @@ from typing import Any
 from dstream.plan import Node, Recover, Where
 from dstream.spi import Sink
 
-__all__ = ["StageRecord", "names_of"]
+__all__ = ["AS_MANY", "StageRecord", "names_of"]
+
+AS_MANY = frozenset(
+    ("map", "map_stateful", "map_using", "map_using_imap", "peek", "rebalance", "rolling_aggregate", "sorted")
+)
+"""The kinds of stages that give as many items as they take."""
 
 
 @dataclass(eq=False, slots=True)

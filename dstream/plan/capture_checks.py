@@ -60,7 +60,7 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
     match each:
         case Chain(ops=ops):
             for op in ops:
-                if op.action != "peek":
+                if op.action not in ("peek", "count"):  # These functions stay here.
                     yield from ((op.step, function) for function in _of_step(op.fn))
                 yield from _resolving(op.guards)
         case UsingBatches(served=served):

@@ -12,7 +12,7 @@ from dstream.plan.steps import shown_function
 from dstream.spi.collector import AggregateOperation, Collector
 from dstream.spi.service import OpenedLater, Service
 
-__all__ = ["Action", "Aggregate", "HashJoin", "Spread", "Stateful", "Using"]
+__all__ = ["Action", "Aggregate", "HashJoin", "Spread", "Stateful", "Tally", "Using"]
 
 Action = Literal["map", "filter", "flat_map"]
 """What becomes of the result of a function: it takes the item's place, decides whether it stays, or holds several."""
@@ -129,3 +129,18 @@ class Spread(Node):
 
     def label(self) -> str:
         return f".{self.name}({'' if self.count is None else self.count})"
+
+
+@node
+class Tally(Node):
+    """The same items, which are counted where they are.
+
+    Attributes:
+        take: is called in the caller's process with how many a task has let pass, once for each task.
+    """
+
+    upstream: Node
+    take: Callable[[int], object]
+
+    def label(self) -> str:
+        return ""

@@ -91,7 +91,7 @@ def _items(operation: Core, inputs: Sequence[_Items], kept: Found) -> _Items:
             return _Items(math.inf, f"{operation.label()} is there")
         case Cache() if (cached := kept(operation)) is not None:
             return _of_cached(operation, cached)
-        case Chain(ops=ops) if all(op.action in ("map", "peek") and not op.guards for op in ops):
+        case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
             return inputs[0]
         case Limit(count=most) if inputs[0].is_sure:
             return _Items(min(inputs[0].number, most), is_sure=True)

@@ -31,7 +31,7 @@ from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.ends import End
 from dstream.plan.limited_forks import limited
 from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Recover, Skip, Union
-from dstream.plan.nodes_of_stages import Using
+from dstream.plan.nodes_of_stages import Tally, Using
 from dstream.plan.steps import Emitted, Guard, Op, Step
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi.in_parallel import Calling
@@ -39,7 +39,7 @@ from dstream.spi.in_parallel import Calling
 __all__ = ["core_of", "rewrite"]
 
 _LARGEST_TOP = 100_000
-_ElementWise = Map | Filter | FlatMap | MapMulti | Peek | Using
+_ElementWise = Map | Filter | FlatMap | MapMulti | Peek | Using | Tally
 _Needing = Using | nodes_of_services.UsingBatches
 
 
@@ -114,6 +114,8 @@ class _Rewriting:
                 return Op("peek", action, None, step, guards)
             case Using(action=what):
                 return Op(what, self._served(node), None, step, guards)
+            case Tally(upstream=_, take=take):
+                return Op("count", take, None, step)
 
     def _served(self, node: _Needing) -> Served:
         """Return a function with its service, which has one number however many steps were given it."""
@@ -122,7 +124,8 @@ class _Rewriting:
     def _core_of(self, node: Node) -> Core:
         if id(node) in self._runs:
             start, ops = self._runs.pop(id(node))
-            self._became[id(node)] = core.Chain(start, tuple(ops), step=ops[-1].step)
+            step = next((op.step for op in reversed(ops) if op.step.label), ops[-1].step)
+            self._became[id(node)] = core.Chain(start, tuple(ops), step=step)
         elif id(node) in self._parts:
             parts = tuple(self._parts.pop(id(node)))
             self._became[id(node)] = core.Concat(parts, isinstance(node, Union), step=self._steps[id(node)])

@@ -109,7 +109,7 @@ class Op:
     """One element-wise step of a `Chain`.
 
     Attributes:
-        action: `"map"`, `"filter"`, `"flat_map"` or `"peek"`.
+        action: `"map"`, `"filter"`, `"flat_map"`, `"peek"`, or `"count"`, whose function takes how many items passed.
         kind: None, or `int` or `float`: what each result must be.
         guards: what happens to items that it fails on.
     """

@@ -76,7 +76,7 @@ def test_show_says_what_is_known(command, done):
         ["name", "done"],
         ["status", "COMPLETED"],
     ]
-    assert said.splitlines()[-1].split() == ["sink-1", "2"]
+    assert said.splitlines()[-1].split() == ["sink-1", "2", "2"]
     assert command("jobs", "show", done.id).stdout == said
 
 

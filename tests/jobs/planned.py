@@ -25,7 +25,7 @@ def plan_of(stream: Stream[Any], *sinks: Any) -> PipelinePlan:
     stages = [PlannedStage("source", "read_from", (), None)]
     stages += [PlannedStage(name, "write_to", ("source",), call_site()) for name in names]
     writes = [PlannedWrite(name, node, sink, call_site()) for name, sink in zip(names, sinks, strict=True)]
-    return PipelinePlan(tuple(stages), tuple(writes))
+    return PipelinePlan(tuple(stages), tuple(writes), (("source", stream._node),))
 
 
 class Gate:

@@ -21,12 +21,12 @@ def metrics(connect):
     return other.job('a"b').metrics()
 
 
-def test_metrics_count_what_sinks_write(metrics):
-    """Items for a list, entries for a map; what is not counted is None."""
-    assert {name: stage.items_out for name, stage in metrics.stages.items()} == {
-        "source": None,
-        "sink-1": 4,
-        "sink-2": 3,
+def test_metrics_count_what_stages_give_on_and_sinks_write(metrics):
+    """Items for a list, entries for a map."""
+    assert {name: (stage.items_in, stage.items_out) for name, stage in metrics.stages.items()} == {
+        "source": (None, 4),
+        "sink-1": (4, 4),
+        "sink-2": (4, 3),
     }
 
 
@@ -35,7 +35,7 @@ def test_metrics_are_a_dictionary(metrics):
     known = dict(metrics)
 
     assert (known["status"], known["epochs"], known["runs"], known["name"]) == ("COMPLETED", 1, 1, 'a"b')
-    assert known["stages"]["sink-1"] == {"items_in": None, "items_out": 4}
+    assert known["stages"]["sink-1"] == {"items_in": 4, "items_out": 4}
     assert list(known["times"]) == ["STARTING", "RUNNING", "COMPLETING", "COMPLETED"]
     assert (known["seconds"] > 0, len(metrics), "nothing" in metrics) == (True, len(known), False)
 
@@ -47,7 +47,12 @@ def test_metrics_are_a_table(metrics):
     lines = [line.split() for line in console.file.getvalue().splitlines()]
 
     assert lines[0][:2] == ['a"b:', "COMPLETED,"]
-    assert lines[1:] == [["stage", "items", "in", "items", "out"], ["source"], ["sink-1", "4"], ["sink-2", "3"]]
+    assert lines[1:] == [
+        ["stage", "items", "in", "items", "out"],
+        ["source", "4"],
+        ["sink-1", "4", "4"],
+        ["sink-2", "4", "3"],
+    ]
 
 
 def test_metrics_are_openmetrics(metrics):
@@ -65,7 +70,9 @@ def test_metrics_may_be_left_out(ctx):
     job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("a")), config=ds.JobConfig(metrics=False))
     job.join()
 
-    assert (job.metrics().stages["sink-1"].items_out, ctx.get_list("a").copy()) == (None, [1])
+    stages = job.metrics().stages.values()
+    assert {each.items_in for each in stages} | {each.items_out for each in stages} == {None}
+    assert ctx.get_list("a").copy() == [1]
 
 
 def test_counting_keeps_the_receipts_of_a_writer():

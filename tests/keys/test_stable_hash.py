@@ -98,7 +98,9 @@ def test_hashes_agree_between_two_processes():
     assert len(first) > 1000
 
 
-@pytest.mark.parametrize("key", [UUID(int=5), IPv4Address("10.0.0.1"), Fraction(1, 3), Slotted(1)], ids=lambda key: type(key).__name__)
+@pytest.mark.parametrize(
+    "key", [UUID(int=5), IPv4Address("10.0.0.1"), Fraction(1, 3), Slotted(1)], ids=lambda key: type(key).__name__
+)
 def test_a_key_with_slots_and_a_hash_of_its_own_has_a_stable_hash(key):
     """A value class that holds no None is routed by its own hash, whatever slots it has."""
     assert stable_hash(canonical(key)) == hash(key)

@@ -75,15 +75,20 @@ def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[Op, ...]:
     """Return the steps of a chain without what stays in the caller's process: actions, and where dead letters go."""
     ops = []
     for op in node.ops:
-        if op.action == "peek":
-            compiling.actions[op.step.position] = (op.step, op.fn)
-            op = dataclasses.replace(op, fn=_in_the_caller)
+        if op.action in ("peek", "count"):
+            channel = op.step.position if op.action == "peek" else _FIRST_COUNT + len(compiling.actions)
+            compiling.actions[channel] = (op.step, op.fn)
+            op = dataclasses.replace(op, fn=_in_the_caller, step=dataclasses.replace(op.step, position=channel))
         ops.append(shipped(op))
     return tuple(ops)
 
 
+_FIRST_COUNT = 2**20
+"""The channels of peeks and guards are the numbers of their steps. What only counts is no step of the user's."""
+
+
 def _in_the_caller(item: Any) -> None:
-    """Stand for the action of a `peek`, which stays in the caller's process."""
+    """Stand for the action of a `peek`, or for what takes a count: it stays in the caller's process."""
 
 
 @compile_node.register

@@ -70,6 +70,10 @@ class Task(Protocol):
         """Return what a `peek` step calls for each item."""
         ...
 
+    def counting(self, op: Op) -> Callable[[Any], object]:
+        """Return what is called for each item that is counted; the function of `op` gets the number at the end."""
+        ...
+
     def service(self, served: Served, step: Step) -> Any:
         """Return what the service of a step gives: made now, or for an earlier step or task that shares it."""
         ...
@@ -100,7 +104,7 @@ def _(node: Chain) -> Operation:
 def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
     if any(isinstance(op.fn, Served) for op in ops):
         return _served(ops, items, task)
-    if any(op.action == "peek" or op.guards for op in ops):
+    if any(op.action in ("peek", "count") or op.guards for op in ops):
         ops = [_in_task(op, task) for op in ops]
     return run_chain(ops, items)
 
@@ -126,6 +130,8 @@ def ops_in_task(ops: Iterable[Op], task: Task) -> list[Op]:
 def _in_task(op: Op, task: Task) -> Op:
     if op.action == "peek":
         return dataclasses.replace(op, fn=task.peeking(op))
+    if op.action == "count":
+        return dataclasses.replace(op, action="peek", fn=task.counting(op))
     return recovering(op, task) if op.guards else op
 
 

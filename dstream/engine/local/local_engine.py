@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from itertools import chain
+from itertools import chain, count
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -247,6 +247,11 @@ class _LocalTask:
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
         return op.fn
+
+    def counting(self, op: Op) -> Callable[[Any], object]:
+        counter = count()
+        self.at_end(lambda: op.fn(next(counter)))
+        return functools.partial(next, counter)
 
     def waiting(self) -> AbstractContextManager[None]:
         """Show how far the task is, meanwhile."""

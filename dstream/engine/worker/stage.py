@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.engine.kernels.arrow_columns import fitted, unpacked_batches
@@ -72,6 +72,7 @@ class StageTask:
         self._ending = ExitStack()
         self._side_rows = SideRows()
         self._peeked: dict[int, list[Any]] = {}
+        self._counters: list[tuple[int, count[int]]] = []
         self._peek_sequence = _BEFORE_ITEMS
         self._batcher = Batcher()
         self._growth = Growth()
@@ -79,6 +80,12 @@ class StageTask:
     def peeking(self, op: Op) -> Callable[[Any], object]:
         """Return a function that keeps an item for the driver, which runs the action of the step."""
         return self._keeping(op.step.position)
+
+    def counting(self, op: Op) -> Callable[[Any], object]:
+        """Return a function that counts its calls for the driver, in C code."""
+        counter = count()
+        self._counters.append((op.step.position, counter))
+        return functools.partial(next, counter)
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
         """Return a function that keeps a note for the driver."""
@@ -137,6 +144,11 @@ class StageTask:
         """Give all that is left at the end of the task."""
         for channel in self._peeked:
             self._flush(channel)
+        for channel, counter in self._counters:
+            if (number := next(counter)) > 0:
+                self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, 1, dumps_items([number])))
+                self._peek_sequence += 1
+        self._counters.clear()
         return self.side_rows()
 
     def _flush(self, channel: int) -> None:
