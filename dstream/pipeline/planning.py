@@ -13,7 +13,8 @@ from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWr
 from dstream.pipeline.relinking import relinked, with_inputs
 from dstream.pipeline.source_in_parts import InParts
 from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of
-from dstream.plan import Node, PartitionBy, Read, is_bounded, rewrite
+from dstream.plan import Node, PartitionBy, Read, is_bounded, rewrite, topological
+from dstream.plan.core_of_forks import Fork
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_stages import Aggregate, Spread
 
@@ -40,8 +41,9 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
         if each.sink is not None
     )
     _check_that_all_end(records, writes, names)
-    _check_that_forks_end(records, nodes, names)
-    return PipelinePlan(stages, writes, tuple(_last_nodes(records, nodes, names)))
+    plan = PipelinePlan(stages, writes, tuple(_last_nodes(records, nodes, names)))
+    _check_that_forks_end(plan, records, nodes, names)
+    return plan
 
 
 def _last_nodes(
@@ -94,9 +96,14 @@ def _check_that_all_end(
         )
 
 
-def _check_that_forks_end(records: Sequence[StageRecord], nodes: Mapping[int, Node], names: Mapping[int, str]) -> None:
-    """Refuse a fork without an end, even where each branch takes a few items: it is computed once, and kept."""
+def _check_that_forks_end(
+    plan: PipelinePlan, records: Sequence[StageRecord], nodes: Mapping[int, Node], names: Mapping[int, str]
+) -> None:
+    """Refuse a fork without an end, since it is computed once and kept; one that limits alone read ends there."""
     if all(each.node.source.bounded for each in records if isinstance(each.node, Read)):
+        return
+    several = rewrite(plan.several([None] * len(plan.writes)))
+    if all(is_bounded(each) for each in topological(several) if isinstance(each, Fork)):
         return
     times = _times_read(records)
     for each in records:

@@ -11,6 +11,7 @@ from collectors import counting, to_list
 from dstream import Pipeline
 from dstream.testing import items
 from reducers import to_ilist, to_imap, to_nothing
+from sources import Iterate
 
 
 def counts(engine: Any, pipeline: Pipeline) -> dict[str, tuple[int | None, int | None]]:
@@ -90,3 +91,15 @@ def test_a_plan_that_counts_explains_and_fails_as_before(engine):
     with pytest.raises(ZeroDivisionError) as caught:
         counts(engine, pipeline)
     assert "step 3 of 4, .map(lambda)" in "\n".join(caught.value.__notes__)
+
+
+def test_a_fork_that_only_limits_read_ends_there(engine):
+    """The source has no end; it is asked for as many items as the largest limit wants."""
+    pipeline, names = Pipeline(), [fresh(), fresh()]
+    numbers = pipeline.read_from(Iterate(1, lambda n: n + 1))
+    numbers.limit(2).write_to(to_ilist(names[0]))
+    numbers.limit(4).map(str).write_to(to_ilist(names[1]))
+
+    found = counts(engine, pipeline)
+    assert [list(engine.context.get_list(name)) for name in names] == [[1, 2], ["1", "2", "3", "4"]]
+    assert (found["limit"][1], found["limit-2"][1]) == (2, 4)
