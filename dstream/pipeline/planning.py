@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline.any_stage import placed
@@ -13,10 +14,12 @@ from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWr
 from dstream.pipeline.relinking import relinked, with_inputs
 from dstream.pipeline.source_in_parts import InParts
 from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of
-from dstream.plan import Node, PartitionBy, Read, is_bounded, rewrite, topological
+from dstream.plan import Node, PartitionBy, Read, Recover, is_bounded, rewrite, topological
 from dstream.plan.core_of_forks import Fork
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_stages import Aggregate, Spread
+from dstream.spi import Sink
+from dstream.stream.error_handling import Delivery
 
 __all__ = ["planned"]
 
@@ -72,14 +75,21 @@ def _check_ends(records: Sequence[StageRecord], names: Mapping[int, str]) -> Non
     for each in records:
         if each.sink is None and id(each) not in read:
             raise IllegalStateError(f"{placed(names[id(each)], each)} ends nowhere: attach write_to(sink) to it")
-    ends: dict[int, StageRecord] = {}
+    writers: dict[int, StageRecord] = {}
     for each in records:
-        first = ends.setdefault(id(each.sink), each)
-        if each.sink is not None and first is not each:
+        sink = each.sink or _sink_of_letters(each)
+        first = each if sink is None else writers.setdefault(id(sink), each)
+        if sink is not None and first is not each:
             raise IllegalStateError(
                 f"{placed(names[id(each)], each)} writes to the same sink object as {placed(names[id(first)], first)}: "
-                f"make a second {each.sink.label}, or let one write_to(sink, *stages) take all of it"
+                f"make a second {sink.label}, or let one write_to(sink, *stages) take all of it"
             )
+
+
+def _sink_of_letters(record: StageRecord) -> Sink[Any, Any] | None:
+    """Return where a stage sends its dead letters, if it does."""
+    node = record.node
+    return node.delivery.reducer if isinstance(node, Recover) and isinstance(node.delivery, Delivery) else None
 
 
 def _check_that_all_end(

@@ -36,6 +36,14 @@ def test_a_sink_object_is_used_once(numbers):
         numbers.pipeline.plan()
 
 
+def test_a_sink_takes_no_dead_letters_as_well(numbers):
+    """It would publish them beside its items, whatever becomes of the job."""
+    sink = to_ilist("x")
+    numbers.map(abs).on_error(ValueError, into=sink).write_to(sink)
+    with pytest.raises(IllegalStateError, match=rf"'write_to' {HERE} writes to the same sink object as .*'on_error'"):
+        numbers.pipeline.plan()
+
+
 def test_what_never_ends_is_refused(pipeline):
     """Unbounded data come later; a limit makes an end."""
     endless = pipeline.read_from(Iterate(0, abs))
