@@ -24,7 +24,6 @@ _COLLECTION = {
     "parallelstream": "stream()",
     "spliterator": "iter(collection)",
     "todict": "copy()",
-    "topandas": "to_arrow().to_pandas()",
     "tostring": "str(collection)",
 }
 _COMPUTED = "execute_on_key(key, lambda entry: entry.set_value(...))"
@@ -33,9 +32,6 @@ _MAP = {
     "addlistener": "journal()",
     "addlocalentrylistener": "journal()",
     "aggregate": "stream().collect(collector)",
-    "compute": _COMPUTED,
-    "computeifabsent": "setdefault(key, value), or " + _COMPUTED,
-    "computeifpresent": _COMPUTED,
     "contains": "key in collection",
     "containskey": "key in collection",
     "containsvalue": "value in collection.values()",
@@ -69,7 +65,6 @@ _MAP = {
     "localkeyset": "key_set()",
     "lock": _COMPUTED,
     "mappingcount": "len(collection)",
-    "merge": "execute_on_key(key, lambda entry: entry.set_value(...)); of a stream, collect(to_imap(..., merge))",
     "project": "stream(projection=fn)",
     "putallasync": "put_all(entries)",
     "putasync": "put(key, value)",

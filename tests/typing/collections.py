@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterator
 from typing import Any, assert_type
 
+import pandas as pd
+
 import dstream as ds
 from collectors import counting
 from dstream import Entry, IStreamCache, IStreamList, IStreamMap, JournalEvent, Stream
@@ -104,6 +106,10 @@ def ages_methods(ages: IStreamMap[str, int]) -> None:
     assert_type(ages.put("a", 1), int | None)
     assert_type(ages.put_if_absent("a", 1), int | None)
     assert_type(ages.setdefault("a", 1), int)
+    assert_type(ages.compute("a", lambda key, old: (old or 0) + len(key)), int | None)
+    assert_type(ages.compute_if_absent("a", len), int | None)
+    assert_type(ages.compute_if_present("a", lambda key, old: old + len(key) or None), int | None)
+    assert_type(ages.merge("a", 1, operator.add), int | None)
     assert_type(ages.replace("a", 1), int | None)
     assert_type(ages.replace("a", 1, 2), bool)
     assert_type(ages.remove("a"), int | None)
@@ -119,6 +125,7 @@ def ages_methods(ages: IStreamMap[str, int]) -> None:
     assert_type(ages.journal(since=0), Iterator[JournalEvent])
     assert_type(ages.vacuum(), int)
     assert_type(ages.to_df(), Any)
+    assert_type(ages.to_pandas(), pd.DataFrame)
     print(ages.options, ages.items(), ages.entry_set(), ages.to_arrow())
     ages.update({"a": 1}, b=2)
     ages.put_all([("a", 1)])
@@ -147,6 +154,10 @@ def tokens_methods(tokens: IStreamCache[str, int]) -> None:
     assert_type(tokens.put("a", 1), int | None)
     assert_type(tokens.put_if_absent("a", 1), int | None)
     assert_type(tokens.setdefault("a", 1), int)
+    assert_type(tokens.compute("a", lambda key, old: (old or 0) + len(key)), int | None)
+    assert_type(tokens.compute_if_absent("a", len), int | None)
+    assert_type(tokens.compute_if_present("a", lambda key, old: old + len(key) or None), int | None)
+    assert_type(tokens.merge("a", 1, operator.add), int | None)
     assert_type(tokens.replace("a", 1), int | None)
     assert_type(tokens.replace("a", 1, 2), bool)
     assert_type(tokens.remove("a"), int | None)
@@ -162,6 +173,7 @@ def tokens_methods(tokens: IStreamCache[str, int]) -> None:
     assert_type(tokens.journal(since=0), Iterator[JournalEvent])
     assert_type(tokens.vacuum(), int)
     assert_type(tokens.to_df(), Any)
+    assert_type(tokens.to_pandas(), pd.DataFrame)
     print(tokens.options, tokens.items(), tokens.entry_set(), tokens.to_arrow())
     tokens.update({"a": 1}, b=2)
     tokens.put_all([("a", 1)])
@@ -192,6 +204,7 @@ def names_methods(names: IStreamList[str]) -> None:
     assert_type(names.parallel_stream(), Stream[str])
     assert_type(names.vacuum(), int)
     assert_type(names.to_df(), Any)
+    assert_type(names.to_pandas(), pd.DataFrame)
     print(names.options, names.to_arrow())
     names.add(0, "a")
     names.append("a")
