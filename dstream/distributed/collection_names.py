@@ -28,9 +28,9 @@ _COLLECTION = {
 }
 _COMPUTED = "execute_on_key(key, lambda entry: entry.set_value(...))"
 _MAP = {
-    "addentrylistener": "journal()",
-    "addlistener": "journal()",
-    "addlocalentrylistener": "journal()",
+    "addentrylistener": "watch()",
+    "addlistener": "watch()",
+    "addlocalentrylistener": "watch()",
     "aggregate": "stream().collect(collector)",
     "contains": "key in collection",
     "containskey": "key in collection",
@@ -65,7 +65,7 @@ _MAP = {
     "localkeyset": "key_set()",
     "lock": _COMPUTED,
     "mappingcount": "len(collection)",
-    "project": "stream(projection=fn)",
+    "project": "select(predicate, projection)",
     "putallasync": "put_all(entries)",
     "putasync": "put(key, value)",
     "putifabsentasync": "put_if_absent(key, value)",

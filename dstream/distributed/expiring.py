@@ -217,7 +217,14 @@ class ExpiringStore:
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
         """Refuse: a cache keeps no journal."""
-        raise IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
+        raise self._no_journal()
+
+    def journal_end(self) -> int:
+        """Refuse: a cache keeps no journal."""
+        raise self._no_journal()
+
+    def _no_journal(self) -> IllegalStateError:
+        return IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
 
     def begin(
         self,

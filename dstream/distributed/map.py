@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar, overload
 
@@ -15,7 +17,7 @@ from dstream.errors import IllegalStateError
 from dstream.plan.steps import shown_function
 from dstream.spi.store import Kind
 from dstream.stream.stream import Stream, read
-from dstream.stream.stream_arguments import count, optional_function, optional_predicate, running
+from dstream.stream.stream_arguments import count, optional_function, optional_predicate, running, seconds
 from dstream.values import Entry
 from dstream.values.journal_events import JournalEvent
 
@@ -24,6 +26,8 @@ __all__ = ["IStreamMap"]
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R")
+
+_VALUE: Callable[[Any], Any] = operator.attrgetter("value")
 
 
 class IStreamMap(ChangingMap[K, V]):
@@ -136,11 +140,44 @@ class IStreamMap(ChangingMap[K, V]):
             ...     ages.stream(projection=lambda entry: entry.key[0]).sorted().to_list()
             ['A', 'G']
         """
-        optional_predicate(predicate), optional_function(projection, "projection")
+        return self._sieved("stream", optional_predicate(predicate), projection)
+
+    @overload
+    def select(self, predicate: Callable[[Entry[K, V]], object]) -> list[V]: ...
+
+    @overload
+    def select(
+        self, predicate: Callable[[Entry[K, V]], object], projection: Callable[[Entry[K, V]], R | None]
+    ) -> list[R]: ...
+
+    def select(self, predicate: Any, projection: Any = None) -> list[Any]:
+        """Return the values of the entries that satisfy `predicate`, or what `projection` makes of each.
+
+        They have no order and must fit into the caller's memory. Workers read all entries, in parallel, as of the
+        moment of the call.
+
+        Args:
+            predicate: such as `where("country") == "NO"`, or a function of an entry; it runs where the data is read.
+            projection: what to make of each entry, there too; one of which it makes None is dropped.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     people = ctx.get_map("people")
+            ...     people.update(Ada={"born": 1815}, Grace={"born": 1906})
+            ...     people.select(where("born").between(1800, 1899))
+            ...     people.select(where("born") > 1900, lambda entry: entry.key)
+            [{'born': 1815}]
+            ['Grace']
+        """
+        running(predicate, "predicate")
+        return self._sieved("select", predicate, projection or _VALUE).to_list()
+
+    def _sieved(self, name: str, predicate: Any, projection: Any) -> Stream[Any]:
+        optional_function(projection, "projection")
         functions = (("predicate", predicate), ("projection", projection))
         shown_arguments = ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None)
         source = EntrySource(self.store, predicate, projection)
-        return read(source, f"get_{self._kind}({self.name!r}).stream({shown_arguments})", self._runtime)
+        return read(source, f"get_{self._kind}({self.name!r}).{name}({shown_arguments})", self._runtime)
 
     def journal(self, since: int = 0) -> Iterator[JournalEvent]:
         """Give the changes after offset `since`, the oldest first; 0 is the start.
@@ -155,11 +192,69 @@ class IStreamMap(ChangingMap[K, V]):
             ...     [(event.kind, event.key, event.new_value) for event in ages.journal()]
             [('ADDED', 'Ada', 36)]
         """
+        first = count(since, "since")
+        self._refuse_without_journal()
+        return self._while_open(self.store.journal(first))
+
+    def watch(
+        self, since: int | None = None, *, every: float = 0.1, timeout: float | None = None
+    ) -> Iterator[JournalEvent]:
+        """Give the changes as they happen, the oldest first, in a loop that waits for new ones: `break` ends it.
+
+        Changes by all processes come, none is left out, and the order is that in which they happened. To go on later,
+        keep the `offset` of the last event and pass it as `since`.
+
+        Args:
+            since: begin behind this offset, 0 for the start; unset, with what happens after the call.
+            every: seconds between two looks into the storage while nothing happens.
+            timeout: end the loop after so many seconds without a change; unset, it waits for ever.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`. In the loop: a vacuum has removed events that
+                were not given yet; the context was closed.
+            ValueError: `since` is later than the last change, so it is an offset of another map.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages", journal=True)
+            ...     changes = ages.watch()
+            ...     ages.update(Ada=36, Grace=85)
+            ...     for event in changes:
+            ...         print(event.kind, event.key)
+            ...         if event.key == "Grace":
+            ...             break
+            ADDED Ada
+            ADDED Grace
+        """
+        seconds(every, "every"), timeout is None or seconds(timeout, "timeout")
+        self._refuse_without_journal()
+        end = self.store.journal_end()
+        first = end if since is None else count(since, "since")
+        if first > end:
+            raise ValueError(
+                f"since={first} is later than the last change of {self._kind} {self.name!r}: take the offset of one of "
+                "its own events"
+            )
+        return self._watched(first, every, timeout)
+
+    def _watched(self, since: int, every: float, timeout: float | None) -> Iterator[JournalEvent]:
+        changed = time.monotonic()
+        while True:
+            # What is there up to this offset is read below, so the next look need not begin before it.
+            end = self.store.journal_end()
+            for event in self.journal(since):
+                yield event
+                since, changed = event.offset, time.monotonic()
+            since = max(since, end)
+            if timeout is not None and time.monotonic() - changed >= timeout:
+                return
+            time.sleep(every)
+
+    def _refuse_without_journal(self) -> None:
         if not self.options.journal:
             raise IllegalStateError(
                 f"{self._kind} {self.name!r} keeps no journal; get_map({self.name!r}, journal=True) makes one that does"
             )
-        return self._while_open(self.store.journal(count(since, "since")))
 
 
 def _satisfies(predicate: Callable[[Any], object], key: Any, value: Any, place: str) -> bool:

@@ -219,6 +219,15 @@ class MapStore(Store, Protocol):
         """Give the changes after offset `since` in the order in which they happened, oldest first; 0 is the start.
 
         Raises:
+            IllegalStateError: the map was made without `journal=True`; or, while it is read, events after `since` are
+                no longer there.
+        """
+        ...
+
+    def journal_end(self) -> int:
+        """Return an offset that is not less than that of any change so far, and less than that of any later one.
+
+        Raises:
             IllegalStateError: the map was made without `journal=True`.
         """
         ...

@@ -10,7 +10,7 @@ import pandas as pd
 
 import dstream as ds
 from collectors import counting
-from dstream import Entry, IStreamCache, IStreamList, IStreamMap, JournalEvent, Stream
+from dstream import Entry, IStreamCache, IStreamList, IStreamMap, JournalEvent, Predicate, Stream, where
 from dstream.spi import Reducer
 from reducers import (
     grouping_by_to_icache,
@@ -44,6 +44,16 @@ def used(ages: IStreamMap[str, int], names: IStreamList[str]) -> None:
     assert_type(ages.stream().map(lambda entry: entry.value), Stream[int])
     assert_type(names[0], str)
     assert_type(names.stream(), Stream[str])
+
+
+def conditions(words: Stream[str]) -> None:
+    """What `where` makes is a condition, which takes any item."""
+    assert_type(where("a") == 1, Predicate)
+    assert_type(where("a") != None, Predicate)  # noqa: E711 - what a user may write
+    assert_type((where("a") > 1) & ~where("b").is_none() | where("c").between(1, 2), Predicate)
+    assert_type(where("a").is_in([1, 2]) | where("b").like("A%") | where("c").regex("A.*"), Predicate)
+    assert_type(words.filter(where("this").like("A%")), Stream[str])
+    assert_type((where("a") < 1)("word"), bool)
 
 
 def written(words: Stream[str]) -> None:
@@ -122,7 +132,11 @@ def ages_methods(ages: IStreamMap[str, int]) -> None:
     assert_type(ages.stream(), Stream[Entry[str, int]])
     assert_type(ages.stream(lambda entry: entry.value > 1), Stream[Entry[str, int]])
     assert_type(ages.stream(projection=lambda entry: entry.key), Stream[str])
+    assert_type(ages.stream(where("this") > 1), Stream[Entry[str, int]])
+    assert_type(ages.select(where("this") == 1), list[int])
+    assert_type(ages.select(lambda entry: entry.value > 1, lambda entry: entry.key), list[str])
     assert_type(ages.journal(since=0), Iterator[JournalEvent])
+    assert_type(ages.watch(since=0, every=1, timeout=2.5), Iterator[JournalEvent])
     assert_type(ages.vacuum(), int)
     assert_type(ages.to_df(), Any)
     assert_type(ages.to_pandas(), pd.DataFrame)
@@ -170,7 +184,11 @@ def tokens_methods(tokens: IStreamCache[str, int]) -> None:
     assert_type(tokens.stream(), Stream[Entry[str, int]])
     assert_type(tokens.stream(lambda entry: entry.value > 1), Stream[Entry[str, int]])
     assert_type(tokens.stream(projection=lambda entry: entry.key), Stream[str])
+    assert_type(tokens.stream(where("this") > 1), Stream[Entry[str, int]])
+    assert_type(tokens.select(where("this") == 1), list[int])
+    assert_type(tokens.select(lambda entry: entry.value > 1, lambda entry: entry.key), list[str])
     assert_type(tokens.journal(since=0), Iterator[JournalEvent])
+    assert_type(tokens.watch(since=0, every=1, timeout=2.5), Iterator[JournalEvent])
     assert_type(tokens.vacuum(), int)
     assert_type(tokens.to_df(), Any)
     assert_type(tokens.to_pandas(), pd.DataFrame)
