@@ -77,7 +77,6 @@ _MAP = {
     "removeall": "execute_on_entries(lambda entry: entry.set_value(None), predicate)",
     "removeasync": "remove(key)",
     "removeif": "execute_on_entries(lambda entry: entry.set_value(None), predicate)",
-    "replaceall": "execute_on_entries(lambda entry: entry.set_value(...))",
     "search": "stream(predicate).find_any()",
     "searchentries": "stream(predicate).find_any()",
     "searchkeys": "stream(predicate).find_any()",

@@ -13,6 +13,7 @@ from dstream.distributed.collection_sources import EntrySource
 from dstream.distributed.map_changes import ChangingMap
 from dstream.distributed.map_reading import CHUNK
 from dstream.distributed.processing import LiveEntry, Processing, noting
+from dstream.distributed.replacing import Replacing
 from dstream.errors import IllegalStateError
 from dstream.plan.steps import shown_function
 from dstream.spi.store import Kind
@@ -105,6 +106,27 @@ class IStreamMap(ChangingMap[K, V]):
                 self.store.update(keys, work.each_present)
                 results.update(work.results)
         return results
+
+    def replace_all(self, fn: Callable[[K, V], V]) -> None:
+        """Give every entry the value that `fn` makes of its key and its value, all in one commit.
+
+        The workers do it in parallel, and move every entry once. Nobody sees half of it, and a failure changes nothing.
+        Entries that others add meanwhile are left alone, and those that they remove stay away. `fn` runs again, with
+        the fresh value, on entries that they change, so it should do nothing else.
+
+        Raises:
+            NullElementError: `fn` gave None; the message names the key.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages")
+            ...     ages.update(Ada=36, Grace=85)
+            ...     ages.replace_all(lambda name, age: age + 1)
+            ...     sorted(ages.values())
+            [37, 86]
+        """
+        sink = Replacing(self.store, f"{self._kind} {self.name!r}", running(fn, "fn"))
+        self.stream().collect(sink)
 
     # Streams, tables, changes
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import UNCHANGED, EntrySplit, Options
+from dstream.spi.store import UNCHANGED, EntrySplit, Merge, Options
 from dstream.storage.codec.codec_keys import bucket_of, identity
 from dstream.storage.lake.actions import Actions
 from dstream.storage.lake.buckets import BucketCache
@@ -224,13 +224,13 @@ class LakeMap(Collection):
         job: str | None,
         epoch: int = 1,
         *,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare to write an epoch of a job."""
         return self._job(uuid.uuid4().hex if job is None else job, epoch, None if replace else merge, replace)
 
-    def _job(self, name: str | None, epoch: int, merge: Callable[[Any, Any], Any] | None, replace: bool) -> LakeMapJob:
+    def _job(self, name: str | None, epoch: int, merge: Merge | None, replace: bool) -> LakeMapJob:
         with self._log.lock:
             self._refresh()
             return LakeMapJob(self, name, epoch, merge, replace, self._tidy_after)

@@ -7,7 +7,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import EntrySplit
+from dstream.spi.store import EntrySplit, Merge
 from dstream.storage.encoded import EncodedEntries, changed, decoded, divided, encoded_keys, journal_event
 from dstream.storage.memory.copied_map import CopiedMap
 from dstream.storage.memory.jobs import EntryWriter, MapJob
@@ -83,7 +83,7 @@ class MemoryMap(Handle[MapState]):
         job: str | None,
         epoch: int = 1,
         *,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare a job; see `MapJob`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import EntrySplit
+from dstream.spi.store import EntrySplit, Merge
 from dstream.storage.checking import number
 from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import changed, decoded, divided, encoded_keys, journal_event
@@ -144,7 +144,7 @@ class RedisMap(Handle):
         job: str | None,
         epoch: int = 1,
         *,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare a job; see `MapJob`."""
