@@ -5,6 +5,7 @@ It can be called like any predicate, pickled, printed and taken apart, which is 
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from abc import ABC, abstractmethod
@@ -232,21 +233,32 @@ def value_at(path: str, item: object) -> Any:
         AttributeError: an object on the way has no such attribute.
         TypeError: `__key` was asked of what is no entry.
     """
-    names = path.split(".")
-    value: Any = item.value if isinstance(item, Entry) else item
-    if names[0] == "__key":
-        if not isinstance(item, Entry):
-            raise TypeError(f"where({path!r}) needs entries of a map, not {type(item).__name__}")
-        value = item.key
-    for name in names[names[0] in ("this", "__key") :]:
+    of_key, names = _parsed(path)
+    value: Any = _key_of(item, path) if of_key else item.value if isinstance(item, Entry) else item
+    for name in names:
         if value is None:
             return None
-        value = value.get(name) if isinstance(value, Mapping) else _attribute(value, name, path)
+        try:
+            value = value.get(name) if _is_mapping(type(value)) else getattr(value, name)  # type: ignore[arg-type]
+        except AttributeError as error:
+            raise AttributeError(f"where({path!r}): {type(value).__name__} has no field {name!r}") from error
     return value
 
 
-def _attribute(value: Any, name: str, path: str) -> Any:
-    try:
-        return getattr(value, name)
-    except AttributeError as error:
-        raise AttributeError(f"where({path!r}): {type(value).__name__} has no field {name!r}") from error
+@functools.lru_cache(maxsize=1024)
+def _parsed(path: str) -> tuple[bool, list[str]]:
+    """Say whether a path begins at the key, and which names follow."""
+    first, *names = path.split(".")
+    return first == "__key", names if first in ("this", "__key") else [first, *names]
+
+
+def _key_of(item: object, path: str) -> Any:
+    if not isinstance(item, Entry):
+        raise TypeError(f"where({path!r}) needs entries of a map, not {type(item).__name__}")
+    return item.key
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_mapping(kind: type) -> bool:
+    """Say whether a class is one of mappings, which asking each value would take as long as all the rest."""
+    return issubclass(kind, Mapping)

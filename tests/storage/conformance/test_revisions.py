@@ -73,3 +73,21 @@ def test_a_revision_is_in_the_journal(storage, use):
     use.run(store, "job", {"a": 0, "x": 0}, merge=Revision(tenfold))
 
     assert [tuple(event)[:4] for event in store.journal(end)] == [("UPDATED", "a", 1, "a10")]
+
+
+def test_revisions_and_changes_at_the_same_time_lose_nothing(backend, storage, use):
+    """Both add to one counter, each through a handle of its own."""
+    use.put(use.map(storage), {"n": 0})
+
+    def count():
+        store = use.map(backend.open() if backend.shared else storage)
+        for _ in range(20):
+            store.update(["n"], lambda old: [old[0] + 1])
+
+    def revise():
+        store = use.map(backend.open() if backend.shared else storage)
+        for _ in range(5):
+            use.run(store, None, {"n": 0}, merge=Revision(lambda key, value: value + 1000))
+
+    use.together(count, revise)
+    assert use.content(use.map(storage)) == {"n": 5020}
