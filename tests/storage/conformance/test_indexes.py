@@ -8,6 +8,7 @@ import enum
 import math
 import operator
 import random
+from fractions import Fraction
 
 import pytest
 
@@ -22,7 +23,8 @@ class Color(enum.Enum):
 
 
 DAY = datetime.date(2026, 11, 24)
-FIELDS = [0, 1, 2, 3, 2.0, True, -1.5, None, "a", "b", math.nan, [1], DAY, Color.RED, decimal.Decimal("NaN")]
+HALF, TWO = Fraction(1, 2), Fraction(2)
+FIELDS = [0, 1, 2, 3, 2.0, True, -1.5, None, "a", "b", math.nan, [1], DAY, Color.RED, decimal.Decimal("NaN"), HALF, TWO]
 NUMBERS = [0, 1, 2, 3, 2.5, -1, True, None]
 
 
@@ -71,11 +73,18 @@ def change(random_, store, use, step, fields):
         store.compact()
 
 
+@pytest.fixture
+def second(backend, storage):
+    """Another handle to the storage, where there can be one."""
+    opened = backend.open() if backend.shared else storage
+    yield opened
+    opened.close()
+
+
 @pytest.mark.parametrize(("kind", "fields"), [("hash", FIELDS), ("sorted", FIELDS), ("sorted", NUMBERS)])
-def test_indexes_find_what_reading_everything_finds(backend, storage, use, kind, fields):
+def test_indexes_find_what_reading_everything_finds(storage, second, use, kind, fields):
     """After any changes, also by another handle. Entries that an index leaves out are not asked and cannot fail."""
-    store = use.map(storage, journal=True)
-    other = use.map(backend.open() if backend.shared else storage)
+    store, other = use.map(storage, journal=True), use.map(second)
     indexes, random_, used = Indexes(store), random.Random(len(fields) + len(kind)), 0
     for path in ("n", "m", "__key"):
         indexes.add(path, kind)
@@ -104,7 +113,7 @@ def test_an_index_gives_keys_as_the_map_does(storage, use):
     assert indexes.look_up(where("this") == 1) == []
 
 
-def test_an_index_is_made_anew_when_events_are_lost(backend, storage, use):
+def test_an_index_is_made_anew_when_events_are_lost(storage, use):
     """A vacuum has removed what a handle had not looked at for long."""
     store, other = (use.map(storage, journal=True) for _ in range(2))
     indexes = Indexes(store)
@@ -117,7 +126,7 @@ def test_an_index_is_made_anew_when_events_are_lost(backend, storage, use):
     assert indexes.look_up(where("this") == 4) in ([Entry(4, 4), Entry("k", 4)], [Entry("k", 4), Entry(4, 4)])
 
 
-def test_a_look_up_is_of_one_moment(backend, storage, use):
+def test_a_look_up_is_of_one_moment(storage, second, use):
     """While a writer moves a mark between two entries, always in one change, exactly one of them is found."""
     store = use.map(storage, journal=True)
     use.put(store, {"left": "here", "right": "there"})
@@ -126,7 +135,7 @@ def test_a_look_up_is_of_one_moment(backend, storage, use):
     found = []
 
     def move():
-        other = use.map(backend.open() if backend.shared else storage)
+        other = use.map(second)
         for _ in range(60):
             other.update(["left", "right"], lambda old: old[::-1])
 

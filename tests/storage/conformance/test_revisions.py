@@ -77,17 +77,19 @@ def test_a_revision_is_in_the_journal(storage, use):
 
 def test_revisions_and_changes_at_the_same_time_lose_nothing(backend, storage, use):
     """Both add to one counter, each through a handle of its own."""
+    second = backend.open() if backend.shared else storage
     use.put(use.map(storage), {"n": 0})
 
     def count():
-        store = use.map(backend.open() if backend.shared else storage)
+        store = use.map(second)
         for _ in range(20):
             store.update(["n"], lambda old: [old[0] + 1])
 
     def revise():
-        store = use.map(backend.open() if backend.shared else storage)
+        store = use.map(storage)
         for _ in range(5):
             use.run(store, None, {"n": 0}, merge=Revision(lambda key, value: value + 1000))
 
     use.together(count, revise)
     assert use.content(use.map(storage)) == {"n": 5020}
+    second.close()
