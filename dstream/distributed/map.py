@@ -194,6 +194,7 @@ class IStreamMap(ChangingMap[K, V]):
             ['Grace']
         """
         running(predicate, "predicate"), optional_function(projection, "projection")
+        self._runtime.check_open()
         known = None if self._indexes is None else self._indexes.look_up(predicate)
         if known is None:
             return self._sieved("select", predicate, projection or _VALUE).to_list()

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+import dstream as ds
 from dstream import where
-from dstream.errors import IllegalStateError
+from dstream.errors import CollectionDestroyedError, IllegalStateError
 from tests.distributed.stored import Spy
 
 PEOPLE = {n: {"born": 1800 + n, "country": ["NO", "UK", None][n % 3], "name": f"p{n}"} for n in range(30)}
@@ -97,6 +98,19 @@ def test_two_handles_have_indexes_of_their_own(people, make):
 
     assert other.select(where("born") == 1805) == people.select(where("born") == 1805) == [PEOPLE[5]]
     assert other._indexes is None
+
+
+def test_a_look_up_ends_with_the_context():
+    """As every use of a collection; a destroyed map says so."""
+    with ds.connect(engine="local", storage="memory:") as ctx:
+        people, others = (ctx.get_map(name, journal=True) for name in ("people", "others"))
+        for each in (people, others):
+            each.add_index("this")
+        others.destroy()
+        with pytest.raises(CollectionDestroyedError):
+            others.select(where("this") == 1)
+    with pytest.raises(IllegalStateError, match="closed"):
+        people.select(where("this") == 1)
 
 
 def test_an_index_is_refused_without_a_journal(make):
