@@ -161,7 +161,11 @@ _UNKNOWN = object()
 
 
 def _has_order(value: Any) -> bool:
-    return type(value) in _ORDERED and not (type(value) in _WITH_NAN and value != value)
+    """Say whether a value has its place among all of its kind: no NaN has, and no time of a zone that is put back."""
+    kind = type(value)
+    if kind is datetime.datetime and value.tzinfo is not None:
+        return type(value.tzinfo) is datetime.timezone
+    return kind in _ORDERED and not (kind in _WITH_NAN and value != value)
 
 
 _WITH_NAN = (float, decimal.Decimal)

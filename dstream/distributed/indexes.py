@@ -20,6 +20,7 @@ from dstream.values.predicates import And, Comparison, IsNone, OneOf, Or
 
 __all__ = ["Indexes"]
 
+_NOT_MADE = -1
 _TRIES = 3
 _FEW = 1000
 _PART = 4
@@ -35,13 +36,14 @@ class Indexes:
         self._by_path: dict[str, FieldIndex] = {}
         self._forms: dict[Any, Any] = {}
         """Keys as the map gives them, by what stands for them here, where these differ."""
-        self._end = -1
+        self._end = _NOT_MADE
 
     def add(self, path: str, kind: Kind) -> None:
         """Add an index, which reads all entries once; one of the same field is replaced."""
         with self._lock:
             self._by_path[path] = FieldIndex(path, kind)
-            self._build()
+            self._end = _NOT_MADE
+            self._follow()
 
     def look_up(self, predicate: object) -> list[Entry[Any, Any]] | None:
         """Return all entries that may satisfy a condition, as of one moment; None if no index helps, or not enough.
@@ -69,32 +71,35 @@ class Indexes:
 
     def _follow(self) -> int:
         """Take in what happened since the last time; return the end of the journal that was reached."""
+        end = self._store.journal_end()
+        if end == self._end:
+            return end
+        # Whatever fails or interrupts what follows, the index is made anew the next time.
+        since, self._end = self._end, _NOT_MADE
         try:
-            end = self._store.journal_end()
-            if end != self._end:
-                self._take_events(end)
+            self._end = self._build() if since == _NOT_MADE else self._take_events(since, end)
         except CollectionDestroyedError:
             raise
         except IllegalStateError:  # A vacuum has removed events that were not seen yet.
-            self._build()
+            self._end = self._build()
         return self._end
 
-    def _build(self) -> None:
+    def _build(self) -> int:
         """Read all entries, and what happens meanwhile: an event that is taken in twice changes nothing."""
         self._forms.clear()
         for index in self._by_path.values():
             index.clear()
-        self._end = self._store.journal_end()
+        since = self._store.journal_end()
         for split in self._store.splits(PIECES):
             for key, value in split.read():
                 self._put(key, value)
-        self._take_events(self._store.journal_end())
+        return self._take_events(since, self._store.journal_end())
 
-    def _take_events(self, end: int) -> None:
-        for event in self._store.journal(self._end):
+    def _take_events(self, since: int, end: int) -> int:
+        for event in self._store.journal(since):
             self._put(event.key, event.new_value)
             end = max(end, event.offset)
-        self._end = end
+        return end
 
     def _put(self, key: Any, value: Any) -> None:
         known = canonical(key)

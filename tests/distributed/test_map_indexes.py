@@ -100,6 +100,23 @@ def test_two_handles_have_indexes_of_their_own(people, make):
     assert other._indexes is None
 
 
+def test_an_index_whose_making_failed_is_made_anew(people, monkeypatch):
+    """An error in the middle, such as an interrupt, leaves no half of an index behind."""
+
+    def broken(since):
+        yield from people._opened.store.journal(since)
+        raise KeyboardInterrupt
+
+    people[30] = {"born": 1830, "country": "NO"}
+    monkeypatch.setattr(people._opened, "journal", broken, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        people.select(where("born") > 1828)
+    monkeypatch.undo()
+    del people[29]
+
+    assert names(people, where("born") > 1828)[0] == [30]
+
+
 def test_a_look_up_ends_with_the_context():
     """As every use of a collection; a destroyed map says so."""
     with ds.connect(engine="local", storage="memory:") as ctx:
