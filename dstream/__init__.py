@@ -15,7 +15,7 @@ from dstream.spi import Collector
 from dstream.spi.service import Service
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
 from dstream.stream.map_services import imap_service
-from dstream.values import DeadLetter, Entry, JournalEvent, Optional
+from dstream.values import DeadLetter, Entry, JournalEvent, Optional, Predicate, where
 
 if TYPE_CHECKING:
     from dstream.jobs import JobConfig, JobStatus
@@ -38,6 +38,7 @@ __all__ = [
     "LongStream",
     "Optional",
     "Pipeline",
+    "Predicate",
     "Service",
     "Stream",
     "connect",
@@ -47,6 +48,7 @@ __all__ = [
     "gatherers",
     "imap_service",
     "set_default_context",
+    "where",
 ]
 
 del neighbours

@@ -58,6 +58,16 @@ class IStreamCache(IStreamMap[K, V]):
         """
         return self.store.journal(since)
 
+    def watch(
+        self, since: int | None = None, *, every: float = 0.1, timeout: float | None = None
+    ) -> Iterator[JournalEvent]:
+        """Refuse: a cache keeps no journal.
+
+        Raises:
+            IllegalStateError: always.
+        """
+        return self.store.journal(since or 0)
+
     def _most(self) -> int:
         return self._expiring.stored_size()
 

@@ -14,6 +14,7 @@ from dstream.stream.stream_arguments import count
 from dstream.tables import Rows, brief, caption, html_table, print_brief
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 __all__ = ["PIECES", "Collection", "type_seen"]
@@ -121,6 +122,11 @@ class Collection(ABC, Generic[S]):
         schema = self.store.schema()
         batches = [batch for split in self._splits() for batch in split.read_arrow()]
         return pa.Table.from_batches(batches, schema=schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the content as a `pandas.DataFrame`: what pandas makes of `to_arrow()`, with its errors."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
     def to_df(self) -> Any:
         """Return the content as a table of the engine: a Spark DataFrame.

@@ -16,7 +16,7 @@ from more_itertools import chunked
 from dstream.errors import IllegalStateError
 from dstream.keys import canonical
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Options
+from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Merge, Options, Revision
 from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
@@ -217,18 +217,29 @@ class ExpiringStore:
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
         """Refuse: a cache keeps no journal."""
-        raise IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
+        raise self._no_journal()
+
+    def journal_end(self) -> int:
+        """Refuse: a cache keeps no journal."""
+        raise self._no_journal()
+
+    def _no_journal(self) -> IllegalStateError:
+        return IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
 
     def begin(
         self,
         job: str | None,
         epoch: int = 1,
         *,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare a job whose values are stamped where they are written."""
-        merging = None if merge is None else _LiveMerge(merge, self._clock)
+        merging: Merge | None
+        if isinstance(merge, Revision):
+            merging = Revision(_LiveRevision(merge.fn, self._expiry, self._clock))
+        else:
+            merging = None if merge is None else _LiveMerge(merge, self._clock)
         return _StampingJob(self._store.begin(job, epoch, merge=merging, replace=replace), self._expiry, self._clock)
 
     def destroy(self) -> None:
@@ -279,6 +290,20 @@ class _LiveMerge:
     def __call__(self, stored: Expiring[Any], new: Expiring[Any]) -> Expiring[Any]:
         old = live(stored, self.clock())
         return new if old is None else new._replace(value=self.merge(old, new.value))
+
+
+@dataclass(frozen=True, slots=True)
+class _LiveRevision:
+    """Makes new values of those that are there; what is gone stays so."""
+
+    fn: Callable[[Any, Any], Any]
+    expiry: Expiry
+    clock: Clock
+
+    def __call__(self, key: Any, stored: Expiring[Any]) -> Expiring[Any]:
+        now = self.clock()
+        old = live(stored, now)
+        return stored if old is None else self.expiry.stamped(self.fn(key, old), now)
 
 
 @dataclass(frozen=True, slots=True)

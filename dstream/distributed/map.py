@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
+import operator
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from more_itertools import chunked
 
-from dstream.distributed.collection import PIECES, Collection, type_seen
-from dstream.distributed.collection_sources import EntrySource, as_entry
-from dstream.distributed.equality import same
+from dstream.distributed.collection_sources import EntrySource
+from dstream.distributed.indexes import Indexes
+from dstream.distributed.map_changes import ChangingMap
+from dstream.distributed.map_reading import CHUNK
 from dstream.distributed.processing import LiveEntry, Processing, noting
-from dstream.distributed.views import EntrySet, KeySet, Values
-from dstream.errors import IllegalStateError, NullElementError, UnstableKeyError
-from dstream.failures import shown
-from dstream.keys import canonical
+from dstream.distributed.replacing import Replacing
+from dstream.errors import IllegalStateError
 from dstream.plan.steps import shown_function
-from dstream.spi.store import UNCHANGED, EntrySplit, Kind, MapStore
+from dstream.spi.store import Kind
 from dstream.stream.stream import Stream, read
-from dstream.stream.stream_arguments import count, optional_function, optional_predicate, running
-from dstream.tables import brief
-from dstream.values import Entry
+from dstream.stream.stream_arguments import count, optional_function, optional_predicate, running, seconds
+from dstream.values import Entry, where
 from dstream.values.journal_events import JournalEvent
-
-if TYPE_CHECKING:
-    from _typeshed import SupportsKeysAndGetItem
 
 __all__ = ["IStreamMap"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R")
-D = TypeVar("D")
 
-_MISSING: Any = object()
-_CHUNK = 1000
-"""How many entries are looked up or changed in one go where a whole map is walked."""
+_VALUE: Callable[[Any], Any] = operator.attrgetter("value")
 
 
-class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
+class IStreamMap(ChangingMap[K, V]):
     """A map that lives in a storage: `dict` and Jet's `IMap` in one. Get one with `Context.get_map`.
 
     Keys are equal as in a dict, and every NaN is one key. Neither keys nor values may be None. Every
@@ -59,281 +53,7 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
     """
 
     _kind: ClassVar[Kind] = "map"
-    _unit = ("entry", "entries")
-    _columns = ("key", "value")
-    _brackets = "{{{}}}"
-    _instead = "read what you need before, with get_all(keys) or copy()"
-
-    @property
-    def key_type(self) -> Any:
-        """The type of its keys; None while it is not decided."""
-        return self.options.key_type
-
-    # Reading, as from a dict
-
-    def __getitem__(self, key: K) -> V:
-        value = self._found(key)
-        if value is None:
-            raise KeyError(key)
-        found: V = value
-        return found
-
-    @overload
-    def get(self, key: K, /) -> V | None: ...
-
-    @overload
-    def get(self, key: K, default: V, /) -> V: ...
-
-    @overload
-    def get(self, key: K, default: D, /) -> V | D: ...
-
-    def get(self, key: K, default: Any = None, /) -> Any:
-        """Return the value of `key`, or `default` if there is none."""
-        value = self._found(key)
-        return default if value is None else value
-
-    def get_all(self, keys: Iterable[K]) -> dict[K, V]:
-        """Return the entries of those `keys` that are there, all from one state of the map.
-
-        Example:
-            >>> with connect(engine="local", storage="memory:") as ctx:
-            ...     ages = ctx.get_map("ages")
-            ...     ages.update(Ada=36, Grace=85)
-            ...     ages.get_all(["Ada", "Alan"])
-            {'Ada': 36}
-        """
-        known = [self._key(key) for key in keys if key is not None]
-        values = self.store.get_many(known) if known else []
-        return {key: value for key, value in zip(known, values, strict=True) if value is not None}
-
-    def _found(self, key: object) -> Any:
-        """Return the value of `key`, or None if there is none; None is a key that is never there."""
-        return None if key is None else self.store.get_many([self._key(key)])[0]
-
-    def __contains__(self, key: object) -> bool:
-        return self._found(key) is not None
-
-    def __len__(self) -> int:
-        return self.size()
-
-    def __bool__(self) -> bool:
-        return not self.is_empty()
-
-    def __iter__(self) -> Iterator[K]:
-        return (key for key, _ in self._pairs())
-
-    def keys(self) -> KeySet[K]:
-        """Return a live view of the keys."""
-        return KeySet(self)
-
-    def items(self) -> EntrySet[K, V]:
-        """Return a live view of the entries."""
-        return EntrySet(self, self._entries)
-
-    def values(self) -> Values[V]:
-        """Return a live view of the values."""
-        return Values(self, self._entries)
-
-    def key_set(self) -> KeySet[K]:
-        """Return a live view of the keys, as `keys()`."""
-        return self.keys()
-
-    def entry_set(self) -> EntrySet[K, V]:
-        """Return a live view of the entries, as `items()`."""
-        return self.items()
-
-    def copy(self) -> dict[K, V]:
-        """Return the entries as a plain dict, all from one state; they must fit into the caller's memory."""
-        return dict(self._pairs())
-
-    def __eq__(self, other: object) -> bool:
-        """Say whether `other`, any mapping, has the same entries."""
-        if not isinstance(other, Mapping):
-            return NotImplemented
-        if other is self:
-            return True
-        if isinstance(other, IStreamMap):
-            return self._equals_stored(other)
-        theirs = _canonical_keys(other)
-        return theirs is not None and self.size() == len(theirs) and self._is_within(theirs)
-
-    __hash__ = None  # type: ignore[assignment]  # As for a dict.
-
-    def _equals_stored(self, other: IStreamMap[Any, Any]) -> bool:
-        if self.size() != other.size():
-            return False
-        return all(self._is_within(other.get_all(dict(chunk)), chunk) for chunk in chunked(self._pairs(), _CHUNK))
-
-    def _is_within(self, theirs: Mapping[Any, Any], entries: Iterable[tuple[Any, Any]] | None = None) -> bool:
-        entries = self._pairs() if entries is None else entries
-        return all(key in theirs and same(value, theirs[key]) for key, value in entries)
-
-    def __or__(self, other: Mapping[D, R]) -> dict[K | D, V | R]:
-        """Return a plain dict of the entries of both; `other` wins."""
-        merged: dict[K | D, V | R] = _merged(self, other)
-        return merged
-
-    def __ror__(self, other: Mapping[D, R]) -> dict[K | D, V | R]:
-        merged: dict[K | D, V | R] = _merged(other, self)
-        return merged
-
-    def __ior__(self, other: Mapping[K, V] | Iterable[tuple[K, V]]) -> Self:  # type: ignore[misc]  # Takes pairs too, as a dict.
-        self.put_all(other)
-        return self
-
-    # Writing
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        if self.remove(key) is None:
-            raise KeyError(key)
-
-    def put(self, key: K, value: V) -> V | None:
-        """Set the value of `key` and return the one before, or None."""
-        new = self._value(key, value)
-        return self._update(key, lambda old: new)
-
-    def put_if_absent(self, key: K, value: V) -> V | None:
-        """Set the value of `key` if it has none; return the one that it has, or None.
-
-        Example:
-            >>> with connect(engine="local", storage="memory:") as ctx:
-            ...     ages = ctx.get_map("ages")
-            ...     ages.put_if_absent("Ada", 36), ages.put_if_absent("Ada", 99), ages["Ada"]
-            (None, 36, 36)
-        """
-        new = self._value(key, value)
-        return self._update(key, lambda old: new if old is None else UNCHANGED)
-
-    def setdefault(self, key: K, default: V | None = None, /) -> V:
-        """Return the value of `key`, set to `default` before if it has none.
-
-        What is returned is not the stored value itself: changing it in place changes nothing in the map.
-
-        Raises:
-            NullElementError: `default` is None, which a map cannot hold.
-        """
-        new: Any = self._value(key, default)
-        old = self.put_if_absent(key, new)
-        return new if old is None else old
-
-    @overload
-    def update(self, other: SupportsKeysAndGetItem[K, V], /) -> None: ...
-
-    @overload
-    def update(self, other: Iterable[tuple[K, V]], /) -> None: ...
-
-    @overload
-    def update(self: IStreamMap[str, V], other: SupportsKeysAndGetItem[str, V], /, **entries: V) -> None: ...
-
-    @overload
-    def update(self: IStreamMap[str, V], other: Iterable[tuple[str, V]], /, **entries: V) -> None: ...
-
-    @overload
-    def update(self: IStreamMap[str, V], /, **entries: V) -> None: ...
-
-    def update(self, other: Any = (), /, **entries: Any) -> None:
-        """Set the entries of a mapping, of pairs, or given by name, all in one commit."""
-        self._put_all(dict(_local(other), **entries))
-
-    def put_all(self, entries: SupportsKeysAndGetItem[K, V] | Iterable[tuple[K, V]]) -> None:
-        """Set the entries of a mapping, or of pairs, all in one commit."""
-        self._put_all(dict(_local(entries)))
-
-    def _put_all(self, entries: dict[Any, Any]) -> None:
-        new = {self._key(key): self._value(key, value) for key, value in entries.items()}
-        if new:
-            self.store.update([*new], lambda old: [*new.values()])
-
-    @overload
-    def replace(self, key: K, value: V, /) -> V | None: ...
-
-    @overload
-    def replace(self, key: K, old: V, new: V, /) -> bool: ...
-
-    def replace(self, key: K, *values: Any) -> Any:
-        """Set the value of `key` if it has one, or if it has a certain one.
-
-        `replace(key, value)` returns the value before, or None if there was none, and then sets none.
-        `replace(key, old, new)` says whether the value was `old`, and only then sets it to `new`.
-
-        Example:
-            >>> with connect(engine="local", storage="memory:") as ctx:
-            ...     ages = ctx.get_map("ages")
-            ...     ages.update(Ada=36)
-            ...     ages.replace("Ada", 37), ages.replace("Alan", 41), ages.replace("Ada", 36, 38), ages["Ada"]
-            (36, None, False, 37)
-        """
-        match values:
-            case (value,):
-                new = self._value(key, value)
-                return self._update(key, lambda old: UNCHANGED if old is None else new)
-            case (expected, value):
-                new = self._value(key, value)
-                return self._change_if(key, self._value(key, expected), new)
-        raise TypeError(f"replace() takes (key, value) or (key, old, new), not {1 + len(values)} arguments")
-
-    @overload
-    def remove(self, key: K, /) -> V | None: ...
-
-    @overload
-    def remove(self, key: K, value: V, /) -> bool: ...
-
-    def remove(self, key: K, *values: Any) -> Any:
-        """Remove an entry, or only one with a certain value.
-
-        `remove(key)` returns the value, or None if there was none. `remove(key, value)` says whether
-        the entry had that value, and only then removes it.
-        """
-        match values:
-            case () if key is None:
-                return None
-            case ():
-                return self._update(key, lambda old: UNCHANGED if old is None else None)
-            case (expected,):
-                return self._change_if(key, self._value(key, expected), None)
-        raise TypeError(f"remove() takes (key) or (key, value), not {1 + len(values)} arguments")
-
-    @overload
-    def pop(self, key: K, /) -> V: ...
-
-    @overload
-    def pop(self, key: K, /, default: V) -> V: ...
-
-    @overload
-    def pop(self, key: K, /, default: D) -> V | D: ...
-
-    def pop(self, key: K, /, default: Any = _MISSING) -> Any:
-        """Remove an entry and return its value, or `default` if there is none.
-
-        Raises:
-            KeyError: there is none, and no `default`.
-        """
-        old = self.remove(key)
-        if old is None and default is _MISSING:
-            raise KeyError(key)
-        return default if old is None else old
-
-    def popitem(self) -> Entry[K, V]:
-        """Remove some entry and return it.
-
-        Raises:
-            KeyError: the map is empty.
-        """
-        key = None
-        for key in self:
-            value = self.remove(key)
-            if value is not None:
-                return Entry(key, value)
-        if key is None:
-            raise KeyError(f"popitem(): {self._kind} {self.name!r} is empty")
-        return self.popitem()  # All that was there is gone by now; what came since is not.
-
-    def clear(self) -> None:
-        """Remove all entries, atomically."""
-        self.store.clear()
+    _indexes: Indexes | None = None
 
     # Functions that go to the entries
 
@@ -381,13 +101,34 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
         """
         running(fn, "fn"), optional_predicate(predicate)
         place, results = self._place("execute_on_entries"), {}
-        for chunk in chunked(self._pairs(), _CHUNK):
+        for chunk in chunked(self._pairs(), CHUNK):
             keys = [key for key, value in chunk if predicate is None or _satisfies(predicate, key, value, place)]
             if keys:
                 work = Processing(place, keys, fn, predicate)
                 self.store.update(keys, work.each_present)
                 results.update(work.results)
         return results
+
+    def replace_all(self, fn: Callable[[K, V], V]) -> None:
+        """Give every entry the value that `fn` makes of its key and its value, all in one commit.
+
+        The workers do it in parallel, and move every entry once. Nobody sees half of it, and a failure changes nothing.
+        Entries that others add meanwhile are left alone, and those that they remove stay away. `fn` runs again, with
+        the fresh value, on entries that they change, so it should do nothing else.
+
+        Raises:
+            NullElementError: `fn` gave None; the message names the key.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages")
+            ...     ages.update(Ada=36, Grace=85)
+            ...     ages.replace_all(lambda name, age: age + 1)
+            ...     sorted(ages.values())
+            [37, 86]
+        """
+        sink = Replacing(self.store, f"{self._kind} {self.name!r}", running(fn, "fn"))
+        self.stream().collect(sink)
 
     # Streams, tables, changes
 
@@ -423,11 +164,84 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             ...     ages.stream(projection=lambda entry: entry.key[0]).sorted().to_list()
             ['A', 'G']
         """
-        optional_predicate(predicate), optional_function(projection, "projection")
+        return self._sieved("stream", optional_predicate(predicate), projection)
+
+    @overload
+    def select(self, predicate: Callable[[Entry[K, V]], object]) -> list[V]: ...
+
+    @overload
+    def select(
+        self, predicate: Callable[[Entry[K, V]], object], projection: Callable[[Entry[K, V]], R | None]
+    ) -> list[R]: ...
+
+    def select(self, predicate: Any, projection: Any = None) -> list[Any]:
+        """Return the values of the entries that satisfy `predicate`, or what `projection` makes of each.
+
+        They have no order, are those of one moment, and must fit into the caller's memory. Workers read all entries, in
+        parallel, unless an index of `add_index` finds the few that are wanted.
+
+        Args:
+            predicate: such as `where("country") == "NO"`, or a function of an entry; it runs where the data is read.
+            projection: what to make of each entry, there too; one of which it makes None is dropped.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     people = ctx.get_map("people")
+            ...     people.update(Ada={"born": 1815}, Grace={"born": 1906})
+            ...     people.select(where("born").between(1800, 1899))
+            ...     people.select(where("born") > 1900, lambda entry: entry.key)
+            [{'born': 1815}]
+            ['Grace']
+        """
+        running(predicate, "predicate"), optional_function(projection, "projection")
+        self._runtime.check_open()
+        known = None if self._indexes is None else self._indexes.look_up(predicate)
+        if known is None:
+            return self._sieved("select", predicate, projection or _VALUE).to_list()
+        place = self._place("select")
+        chosen = [entry for entry in known if _satisfies(predicate, *entry, place)]
+        return [made for made in map(projection or _VALUE, chosen) if made is not None]
+
+    def add_index(self, field: str, kind: Literal["hash", "sorted"] = "hash") -> None:
+        """Let `select` of this handle find entries by a field of their values without reading the others.
+
+        The index lives in this process, in memory. It is made by reading all entries, now, and is brought up to date
+        from the journal at each look-up, so it knows what anybody has written, in whatever way, as soon as that is
+        committed. `select` gives the same with and without it. It is used for conditions of `where` on the field, alone
+        or in `&`, and in `|` if each part has an index; for plain values, such as numbers, texts, dates, enum members.
+
+        Costs some hundred bytes for each entry, and at a look-up the entries that are found.
+
+        Args:
+            field: as `where` takes it.
+            kind: `"hash"` for `==`, `is_in` and `is_none`; `"sorted"` also for `<`, `<=`, `>`, `>=` and `between`.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     people = ctx.get_map("people", journal=True)
+            ...     people.update(Ada={"born": 1815}, Grace={"born": 1906})
+            ...     people.add_index("born", "sorted")
+            ...     people["Alan"] = {"born": 1912}
+            ...     people.select(where("born") > 1910)
+            [{'born': 1912}]
+        """
+        where(field)
+        if kind not in ("hash", "sorted"):
+            raise ValueError(f'kind must be "hash" or "sorted", not {kind!r}')
+        self._refuse_without_journal()
+        if self._indexes is None:
+            self._indexes = Indexes(self.store)
+        self._indexes.add(field, kind)
+
+    def _sieved(self, name: str, predicate: Any, projection: Any) -> Stream[Any]:
+        optional_function(projection, "projection")
         functions = (("predicate", predicate), ("projection", projection))
         shown_arguments = ", ".join(f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None)
         source = EntrySource(self.store, predicate, projection)
-        return read(source, f"get_{self._kind}({self.name!r}).stream({shown_arguments})", self._runtime)
+        return read(source, f"get_{self._kind}({self.name!r}).{name}({shown_arguments})", self._runtime)
 
     def journal(self, since: int = 0) -> Iterator[JournalEvent]:
         """Give the changes after offset `since`, the oldest first; 0 is the start.
@@ -442,102 +256,71 @@ class IStreamMap(Collection[MapStore], MutableMapping[K, V]):
             ...     [(event.kind, event.key, event.new_value) for event in ages.journal()]
             [('ADDED', 'Ada', 36)]
         """
+        first = count(since, "since")
+        self._refuse_without_journal()
+        return self._while_open(self.store.journal(first))
+
+    def watch(
+        self, since: int | None = None, *, every: float = 0.1, timeout: float | None = None
+    ) -> Iterator[JournalEvent]:
+        """Give the changes as they happen, the oldest first, in a loop that waits for new ones: `break` ends it.
+
+        Changes by all processes come, none is left out, and the order is that in which they happened. To go on later,
+        keep the `offset` of the last event and pass it as `since`.
+
+        Args:
+            since: begin behind this offset, 0 for the start; unset, with what happens after the call.
+            every: seconds between two looks into the storage while nothing happens.
+            timeout: end the loop after so many seconds without a change; unset, it waits for ever.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`. In the loop: a vacuum has removed events that
+                were not given yet; the context was closed.
+            ValueError: `since` is later than the last change, so it is an offset of another map.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ages = ctx.get_map("ages", journal=True)
+            ...     changes = ages.watch()
+            ...     ages.update(Ada=36, Grace=85)
+            ...     for event in changes:
+            ...         print(event.kind, event.key)
+            ...         if event.key == "Grace":
+            ...             break
+            ADDED Ada
+            ADDED Grace
+        """
+        seconds(every, "every"), timeout is None or seconds(timeout, "timeout")
+        self._refuse_without_journal()
+        end = self.store.journal_end()
+        first = end if since is None else count(since, "since")
+        if first > end:
+            raise ValueError(
+                f"since={first} is later than the last change of {self._kind} {self.name!r}: take the offset of one of "
+                "its own events"
+            )
+        return self._watched(first, every, timeout)
+
+    def _watched(self, since: int, every: float, timeout: float | None) -> Iterator[JournalEvent]:
+        changed = time.monotonic()
+        while True:
+            # What is there up to this offset is read below, so the next look need not begin before it.
+            end = self.store.journal_end()
+            for event in self.journal(since):
+                yield event
+                since, changed = event.offset, time.monotonic()
+            since = max(since, end)
+            if timeout is not None and time.monotonic() - changed >= timeout:
+                return
+            time.sleep(every)
+
+    def _refuse_without_journal(self) -> None:
         if not self.options.journal:
             raise IllegalStateError(
                 f"{self._kind} {self.name!r} keeps no journal; get_map({self.name!r}, journal=True) makes one that does"
             )
-        return self._while_open(self.store.journal(count(since, "since")))
-
-    # How it works
-
-    def _update(self, key: Any, change: Callable[[Any], Any]) -> V | None:
-        """Change the value of one key and return the old one."""
-        old: V | None
-        (old,) = self.store.update([self._key(key)], lambda old: [change(old[0])])
-        return old
-
-    def _change_if(self, key: Any, expected: Any, new: Any) -> bool:
-        """Change the value of one key if it is what was expected, and say whether it was."""
-        was_expected = False
-
-        def change(old: Any) -> Any:
-            nonlocal was_expected
-            was_expected = old is not None and same(old, expected)
-            return new if was_expected else UNCHANGED
-
-        self._update(key, change)
-        return was_expected
-
-    def _key(self, key: Any) -> Any:
-        """Return the one form of a key.
-
-        Raises:
-            NullElementError: it is None.
-            UnstableKeyError: it has no hash, or one that other processes do not share.
-        """
-        if key is None:
-            raise NullElementError(f"{self._kind} {self.name!r} cannot have None as a key")
-        try:
-            return canonical(key)
-        except UnstableKeyError as error:
-            error.add_note(f"in {self._kind} {self.name!r}")
-            raise
-
-    def _value(self, key: Any, value: Any) -> Any:
-        if value is None:
-            raise NullElementError(
-                f"{self._kind} {self.name!r} cannot have None as a value, here of the key {shown(key)}; "
-                "remove(key) removes an entry"
-            )
-        return value
-
-    def _place(self, operation: str) -> str:
-        return f"{operation}() of {self._kind} {self.name!r}"
-
-    def _pairs(self) -> Iterator[tuple[Any, Any]]:
-        """Pin the entries as they are now, and give them one part after another."""
-        return self._read(self._splits())
-
-    def _entries(self) -> Iterator[Entry[K, V]]:
-        return map(as_entry, self._pairs())
-
-    def _splits(self) -> Sequence[EntrySplit]:
-        return self.store.splits(PIECES)
-
-    def _walk(self) -> Iterator[Sequence[object]]:
-        return self._pairs()
-
-    def _types_shown(self, rows: Sequence[Sequence[object]]) -> str:
-        hints = (self.key_type, self.value_type)
-        types = [type_seen(hint, [row[place] for row in rows]) or "?" for place, hint in enumerate(hints)]
-        return "" if types == ["?", "?"] else " -> ".join(types)
-
-    def _written(self, *row: object) -> str:
-        return ": ".join(map(brief, row))
 
 
 def _satisfies(predicate: Callable[[Any], object], key: Any, value: Any, place: str) -> bool:
     with noting(f"{place}, {shown_function(predicate)}", key):
         return bool(predicate(Entry(key, value)))
-
-
-def _local(entries: Any) -> Any:
-    """Return what `dict` can take in without looking up key by key."""
-    return entries.copy() if isinstance(entries, IStreamMap) else entries
-
-
-def _merged(first: Any, second: Any) -> Any:
-    if not (isinstance(first, Mapping) and isinstance(second, Mapping)):
-        return NotImplemented
-    return {**_local(first), **_local(second)}
-
-
-def _canonical_keys(mapping: Mapping[Any, Any]) -> dict[Any, Any] | None:
-    """Return the entries of any mapping by their keys as a map has them; None if no map can have them."""
-    known = {}
-    for key, value in mapping.items():
-        try:
-            known[canonical(key)] = value
-        except UnstableKeyError:
-            return None
-    return known if len(known) == len(mapping) else None

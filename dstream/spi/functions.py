@@ -6,15 +6,27 @@ import functools
 import inspect
 from typing import Any
 
+from dstream.values import Predicate
+
 __all__ = ["is_async", "refuse_one_that_would_not_run", "shown_function"]
 
 
 def shown_function(fn: Any) -> str:
-    """Write a function as short as its user would: `parse`, `lambda`, `partial(parse)`."""
+    """Write a function as short as its user would: `parse`, `lambda`, `partial(parse)`, `where('age') > 40`."""
     if isinstance(fn, functools.partial):
         return f"partial({shown_function(fn.func)})"
+    if isinstance(fn, Predicate):
+        return _cut(repr(fn))
     name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
     return "lambda" if name.endswith("<lambda>") else name.rpartition("<locals>.")[2]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[: _MOST - 4]} ..."
+
+
+_MOST = 80
+"""How many characters of a condition are shown."""
 
 
 def is_async(fn: Any) -> bool:

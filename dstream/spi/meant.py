@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dstream.spi.collector import Collector
 from dstream.spi.gatherer import Gatherer
+from dstream.values.conditions import Field
 
 __all__ = ["hint_of_a_collector", "hint_of_a_field", "hint_of_a_gatherer"]
 
@@ -12,6 +13,8 @@ def hint_of_a_field(value: object) -> str:
     """Return how a function is made of the name of a field; nothing for anything else."""
     if isinstance(value, Collector):
         return "; a collector stands behind it, as in grouping_by(classifier, counting())"
+    if isinstance(value, Field):
+        return f"; a condition compares the field, as in {value!r} == True"
     if not isinstance(value, str):
         return ""
     return f"; operator.itemgetter({value!r}) takes that field of a dict, operator.attrgetter({value!r}) of an object"

@@ -39,7 +39,9 @@ __all__ = [
     "ListStore",
     "ListView",
     "MapStore",
+    "Merge",
     "Options",
+    "Revision",
     "Splice",
     "Storage",
     "Unchanged",
@@ -79,6 +81,25 @@ class Options:
     strict: bool | None = None
     ttl: float | None = None
     max_idle: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What makes new values of entries that are there: a `merge` of `MapStore.begin` that looks at keys.
+
+    What a job writes says which entries; its values do not matter. A key that has no value when the job is committed
+    gets none.
+
+    Attributes:
+        fn: gets the key and the value that is there and returns the new one, which is not None. It runs again, with the
+            fresh value, if the entry changed before the commit.
+    """
+
+    fn: Callable[[Any, Any], Any]
+
+
+Merge = Callable[[Any, Any], Any] | Revision
+"""Makes one value of the value that is there and the one that a job writes, or a new one of the key and the former."""
 
 
 class Storage(Protocol):
@@ -219,6 +240,15 @@ class MapStore(Store, Protocol):
         """Give the changes after offset `since` in the order in which they happened, oldest first; 0 is the start.
 
         Raises:
+            IllegalStateError: the map was made without `journal=True`; or, while it is read, events after `since` are
+                no longer there.
+        """
+        ...
+
+    def journal_end(self) -> int:
+        """Return an offset that is not less than that of any change so far, and less than that of any later one.
+
+        Raises:
             IllegalStateError: the map was made without `journal=True`.
         """
         ...
@@ -228,7 +258,7 @@ class MapStore(Store, Protocol):
         job: str | None,
         epoch: int = 1,
         *,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare to write an epoch of a job, as `dstream.spi.sink` says.
@@ -236,7 +266,8 @@ class MapStore(Store, Protocol):
         Args:
             job: what names the job, so that it writes once however often it runs; unset, every run is a job of its own.
             epoch: its number, from 1 on.
-            merge: makes one value of the value that is there and the new one; unset, the new one replaces it.
+            merge: makes one value of the value that is there and the new one; unset, the new one replaces it. A
+                `Revision` makes it of the key and the value that is there.
             replace: what was there before disappears in the same commit.
         """
         ...

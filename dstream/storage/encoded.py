@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from dstream.spi.store import UNCHANGED, Splice, Unchanged
+from dstream.spi.store import UNCHANGED, Merge, Revision, Splice, Unchanged
 from dstream.storage.codec.codec import Codec
 from dstream.storage.written_types import settled
 from dstream.values.journal_events import JournalEvent
@@ -147,14 +147,16 @@ def _is_value(value: Any) -> bool:
     return value is not None and value is not UNCHANGED
 
 
-def merged(
-    codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Callable[[Any, Any], Any]
-) -> dict[bytes, bytes]:
-    """Return the new entries, each merged with the old value of its key where there is one."""
-    result = dict(new)
+def merged(codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Merge) -> dict[bytes, bytes]:
+    """Return the new entries, each merged with the old value of its key where there is one.
+
+    Where there is none, a revision makes no entry: its value is empty, which no encoded value is.
+    """
+    result = dict.fromkeys(new, b"") if isinstance(merge, Revision) else dict(new)
     for key, there in old.items():
-        value = merge(codec.decode_value(there), codec.decode_value(new[key]))
-        codec.checked(codec.decode_key(key), value)
+        known, before = codec.decode_key(key), codec.decode_value(there)
+        value = merge.fn(known, before) if isinstance(merge, Revision) else merge(before, codec.decode_value(new[key]))
+        codec.checked(known, value)
         result[key] = codec.encode_value(value)
     return result
 

@@ -22,6 +22,7 @@ __all__ = [
     "partition_count",
     "refuse_frame",
     "running",
+    "seconds",
     "settings",
 ]
 
@@ -109,6 +110,20 @@ def partition_count(value: Any, name: str = "partitions") -> int:
     if number < 1:
         raise ValueError(f"{name} must be at least 1: {number}")
     return number
+
+
+def seconds(value: Any, name: str) -> float:
+    """Return `value` if it is a number of seconds above 0.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is not above 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number of seconds, not {kind_of(value)}")
+    if not value > 0:
+        raise ValueError(f"{name} must be a number of seconds above 0: {value}")
+    return value
 
 
 def choice(value: Any, name: str) -> bool:

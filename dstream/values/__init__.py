@@ -1,13 +1,15 @@
 """Small values that streams, collectors and maps hand out: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
 
-Look into `optional`, `entry`, `journal`, `dead_letter`, `statistics` for each, and into `sums` for how floats are
-added. `secrets` says what may be shown of a URL.
+Look into `optional`, `entry`, `journal`, `dead_letter`, `statistics` for each, into `conditions` for `where`, and into
+`sums` for how floats are added. `secrets` says what may be shown of a URL.
 """
 
+from dstream.values.conditions import where
 from dstream.values.dead_letter import DeadLetter
 from dstream.values.entry import Entry
 from dstream.values.journal_events import JournalEvent
 from dstream.values.optional import Optional
+from dstream.values.predicates import Predicate
 from dstream.values.statistics import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
 from dstream.values.sums import ExactSum
 
@@ -19,7 +21,9 @@ __all__ = [
     "IntSummaryStatistics",
     "JournalEvent",
     "Optional",
+    "Predicate",
     "SummaryStatistics",
+    "where",
 ]
 
 

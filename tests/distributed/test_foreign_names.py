@@ -45,7 +45,6 @@ CALLS = {
     "copy",
     "fn",
     "str",
-    "to_pandas",
     "set_value",
     "to_imap",
     "action",
@@ -56,12 +55,12 @@ CALLS = {
     ("name", "meant"),
     [
         ("containsKey", "key in collection"),
-        ("computeIfAbsent", "setdefault(key, value), or execute_on_key(key, lambda entry: entry.set_value(...))"),
+        ("computeIfAbsent", "compute_if_absent"),
         ("put_All", "put_all"),
         ("map", "stream().map(...)"),
         ("first", "stream().find_first()"),
         ("udpate", "update"),
-        ("to_pandas", "to_arrow().to_pandas()"),
+        ("toPandas", "to_pandas"),
     ],
 )
 def test_a_name_leads_to_the_right_place(make, name, meant):

@@ -17,6 +17,14 @@ def test_a_map_becomes_a_table(make):
     assert sorted(table.to_pylist(), key=str) == [{"key": "Ada", "value": 36}, {"key": "Alan", "value": 41}]
 
 
+def test_a_collection_becomes_a_data_frame(make):
+    """With the columns of its table."""
+    ages, names = make.map({"Ada": 36}).to_pandas(), make.list(["Ada", "Alan"]).to_pandas()
+
+    assert ages.to_dict("list") == {"key": ["Ada"], "value": [36]}
+    assert names.to_dict("list") == {"value": ["Ada", "Alan"]}
+
+
 def test_a_list_becomes_a_column(make):
     """In order, with its nulls."""
     assert make.list([3, None, 1]).to_arrow().to_pydict() == {"value": [3, None, 1]}

@@ -6,9 +6,11 @@ import operator
 from collections.abc import Iterator
 from typing import Any, assert_type
 
+import pandas as pd
+
 import dstream as ds
 from collectors import counting
-from dstream import Entry, IStreamCache, IStreamList, IStreamMap, JournalEvent, Stream
+from dstream import Entry, IStreamCache, IStreamList, IStreamMap, JournalEvent, Predicate, Stream, where
 from dstream.spi import Reducer
 from reducers import (
     grouping_by_to_icache,
@@ -42,6 +44,16 @@ def used(ages: IStreamMap[str, int], names: IStreamList[str]) -> None:
     assert_type(ages.stream().map(lambda entry: entry.value), Stream[int])
     assert_type(names[0], str)
     assert_type(names.stream(), Stream[str])
+
+
+def conditions(words: Stream[str]) -> None:
+    """What `where` makes is a condition, which takes any item."""
+    assert_type(where("a") == 1, Predicate)
+    assert_type(where("a") != None, Predicate)  # noqa: E711 - what a user may write
+    assert_type((where("a") > 1) & ~where("b").is_none() | where("c").between(1, 2), Predicate)
+    assert_type(where("a").is_in([1, 2]) | where("b").like("A%") | where("c").regex("A.*"), Predicate)
+    assert_type(words.filter(where("this").like("A%")), Stream[str])
+    assert_type((where("a") < 1)("word"), bool)
 
 
 def written(words: Stream[str]) -> None:
@@ -104,6 +116,10 @@ def ages_methods(ages: IStreamMap[str, int]) -> None:
     assert_type(ages.put("a", 1), int | None)
     assert_type(ages.put_if_absent("a", 1), int | None)
     assert_type(ages.setdefault("a", 1), int)
+    assert_type(ages.compute("a", lambda key, old: (old or 0) + len(key)), int | None)
+    assert_type(ages.compute_if_absent("a", len), int | None)
+    assert_type(ages.compute_if_present("a", lambda key, old: old + len(key) or None), int | None)
+    assert_type(ages.merge("a", 1, operator.add), int | None)
     assert_type(ages.replace("a", 1), int | None)
     assert_type(ages.replace("a", 1, 2), bool)
     assert_type(ages.remove("a"), int | None)
@@ -116,12 +132,20 @@ def ages_methods(ages: IStreamMap[str, int]) -> None:
     assert_type(ages.stream(), Stream[Entry[str, int]])
     assert_type(ages.stream(lambda entry: entry.value > 1), Stream[Entry[str, int]])
     assert_type(ages.stream(projection=lambda entry: entry.key), Stream[str])
+    assert_type(ages.stream(where("this") > 1), Stream[Entry[str, int]])
+    assert_type(ages.select(where("this") == 1), list[int])
+    assert_type(ages.select(lambda entry: entry.value > 1, lambda entry: entry.key), list[str])
     assert_type(ages.journal(since=0), Iterator[JournalEvent])
+    assert_type(ages.watch(since=0, every=1, timeout=2.5), Iterator[JournalEvent])
     assert_type(ages.vacuum(), int)
     assert_type(ages.to_df(), Any)
+    assert_type(ages.to_pandas(), pd.DataFrame)
     print(ages.options, ages.items(), ages.entry_set(), ages.to_arrow())
     ages.update({"a": 1}, b=2)
     ages.put_all([("a", 1)])
+    ages.replace_all(lambda key, value: value + len(key))
+    ages.add_index("this")
+    ages.add_index("this", kind="sorted")
     ages.head(3)
     ages.compact()
     ages.clear()
@@ -147,6 +171,10 @@ def tokens_methods(tokens: IStreamCache[str, int]) -> None:
     assert_type(tokens.put("a", 1), int | None)
     assert_type(tokens.put_if_absent("a", 1), int | None)
     assert_type(tokens.setdefault("a", 1), int)
+    assert_type(tokens.compute("a", lambda key, old: (old or 0) + len(key)), int | None)
+    assert_type(tokens.compute_if_absent("a", len), int | None)
+    assert_type(tokens.compute_if_present("a", lambda key, old: old + len(key) or None), int | None)
+    assert_type(tokens.merge("a", 1, operator.add), int | None)
     assert_type(tokens.replace("a", 1), int | None)
     assert_type(tokens.replace("a", 1, 2), bool)
     assert_type(tokens.remove("a"), int | None)
@@ -159,12 +187,20 @@ def tokens_methods(tokens: IStreamCache[str, int]) -> None:
     assert_type(tokens.stream(), Stream[Entry[str, int]])
     assert_type(tokens.stream(lambda entry: entry.value > 1), Stream[Entry[str, int]])
     assert_type(tokens.stream(projection=lambda entry: entry.key), Stream[str])
+    assert_type(tokens.stream(where("this") > 1), Stream[Entry[str, int]])
+    assert_type(tokens.select(where("this") == 1), list[int])
+    assert_type(tokens.select(lambda entry: entry.value > 1, lambda entry: entry.key), list[str])
     assert_type(tokens.journal(since=0), Iterator[JournalEvent])
+    assert_type(tokens.watch(since=0, every=1, timeout=2.5), Iterator[JournalEvent])
     assert_type(tokens.vacuum(), int)
     assert_type(tokens.to_df(), Any)
+    assert_type(tokens.to_pandas(), pd.DataFrame)
     print(tokens.options, tokens.items(), tokens.entry_set(), tokens.to_arrow())
     tokens.update({"a": 1}, b=2)
     tokens.put_all([("a", 1)])
+    tokens.replace_all(lambda key, value: value + len(key))
+    tokens.add_index("this")
+    tokens.add_index("this", kind="sorted")
     tokens.head(3)
     tokens.compact()
     tokens.clear()
@@ -192,6 +228,7 @@ def names_methods(names: IStreamList[str]) -> None:
     assert_type(names.parallel_stream(), Stream[str])
     assert_type(names.vacuum(), int)
     assert_type(names.to_df(), Any)
+    assert_type(names.to_pandas(), pd.DataFrame)
     print(names.options, names.to_arrow())
     names.add(0, "a")
     names.append("a")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.errors import NullElementError, UnstableKeyError
+from dstream.spi.store import Revision
 from dstream.storage.codec.codec_keys import bucket_of, encode_key
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
@@ -78,6 +79,8 @@ class EntryWriter:
         if not self.plan.reads_current:
             return self.begun, types, tuple(new), None
         current = self.groups.get(new.bucket, ())
+        if not current and not isinstance(self.plan.merge, Revision):
+            return self.begun, types, tuple(new), tuple(new)  # there is nothing to merge with
         try:
             merged = merge_bucket(self.folder, layout, new.bucket, (new, layout), current, self.plan, self.prefix)
         except FileGoneError:

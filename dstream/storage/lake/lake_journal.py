@@ -14,7 +14,7 @@ from dstream.storage.lake.lake_tables import Layout, batches
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.values.journal_events import JournalEvent
 
-__all__ = ["first_version", "read_journal"]
+__all__ = ["first_version", "last_offset", "read_journal"]
 
 _ROW_BITS = 32
 
@@ -22,6 +22,11 @@ _ROW_BITS = 32
 def first_version(since: int) -> int:
     """Return the first commit that may hold events after an offset."""
     return max((since >> _ROW_BITS) - 1, 0)
+
+
+def last_offset(version: int) -> int:
+    """Return the largest offset that an event of a commit, or of one before it, can have."""
+    return (version + 2 << _ROW_BITS) - 1
 
 
 def read_journal(

@@ -13,7 +13,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import UNCHANGED, EntrySplit, Options
+from dstream.spi.store import UNCHANGED, EntrySplit, Merge, Options
 from dstream.storage.codec.codec_keys import bucket_of, identity
 from dstream.storage.lake.actions import Actions
 from dstream.storage.lake.buckets import BucketCache
@@ -22,7 +22,7 @@ from dstream.storage.lake.compaction import MAX_FILES, Fold, fold_all, fold_smal
 from dstream.storage.lake.copied_handles import SHARED, own_copy, same_value
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.lake_collection import Collection
-from dstream.storage.lake.lake_journal import first_version, read_journal
+from dstream.storage.lake.lake_journal import first_version, last_offset, read_journal
 from dstream.storage.lake.lake_tables import remove_quietly
 from dstream.storage.lake.lookup import look_up
 from dstream.storage.lake.map_job import LakeMapJob
@@ -203,26 +203,34 @@ class LakeMap(Collection):
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
         """Give the changes after offset `since`, as far as they had happened when this was called."""
-        title = self._description.title
         with self._log.lock:
-            self._refresh()
-            if not self._description.shape.journal:
-                raise IllegalStateError(f"{title} has no journal; it must be made with journal=True")
+            self._refresh_journal()
             commits = self._log.additions(first_version(since))
-            return read_journal(self._folder, self._layout, commits, since, title)
+            return read_journal(self._folder, self._layout, commits, since, self._description.title)
+
+    def journal_end(self) -> int:
+        """Return the last offset that an event of the newest commit could have."""
+        with self._log.lock:
+            self._refresh_journal()
+            return last_offset(self._log.version)
+
+    def _refresh_journal(self) -> None:
+        self._refresh()
+        if not self._description.shape.journal:
+            raise IllegalStateError(f"{self._description.title} has no journal; it must be made with journal=True")
 
     def begin(
         self,
         job: str | None,
         epoch: int = 1,
         *,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare to write an epoch of a job."""
         return self._job(uuid.uuid4().hex if job is None else job, epoch, None if replace else merge, replace)
 
-    def _job(self, name: str | None, epoch: int, merge: Callable[[Any, Any], Any] | None, replace: bool) -> LakeMapJob:
+    def _job(self, name: str | None, epoch: int, merge: Merge | None, replace: bool) -> LakeMapJob:
         with self._log.lock:
             self._refresh()
             return LakeMapJob(self, name, epoch, merge, replace, self._tidy_after)

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dstream.spi.store import Merge
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.entry_writer import EntryWriter
@@ -16,8 +17,6 @@ from dstream.storage.lake.merging import MergePlan, merge_bucket, rewritten
 from dstream.storage.written_types import codec_by
 
 __all__ = ["LakeMapJob"]
-
-Merge = Callable[[Any, Any], Any]
 
 
 class LakeMapJob(StagedJob[EntryWriter]):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dstream.pickling import dumps
+from dstream.spi.store import Merge, Revision
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.copied_handles import own_copy
 from dstream.storage.lake.files import Folder
@@ -32,7 +33,7 @@ class MergePlan:
         journal: old values are kept.
     """
 
-    merge: Callable[[Any, Any], Any] | None
+    merge: Merge | None
     replace: bool
     journal: bool
 
@@ -74,6 +75,8 @@ def merge_bucket(
     with DataWriter(folder, layout.schema, bucket, prefix) as writer:
         for keys, values in _rows(folder, new):
             before = [olds.pop(key, (None, None))[1] for key in identities(layout, keys)]
+            if isinstance(plan.merge, Revision):  # Keys that are no longer there get no value.
+                keys, before, values = _present(keys, before)
             writer.write(layout.entries(keys, _merged(layout, keys, before, values, plan), before))
         if plan.replace and olds:
             gone = list(olds.values())
@@ -109,12 +112,22 @@ def _rows(folder: Folder, new: tuple[DataFile, Layout] | None) -> Iterator[Rows]
             yield layout.keys(batch), layout.values(batch)
 
 
+def _present(keys: list[Any], olds: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the keys that have a value, their values, and again these as what is written in their place."""
+    there = [row for row, old in enumerate(olds) if old is not None]
+    values = [olds[row] for row in there]
+    return [keys[row] for row in there], values, values
+
+
 def _merged(layout: Layout, keys: list[Any], olds: list[Any], values: list[Any], plan: MergePlan) -> list[Any]:
     if plan.merge is None:
         return values
     # A merge function may change the old value it gets; the journal wants it as it was.
     given = [own_copy(layout.codec, old) for old in olds] if plan.journal else olds
-    merged = [value if old is None else plan.merge(old, value) for old, value in zip(given, values, strict=True)]
+    if isinstance(plan.merge, Revision):
+        merged = list(map(plan.merge.fn, keys, given))
+    else:
+        merged = [value if old is None else plan.merge(old, value) for old, value in zip(given, values, strict=True)]
     for key, value in zip(keys, merged, strict=True):
         layout.codec.checked(key, value)
     return merged

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from dstream.spi.store import Merge
 from dstream.storage.checking import receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.codec_keys import bucket_of
@@ -96,7 +97,7 @@ class MapJob(_Job[MapState, EntryWriter]):
         writer: EntryWriter,
         job: str | None,
         epoch: int,
-        merge: Callable[[Any, Any], Any] | None,
+        merge: Merge | None,
         replace: bool,
     ) -> None:
         super().__init__(state, codec_of, writer, job, epoch, replace)
@@ -120,7 +121,7 @@ class MapJob(_Job[MapState, EntryWriter]):
             old = dict(zip(new, values, strict=True))
             there = {key: value for key, value in old.items() if value is not None}
             new = merged(codec, there, new, self._merge)
-        return self._publish(types, old, codec.to_json(), new)
+        return self._publish(types, old, codec.to_json(), {key: value or None for key, value in new.items()})
 
     def _publish(self, types: Any, old: Changes, settled: Any, new: Changes) -> bool:
         state = self._state

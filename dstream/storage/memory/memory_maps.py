@@ -7,12 +7,12 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import EntrySplit
+from dstream.spi.store import EntrySplit, Merge
 from dstream.storage.encoded import EncodedEntries, changed, decoded, divided, encoded_keys, journal_event
 from dstream.storage.memory.copied_map import CopiedMap
 from dstream.storage.memory.jobs import EntryWriter, MapJob
 from dstream.storage.memory.memory_handle import Handle
-from dstream.storage.memory.state import MapState
+from dstream.storage.memory.state import Event, MapState
 from dstream.values.journal_events import JournalEvent
 
 __all__ = ["MemoryMap"]
@@ -64,18 +64,26 @@ class MemoryMap(Handle[MapState]):
     def journal(self, since: int) -> Iterator[JournalEvent]:
         """Give the events after the first `since`: the offset of an event is its number, from 1."""
         with self._state.held():
-            types, events = self._state.types, self._state.events[since:]
-        if not self._state.shape.journal:
-            raise IllegalStateError(f"{self._state.kind} {self.name!r} keeps no journal; make it with journal=True")
+            types, events = self._state.types, self._journaled()[since:]
         codec = self._codec_of(types)
         return (journal_event(codec, *event, offset) for offset, event in enumerate(events, since + 1))
+
+    def journal_end(self) -> int:
+        """Return the number of events so far."""
+        with self._state.held():
+            return len(self._journaled())
+
+    def _journaled(self) -> list[Event]:
+        if not self._state.shape.journal:
+            raise IllegalStateError(f"{self._state.kind} {self.name!r} keeps no journal; make it with journal=True")
+        return self._state.events
 
     def begin(
         self,
         job: str | None,
         epoch: int = 1,
         *,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare a job; see `MapJob`."""

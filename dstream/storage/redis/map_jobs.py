@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dstream import pickling
+from dstream.spi.store import Merge
 from dstream.storage.checking import receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.encoded import merged
@@ -33,7 +34,7 @@ class MapJob(Job):
         codec: Codec,
         job: str | None,
         epoch: int,
-        merge: Callable[[Any, Any], Any] | None,
+        merge: Merge | None,
         replace: bool,
     ) -> None:
         super().__init__(connection, collection, codec, job, epoch, replace)

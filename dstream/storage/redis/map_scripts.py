@@ -127,7 +127,14 @@ elseif replace then
 end
 
 for _, stage in ipairs(stages) do
-  if not journal and redis.call('EXISTS', stage.live) == 0 then
+  if stage.merged then
+    -- A revision found no value there, and there is none now: it makes none.
+    local entries = redis.call('HGETALL', stage.entries)
+    for i = 1, #entries, 2 do
+      if entries[i + 1] == '' then redis.call('HDEL', stage.entries, entries[i]) end
+    end
+  end
+  if not journal and redis.call('EXISTS', stage.live) == 0 and redis.call('EXISTS', stage.entries) == 1 then
     redis.call('RENAME', stage.entries, stage.live)
     redis.call('PERSIST', stage.live)
   else

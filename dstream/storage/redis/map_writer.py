@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from dstream.spi.store import Merge
 from dstream.storage.checking import number as checked_number
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.codec_keys import bucket_of
@@ -20,14 +21,12 @@ from dstream.storage.written_types import codec_by
 
 __all__ = ["EntryWriter", "StagedBucket", "StagedKeys"]
 
-Merge = Callable[[Any, Any], Any]
-
 
 class StagedKeys(NamedTuple):
     """The keys of a staged bucket.
 
     Attributes:
-        entries: the hash of the entries, merged if the job merges.
+        entries: the hash of the entries, merged if the job merges; an empty value is that of no entry.
         old: the hash of the values that they were merged with, empty where there was none.
         new: the hash of the values before they were merged.
     """
@@ -69,7 +68,7 @@ class StagedBucket:
         with connection.pipeline() as pipe:
             pipe.hgetall(self.keys.entries)
             [entries] = pipe.execute()
-        for key, value in EncodedEntries(self.codec, list(entries.items())).read():
+        for key, value in EncodedEntries(self.codec, [entry for entry in entries.items() if entry[1]]).read():
             codec.checked(key, value)
 
 

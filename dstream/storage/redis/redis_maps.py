@@ -8,7 +8,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import EntrySplit
+from dstream.spi.store import EntrySplit, Merge
 from dstream.storage.checking import number
 from dstream.storage.codec.codec_keys import bucket_of
 from dstream.storage.encoded import changed, decoded, divided, encoded_keys, journal_event
@@ -97,21 +97,35 @@ class RedisMap(Handle):
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
         """Give the events after offset `since` up to the last one that there is now, page by page."""
+        return self._events(since, self.journal_end())
+
+    def journal_end(self) -> int:
+        """Return the offset of the last event."""
         _, last, _ = self._run(EVENTS, [self._collection.journal], "0", "0", 1)
         if not self._collection.shape.journal:
             raise IllegalStateError(f"{self._collection} keeps no journal; make it with journal=True")
-        return self._events(since, self._offset(last))
+        return self._offset(last)
 
     def _events(self, since: int, last: int) -> Iterator[JournalEvent]:
         while since < last:
             types, _, page = self._run(EVENTS, [self._collection.journal], since + 1, last, EVENTS_AT_A_TIME)
             codec = self._codec_of(types)
             if not page:
-                return
+                raise self._trimmed(since)
             for name, fields in page:
-                since = self._offset(name.partition(b"-")[0])
+                offset = self._offset(name.partition(b"-")[0])
+                if offset != since + 1:
+                    raise self._trimmed(since)
+                since = offset
                 key, old, new = self._change(fields)
                 yield journal_event(codec, key, old or None, new or None, since)
+
+    def _trimmed(self, since: int) -> IllegalStateError:
+        """Say that events are missing: each has the number after the one before it."""
+        return IllegalStateError(
+            f"the journal of {self._collection} no longer reaches back to offset {since}: something else than dstream "
+            f"has trimmed the stream {self._collection.journal}"
+        )
 
     def _offset(self, data: bytes) -> int:
         try:
@@ -130,7 +144,7 @@ class RedisMap(Handle):
         job: str | None,
         epoch: int = 1,
         *,
-        merge: Callable[[Any, Any], Any] | None = None,
+        merge: Merge | None = None,
         replace: bool = False,
     ) -> WriteJob[MapWriter]:
         """Prepare a job; see `MapJob`."""

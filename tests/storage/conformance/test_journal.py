@@ -79,6 +79,23 @@ def test_journal_since_gives_what_came_after(kept, use):
         assert list(kept.journal(event.offset)) == events[position:]
 
 
+def test_journal_end_stands_between_what_was_and_what_comes(kept, use):
+    """No event so far has a larger offset, and every later one has."""
+    assert list(kept.journal(kept.journal_end())) == []
+    for n in range(3):
+        before = kept.journal_end()
+        use.put(kept, {"a": n, "b": n})
+        offsets = [event.offset for event in kept.journal(before)]
+        assert len(offsets) == 2
+        assert before < min(offsets) <= max(offsets) <= kept.journal_end()
+
+
+def test_journal_end_is_refused_where_no_journal_is_kept(storage, use):
+    """As the journal itself."""
+    with pytest.raises(IllegalStateError, match="journal=True"):
+        use.map(storage).journal_end()
+
+
 def test_journal_goes_on_across_handles(backend, kept, use):
     """Offsets of one handle mean the same to another one."""
     use.put(kept, {"k": 1})

@@ -176,3 +176,15 @@ def test_redis_list_that_is_damaged_is_named(storage, server):
     for attempt in (lambda: items.read(0, 9), lambda: list(items.splits(1)[0].read())):
         with pytest.raises(IllegalStateError, match="list 'l' is damaged"):
             attempt()
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_redis_journal_that_was_trimmed_is_an_error(storage, server, kept):
+    """Events that are missing are never passed over."""
+    store, prefix = made(storage, journal=True)
+    store.update(["b", "c"], lambda old: [2, 3])
+    server.xtrim(f"{prefix}journal", maxlen=kept, approximate=False)
+
+    with pytest.raises(IllegalStateError, match="the journal of map 'm' no longer reaches back to offset 0"):
+        list(store.journal(0))
+    assert list(store.journal(3)) == []
