@@ -21,13 +21,18 @@ from typing import Any
 
 from dstream.errors import SinkError
 
-__all__ = ["NOTHING", "STAGED", "FolderState", "Publication", "number_of", "synced", "writing_to"]
+__all__ = ["FOLDER", "NOTHING", "STAGED", "FolderState", "Publication", "number_of", "synced", "writing_to"]
 
 STAGED = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 """The names of what tasks write: the run, then the attempt."""
 
 _RECORD = re.compile(r"[0-9a-f]{32}")
-_PUBLISHED = re.compile(r"[^/\0._][^/\0]*-(\d{6,})-\d{5,}\.[a-z0-9.]+")
+_LEVEL = r"[^/\0._=][^/\0=]*=[^/\0]*/"
+FOLDER = re.compile(rf"(?:{_LEVEL})*")
+"""What `partition_by` calls folders, `country=NO/`: none of them is hidden, or leads out of where it stands."""
+
+_PUBLISHED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*-(\d{{6,}})-\d{{5,}}\.[a-z0-9.]+")
+_REMOVED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +89,26 @@ class FolderState:
     def strangers(self) -> list[str]:
         """Return what readers see here and no commit has made."""
         with writing_to(self.path):
-            seen = sorted(name for name in os.listdir(self.path) if name[0] not in "._")
+            seen = sorted(self.seen())
         # In this order: a commit that ends meanwhile is in the journal or in the list.
         own = {*self.unfinished().names(), *self.listed()}
         return [name for name in seen if name not in own and self.holds(name)]
 
+    def seen(self, below: str = "") -> Iterator[str]:
+        """Give the names of what is not hidden here: files, and folders that `partition_by` has not named."""
+        with os.scandir(os.path.join(self.path, below)) as entries:
+            for entry in entries:
+                if entry.name[0] in "._":
+                    continue
+                if entry.is_dir(follow_symlinks=False) and FOLDER.fullmatch(f"{entry.name}/"):
+                    yield from self.seen(f"{below}{entry.name}/")
+                else:
+                    yield below + entry.name
+
     def listed(self) -> list[str]:
         """Return the files of all finished commits that are still there, in order."""
         names = _texts(self._read(self._list, "files"))
-        return [name for name in names if "/" not in name and self.holds(name)]
+        return [name for name in names if _REMOVED.fullmatch(name) and self.holds(name)]
 
     def holds(self, name: str) -> bool:
         """Say whether there is such a file."""
@@ -191,7 +207,7 @@ def _check(publication: Publication) -> None:
     matching += [(STAGED, staged) for staged, _ in publication.files]
     if not all(pattern.fullmatch(name) for pattern, name in matching) or not isinstance(publication.epoch, int):
         raise ValueError("a name in it is none that a commit gives")
-    if any("/" in name or name[:1] in {".", "_"} for name in publication.removed):
+    if not all(map(_REMOVED.fullmatch, publication.removed)):
         raise ValueError("it removes what no commit has made")
 
 
@@ -234,4 +250,5 @@ _REASONS = {
     errno.ENOENT: "it is gone, or is not on this machine: the folder must be one that all machines share",
     errno.ENOTDIR: "a part of it is a file",
     errno.EEXIST: "it is a file",
+    errno.ENAMETOOLONG: "its name is too long for the file system",
 }

@@ -83,7 +83,7 @@ def publish(
     _check(folder, staged)
     with writing_to(folder.path):
         earlier = folder.listed()
-        number = 1 + max(map(number_of, [*os.listdir(folder.path), *earlier]), default=0)
+        number = 1 + max(map(number_of, [*folder.seen(), *earlier]), default=0)
         files = tuple((name, named(number, part)) for part, (name, _) in enumerate(staged))
         publication = Publication(record, epoch, files, tuple(earlier) if replace else ())
         folder.begin(publication)
@@ -121,7 +121,10 @@ def _move_all(folder: FolderState, publication: Publication) -> None:
 
 
 def _move(folder: FolderState, staged: str, name: str) -> None:
-    os.rename(os.path.join(folder.hidden, staged), os.path.join(folder.path, name))
+    target = os.path.join(folder.path, name)
+    if "/" in name:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+    os.rename(os.path.join(folder.hidden, staged), target)
 
 
 def _finish(folder: FolderState) -> None:
@@ -132,14 +135,24 @@ def _finish(folder: FolderState) -> None:
     for staged, name in publication.files:
         with contextlib.suppress(FileNotFoundError):  # It was moved before.
             _move(folder, staged, name)
-    synced(folder.path)
+    for below in {os.path.dirname(name) for name in ["", *publication.names()]}:
+        synced(os.path.join(folder.path, below))
     gone = {*publication.removed, *publication.names()}
     folder.list_files([*(name for name in folder.listed() if name not in gone), *publication.names()])
     folder.remember(publication)
     for name in publication.removed:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder.path, name))
+        _remove_empty(folder, os.path.dirname(name))
     folder.end()
+
+
+def _remove_empty(folder: FolderState, below: str) -> None:
+    """Remove the folders of `partition_by` that hold nothing any more."""
+    while below:
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.join(folder.path, below))
+        below = os.path.dirname(below)
 
 
 def sweep(folder: FolderState, runs: set[str]) -> None:
