@@ -95,7 +95,8 @@ class ItemColumns:
             TypeError: an item has other fields.
         """
         wanted = self.begin(items[0])
-        if len(set(map(type, items))) == 1:
+        kinds = list(map(type, items))
+        if kinds.count(kinds[0]) == len(kinds):
             return _values(items, wanted)
         rows = [_values([item], wanted) for item in items]
         return [[row[place][0] for row in rows] for place in range(len(wanted.names))]

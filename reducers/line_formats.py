@@ -63,7 +63,7 @@ class LineFormat:
     encoding: str
     compression: Compression | None
 
-    piece = 512
+    piece = 4_096
 
     @property
     def suffix(self) -> str:
@@ -169,7 +169,10 @@ class TextLines(Unnamed):
             TypeError: `to_string` gives no text.
             ValueError: a text has a line break, so that readers would find two lines.
         """
-        texts = each(self.to_string, items)
+        if self.to_string is str and {str}.issuperset(map(type, items)):
+            texts = items
+        else:
+            texts: Sequence[Any] = each(self.to_string, items)
         if not {str}.issuperset(map(type, texts)):
             _refuse(items, texts, lambda text: not isinstance(text, str), _no_text)
         made = "\n".join([*texts, ""])

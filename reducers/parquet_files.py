@@ -29,7 +29,7 @@ class ParquetFormat:
     compression: Compression | None
 
     suffix = ".parquet"
-    piece = 8_192
+    piece = 16_384
 
     @property
     def is_known(self) -> bool:
