@@ -72,9 +72,11 @@ class FileJob:
 
     def _publish(self, staged: Sequence[Staged]) -> None:
         digits = max(5, len(str(len(staged))))
+        # Where two commits might have the lock at once, none of them overwrites a file of the other one.
+        own = "" if self.folder.place.moves_at_once else f"-{self.writer.run[:8]}"
 
         def named(number: int, part: int) -> str:
-            return f"{staged[part].folder}{self.prefix}-{number:06}-{part:0{digits}}{self.suffix}"
+            return f"{staged[part].folder}{self.prefix}-{number:06}-{part:0{digits}}{own}{self.suffix}"
 
         sizes = [(file.name, file.size) for file in staged]
         publish(self.folder, self.record, self.epoch, sizes, named, replace=self.replace)

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, get_args, overload
 
-from dstream.errors import SinkError, UnsupportedError
+from dstream.errors import SinkError
 from dstream.spi import Collections, Reducer
+from dstream.values.secrets import shown_url
 from reducers.file_formats import NO_LIMIT, Compression, FileFormat
 from reducers.file_jobs import FileJob, record_of
 from reducers.folder_state import FolderState
 from reducers.format_choice import checked_format
 from reducers.partition_folders import PartitionBy, PartitionFolders, checked_partitions
+from reducers.places import LocalPlace, Place
+from reducers.remote_places import remote_place
 from reducers.staged_files import FileWriter, Rolling
 from reducers.writing import Replaceable, checked_text
 
@@ -121,11 +124,12 @@ def to_files(
     **Guarantee**: tasks write into `.dstream` in the folder. A commit then renames their files one after another, so
     each is whole from its first moment on, and at last replaces the list of all files, `_SUCCESS`, in one step: who
     reads the files that it lists sees all of a run or nothing. A run that fails leaves nothing; tasks that run twice
-    leave one copy. If the process dies while it commits, the next commit into the folder finishes that one first.
+    leave one copy. If the process dies while it commits, the next commit into the folder finishes that one first. At a
+    URL files are copied, and commits take turns by a note in `.dstream`, which somebody removes if its process died.
     **On re-run**: the files are added again, unless `job` names the job.
 
     Args:
-        folder: a path; on a cluster, one that all machines share.
+        folder: a path; on a cluster, one that all machines share. Or a URL that fsspec knows, such as `s3://bucket/out`.
         format: `"text"`, a line for each item, or `"json"`, a line of JSON for each. `"csv"`, `"parquet"` and `"avro"`
             have rows: dataclasses, named tuples, dicts, or tuples with `columns`. Nothing is converted: what does not
             fit is an error that names the item. CSV has a header in each file; None is an empty field there, and the
@@ -148,8 +152,8 @@ def to_files(
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
         LookupError: there is no such encoding.
-        UnsupportedError: the folder is a URL of another machine, or the format comes later.
-        SetupError: Avro is written by the package `fastavro`, which is not installed.
+        UnsupportedError: the folder is a URL that nobody writes to, or the format comes later.
+        SetupError: the package `fastavro`, which writes Avro, is not installed, or that which fsspec needs for the URL.
         SinkError: when it runs: the disk is full, the folder is gone, holds files of others, or is not for this
             process to write; or partitions have different columns.
 
@@ -172,7 +176,7 @@ def to_files(
     if job is not None:
         checked_text(job, "job")
     shown = [] if format == "text" else [f"format={format!r}"]
-    label = f"to_files({', '.join([repr(os.fspath(folder)), *shown])})"
+    label = f"to_files({', '.join([repr(shown_url(os.fspath(folder))), *shown])})"
     return FileSink(place, label, form, partitions, rolling, name, on_existing, job=job)
 
 
@@ -180,17 +184,13 @@ _NAME = re.compile(r"[^/\0._][^/\0]{0,99}")
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
 
 
-def _place(folder: Any) -> str:
-    """Return the absolute path of a folder: the process that commits may stand elsewhere."""
+def _place(folder: Any) -> Place:
+    """Return what is written into, with an absolute path: the process that commits may stand elsewhere."""
     path: Any = os.fspath(folder) if isinstance(folder, os.PathLike) else folder
     path = checked_text(path, "folder")
     if _URL.match(path) and not path.startswith("file:///"):
-        scheme = path.partition(":")[0]
-        raise UnsupportedError(
-            f"to_files() writes into folders that this machine has, also mounted ones, and not yet to {scheme}://"
-        )
-    absolute: str = os.path.abspath(os.path.expanduser(path.removeprefix("file://")))
-    return absolute
+        return remote_place(path)
+    return LocalPlace(os.path.abspath(os.path.expanduser(path.removeprefix("file://"))))
 
 
 def _rolling(roll_at: Any) -> Rolling:
@@ -211,7 +211,7 @@ class FileSink(Replaceable, Generic[T]):
     """What `to_files` returns.
 
     Attributes:
-        folder: absolute.
+        place: what is written into.
         label: the reducer as the user wrote it.
         form: how items become bytes.
         partitions: which folders they stand in.
@@ -220,7 +220,7 @@ class FileSink(Replaceable, Generic[T]):
         replace: the files take the place of all earlier ones.
     """
 
-    folder: str
+    place: Place
     label: str
     form: FileFormat
     partitions: PartitionFolders
@@ -237,8 +237,8 @@ class FileSink(Replaceable, Generic[T]):
 
     def open(self, context: Collections) -> FileTarget:
         """Make the folder."""
-        folder = FolderState(self.folder)
-        folder.make()
+        folder = FolderState(self.place)
+        self.place.make()
         return FileTarget(self, folder)
 
     def __repr__(self) -> str:
@@ -261,7 +261,7 @@ class FileTarget:
         """
         sink, run = self._sink, uuid.uuid4().hex
         record = run if job is None else record_of(job)
-        writer = FileWriter(self._folder.hidden, run, sink.form, sink.partitions, sink.rolling)
+        writer = FileWriter(sink.place, run, sink.form, sink.partitions, sink.rolling)
         begun = FileJob(self._folder, record, epoch, job is not None, sink.name, sink.form.suffix, sink.replace, writer)
         self._refuse_files_of_others(record)
         self._begun = begun

@@ -169,12 +169,11 @@ class TextLines(Unnamed):
             TypeError: `to_string` gives no text.
             ValueError: a text has a line break, so that readers would find two lines.
         """
-        if self.to_string is str and {str}.issuperset(map(type, items)):
-            texts = items
-        else:
-            texts: Sequence[Any] = each(self.to_string, items)
-        if not {str}.issuperset(map(type, texts)):
-            _refuse(items, texts, lambda text: not isinstance(text, str), _no_text)
+        texts = items
+        if self.to_string is not str or not {str}.issuperset(map(type, items)):
+            texts = each(self.to_string, items)
+            if not {str}.issuperset(map(type, texts)):
+                _refuse(items, texts, lambda text: not isinstance(text, str), _no_text)
         made = "\n".join([*texts, ""])
         if "\r" in made or made.count("\n") != len(texts):
             _refuse(items, texts, lambda text: "\n" in text or "\r" in text, _broken)

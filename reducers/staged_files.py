@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from time import monotonic
 from typing import IO, Any, cast
 
+from dstream.errors import SinkError
 from dstream.memory import pieces
 from dstream.spi import Receipt
 from reducers.file_formats import NO_LIMIT, FileFormat
-from reducers.folder_state import writing_to
 from reducers.partition_folders import PartitionFolders
+from reducers.places import HIDDEN, NewFile, Place
 
 __all__ = ["FileWriter", "Rolling", "StagedFile"]
 
@@ -38,13 +37,13 @@ class FileWriter:
     """Travels to the tasks. Each attempt writes files of its own.
 
     Attributes:
-        folder: where, on a file system that driver and tasks share.
+        place: where, on a file system that driver and tasks share.
         run: what the names of all of them begin with.
         partitions: which folder an item stands in.
         rolling: when files end.
     """
 
-    folder: str
+    place: Place
     run: str
     form: FileFormat
     partitions: PartitionFolders
@@ -115,14 +114,12 @@ class StagedFile:
     """A file that readers do not see yet."""
 
     def __init__(self, writer: FileWriter) -> None:
+        self._writer = writer
         self._name = f"{writer.run}-{uuid.uuid4().hex}"
-        self._path = os.path.join(writer.folder, self._name)
         self._until = monotonic() + writer.rolling.seconds
-        with writing_to(self._path):
-            self._file = open(self._path, "xb")  # noqa: SIM115  # It is closed below, or removed.
+        self._file = _Counted(writer.place.create(f"{HIDDEN}/{self._name}"))
         held = _HELD // MOST_OPEN if writer.partitions.parts else _HELD_OF_ONE
-        self._guarded = _Guarded(self._file, self._path)
-        self._content = writer.form.content(cast("IO[bytes]", self._guarded), writer.rolling.size, held)
+        self._content = writer.form.content(cast("IO[bytes]", self._file), writer.rolling.size, held)
 
     def write(self, items: Sequence[Any]) -> int:
         """Write items from the front; return how many."""
@@ -135,37 +132,32 @@ class StagedFile:
     def finished(self, folder: str) -> Receipt:
         """End it; return what the driver needs to know."""
         columns: dict[str, Receipt] = dict(self._content.finish())
-        size = self._guarded.finished()
-        with writing_to(self._path):
-            self._file.close()
-        return [self._name, size, folder, columns]
+        self._file.close()
+        return [self._name, self._file.size, folder, columns]
 
     def discard(self) -> None:
         """Remove it: on a failure of the disk, or on one of a step before."""
         self._content.discard()
-        for remove in (self._file.close, partial(os.unlink, self._path)):
-            with suppress(OSError):  # Whoever aborts the run tries again.
-                remove()
+        self._file.discard()
+        with suppress(OSError, SinkError):  # Whoever aborts the run tries again.
+            self._writer.place.remove(f"{HIDDEN}/{self._name}")
 
 
-class _Guarded:
-    """A file whose failures say that it could not be written, also below a library that compresses."""
+class _Counted:
+    """A file that counts its bytes.
 
-    def __init__(self, file: IO[bytes], path: str) -> None:
+    Attributes:
+        size: how many were written.
+    """
+
+    def __init__(self, file: NewFile) -> None:
         self._file = file
-        self._path = path
+        self.size = 0
+        self.flush = file.flush
+        self.close = file.close
+        self.discard = file.discard
 
     def write(self, data: Any) -> int:
-        with writing_to(self._path):
-            return self._file.write(data)
-
-    def flush(self) -> None:
-        with writing_to(self._path):
-            self._file.flush()
-
-    def finished(self) -> int:
-        """Make sure that a loss of power leaves it; return its size."""
-        self.flush()
-        with writing_to(self._path):
-            os.fsync(self._file.fileno())
-        return self._file.tell()
+        written = self._file.write(data)
+        self.size += written
+        return written

@@ -157,8 +157,13 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path):
     ]:
         with pytest.raises(error, match=said):
             to_files(tmp_path, **wrong)
-    with pytest.raises(UnsupportedError, match="not yet to s3://"):
-        to_files("s3://bucket/out")
+    for url, error, said in [
+        ("https://host/out", UnsupportedError, "writes whole files, which https://host/out does not take"),
+        ("zip://a::s3://bucket/b.zip", UnsupportedError, "writes whole files"),
+        ("nowhere://bucket/out", ValueError, "fsspec knows no URLs of nowhere://"),
+    ]:
+        with pytest.raises(error, match=said):
+            to_files(url)
     with pytest.raises(TypeError, match="folder must be a str, not int"):
         to_files(3)
 
@@ -167,6 +172,6 @@ def test_the_folder_is_that_of_the_call(tmp_path, monkeypatch):
     """Whoever commits may stand elsewhere."""
     monkeypatch.chdir(tmp_path)
 
-    assert to_files("out").folder == str(tmp_path / "out")
-    assert to_files(f"file://{tmp_path}/out").folder == str(tmp_path / "out")
+    assert to_files("out").place.path == str(tmp_path / "out")
+    assert to_files(f"file://{tmp_path}/out").place.path == str(tmp_path / "out")
     assert repr(to_files("out", format="json")) == "to_files('out', format='json')"

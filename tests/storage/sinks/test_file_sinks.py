@@ -162,8 +162,8 @@ def test_a_run_that_fails_leaves_nothing(engine, folder):
 def test_a_full_disk_is_an_error_of_the_sink(local_context, folder, monkeypatch, compression):
     """It names the call; nothing of the run is left."""
     paths = local_context.stream(["kept"]).collect(to_files(folder))
-    full = lambda *_: os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb")  # noqa: E731
-    monkeypatch.setattr("reducers.staged_files.open", full, raising=False)
+    full = lambda path, mode: open("/dev/full" if mode == "xb" else path, mode.replace("x", "w"))  # noqa: E731, SIM115
+    monkeypatch.setattr("reducers.places.open", full, raising=False)
     with pytest.raises(SinkError, match=r"cannot write .*\.dstream.*: the disk is full") as raised:
         local_context.stream([1, 2]).collect(to_files(folder, compression=compression))
 
@@ -327,7 +327,7 @@ def test_who_commits_waits_for_its_turn(local_context, folder, monkeypatch):
     case = case_of(to_files(folder), local_context, folder)
     job = case.target().begin("job")
     receipts = case.written(job, [1])
-    monkeypatch.setattr("reducers.publishing.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("reducers.places.LONGEST_WAIT", 0.0)
     descriptor = os.open(folder / ".dstream", os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     with pytest.raises(SinkError, match="another process is in the middle of a commit"):
