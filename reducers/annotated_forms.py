@@ -8,7 +8,7 @@ import enum
 import types
 import typing
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
 from dstream.values.fields import field_names
@@ -94,6 +94,9 @@ _LISTS: tuple[Any, ...] = (
 
 
 def _form_of_generic(hint: Any, origin: Any, arguments: tuple[Any, ...], around: tuple[Any, ...]) -> Form:
+    if origin is typing.Annotated and arguments[0] is datetime:
+        zoned = any(isinstance(each, tzinfo) for each in hint.__metadata__)
+        return Moment(True) if zoned else Moment(None)
     if origin in (typing.Annotated, Required, NotRequired):
         return _form(arguments[0], around)
     if origin in (Union, types.UnionType):

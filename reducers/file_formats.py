@@ -15,7 +15,7 @@ __all__ = ["NO_LIMIT", "ColumnTypes", "Compression", "Content", "FileFormat", "c
 Compression: TypeAlias = Literal["gz", "bz2", "xz", "zst"]
 
 ColumnTypes: TypeAlias = dict[str, str]
-"""The columns of a file: of each its name, and its type in words; empty where it is not known."""
+"""The columns of a file: of each its name, and its type in words; empty if there is none, or if it is not known."""
 
 NO_LIMIT = 1 << 62
 

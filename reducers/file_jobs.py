@@ -113,21 +113,22 @@ def _checked(receipt: Receipt, folder: FolderState) -> Staged:
 
 def _check_columns(staged: Sequence[Staged], folder: FolderState) -> None:
     """Refuse files of one commit that do not fit together: readers take all of them for one table."""
-    first: ColumnTypes | None = None
-    for file in staged:
-        first = dict(file.columns) if first is None else first
-        if file.columns.keys() != first.keys():
-            raise _unlike(folder, f"columns {', '.join(first)}", f"columns {', '.join(file.columns)}")
-        for column, kind in file.columns.items():
-            first[column] = first[column] or kind
-            if kind and kind != first[column]:
-                raise _unlike(folder, f"{first[column]} in the column {column!r}", kind)
+    first = staged[0].columns if staged else {}
+    for columns in (file.columns for file in staged):
+        if columns.keys() != first.keys():
+            raise _unlike(folder, f"columns {', '.join(first)}", f"columns {', '.join(columns)}")
+        for column, kind in columns.items():
+            if kind != first[column]:
+                raise _unlike(folder, f"{first[column] or _NONE} in the column {column!r}", kind or _NONE)
+
+
+_NONE = "nothing but None"
 
 
 def _unlike(folder: FolderState, one: str, other: str) -> SinkError:
     return SinkError(
         f"{folder.path}: nothing was changed, since one partition has {one}, and another one {other}: "
-        "name the columns, or a class that has them, in columns=, or map() the items to one shape before"
+        "name the columns, or a class that has them with their types, in columns=, or map() the items before"
     )
 
 

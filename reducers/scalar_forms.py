@@ -155,8 +155,8 @@ class Moment:
 
     @property
     def words(self) -> str:
-        """The type."""
-        return "" if self.zoned is None else f"datetime with{'' if self.zoned else 'out'} a zone"
+        """The type; without values it is written as one without a zone."""
+        return f"datetime with{'' if self.zoned else 'out'} a zone"
 
     @property
     def arrow(self) -> Any:

@@ -58,7 +58,7 @@ class TypedColumns:
             TypeError: a column had nothing but None so far.
         """
         for name, form in self.forms.items():
-            if before[name] != form:
+            if before[name].words != form.words:
                 error = TypeError(
                     f"the column {name!r} becomes one of {form.words} here, and the file was begun when it had nothing "
                     "but None or what is empty: say its type, with a class in columns="

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import fastavro
 import pyarrow.parquet as pq
@@ -104,6 +104,20 @@ def test_moments_with_a_zone_stay_the_same_moments(write):
     assert write([{"at": noon}, {"at": None}]) == [{"at": noon}, {"at": None}]
 
 
+def test_zones_can_be_said(tmp_path):
+    """So that a partition without values has the type of the others."""
+
+    class Zoned(NamedTuple):
+        at: Annotated[datetime, UTC] | None
+
+    rows = [Zoned(None), Zoned(datetime(2024, 1, 1, tzinfo=UTC))]
+    job = to_files(tmp_path / "out", format="parquet", columns=Zoned).open(None).begin(None)
+    job.commit([receipt for row in rows for receipt in job.writer.write(iter([row]))])
+
+    assert [row for path in job.files() for row in read(path)] == [row._asdict() for row in rows]
+    assert {str(pq.read_schema(path).field("at").type) for path in job.files()} == {"timestamp[us, tz=UTC]"}
+
+
 def test_dicts_say_their_columns(write):
     """A column is of the type of its first value, however late that comes."""
     rows = [{"a": None, "b": []}] * 600 + [{"a": 1, "b": [{"c": [1.5]}]}]
@@ -198,17 +212,17 @@ def test_types_that_come_too_late_are_refused(local_context, tmp_path, monkeypat
 
 
 def test_partitions_of_other_types_are_refused(tmp_path):
-    """A table has one type for each column; one that is all None fits every type."""
+    """A table has one type for each column. Readers cannot make one of None and ints, so that is refused, too."""
     job = to_files(tmp_path / "out", format="parquet").open(None).begin(None)
     receipts = [each for value in (1, "x", None) for each in job.writer.write(iter([{"a": value}]))]
     ints, texts, nothing = receipts
     with pytest.raises(
         SinkError, match="one partition has int in the column 'a', and another one str: name the columns"
     ):
-        job.commit([nothing, ints, texts])
-    job.commit([nothing, ints])
-
-    assert [row for path in job.files() for row in read(path)] == [{"a": None}, {"a": 1}]
+        job.commit([ints, texts])
+    with pytest.raises(SinkError, match="one partition has nothing but None in the column 'a', and another one int"):
+        job.commit([nothing, ints])
+    assert job.is_done is False
 
 
 def test_row_groups_are_bounded(local_context, tmp_path, monkeypatch):
