@@ -125,6 +125,11 @@ def test_dicts_say_their_columns(write):
     assert write(rows) == rows
 
 
+def test_lists_of_none_come_back(write):
+    """Whose type nobody knows."""
+    assert write([{"a": [None, None]}]) == [{"a": [None, None]}]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [

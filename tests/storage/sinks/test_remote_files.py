@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import urllib.request
 import uuid
@@ -186,6 +187,50 @@ def test_who_commits_waits_for_its_turn(local_context, url, monkeypatch):
     job.commit(receipts)
 
     assert case.content() == ["1"]
+
+
+def test_who_is_overwritten_waits(local_context, url, monkeypatch):
+    """Of two who saw no note, the one that wrote last has its turn; the other one publishes nothing meanwhile."""
+    case = case_of(to_files(url), local_context, url)
+    job = case.target().begin("job")
+    receipts = case.written(job, [1])
+    note, contents = f"{url}/.dstream/committing", []
+
+    def sleep(seconds):
+        contents.append(case.content())
+        if len(contents) == 1:
+            MEMORY.pipe_file(note, b"another one")
+        elif len(contents) == 3:
+            MEMORY.rm_file(note)
+
+    monkeypatch.setattr("reducers.remote_places.time.sleep", sleep)
+    job.commit(receipts)
+
+    assert (contents, case.content(), MEMORY.exists(note)) == ([[]] * 4, ["1"], False)
+
+
+def test_a_commit_that_fails_is_finished_by_the_next(local_context, url, monkeypatch):
+    """Its journal decides: what a store refuses once is done later, by whoever commits then."""
+    case = case_of(to_files(url), local_context, url)
+    job = case.target().begin(None)
+    receipts = [receipt for n in (1, 2) for receipt in case.written(job, [n])]
+    with monkeypatch.context() as patch:
+        patch.setattr(MEMORY, "cp_file", lambda *args: 1 // 0)
+        with pytest.raises(SinkError, match=r"cannot write memory://.*ZeroDivisionError"):
+            job.commit(receipts)
+    job.abort()
+    case.commit("other", 1, [3])
+
+    assert case.content() == ["1", "2", "3"]
+
+
+def test_names_hold_a_part_of_the_run(local_context, url):
+    """So that two commits never overwrite a file of each other."""
+    [first] = local_context.stream([1]).collect(to_files(url))
+    [second] = local_context.stream([1]).collect(to_files(url))
+
+    assert re.fullmatch(r".*/part-000001-00000-[0-9a-f]{8}\.txt", first)
+    assert first[-12:] != second[-12:]
 
 
 def test_commits_at_the_same_time_take_turns(local_context, url, monkeypatch):
