@@ -49,9 +49,9 @@ class AvroFormat:
         """Whether the schema is known without an item."""
         return self.wanted is not None
 
-    def content(self, file: IO[bytes], limit: int, held: int) -> AvroContent:
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> AvroContent:
         """Begin a file; the limit is that of its values in memory."""
-        return AvroContent(self.wanted, file, AVRO_CODECS[self.compression], limit, held)
+        return AvroContent(self.wanted, file, AVRO_CODECS[self.compression], limit, held, known)
 
 
 class AvroContent(ColumnContent):

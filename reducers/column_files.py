@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import IO, Any
 
 from reducers.file_formats import ColumnTypes
 from reducers.item_columns import Wanted
-from reducers.scalar_forms import Form
+from reducers.scalar_forms import Form, Misfit, Moment
 from reducers.typed_columns import TypedColumns
 
 __all__ = ["ColumnContent"]
@@ -22,12 +23,15 @@ class ColumnContent(ABC):
         codec: how they are compressed.
     """
 
-    def __init__(self, wanted: Wanted | None, file: IO[bytes], codec: str, limit: int, held: int) -> None:
+    def __init__(
+        self, wanted: Wanted | None, file: IO[bytes], codec: str, limit: int, held: int, known: dict[str, Form]
+    ) -> None:
         self.file = file
         self.codec = codec
         self._columns = TypedColumns(wanted)
         self._limit = limit
         self._most_held = held
+        self._known = known
         self._waiting: list[list[Any]] = []
         self._held = 0
         self._size = 0
@@ -55,6 +59,7 @@ class ColumnContent(ABC):
         arrays = self._columns.arrays(columns, items)
         if self._begun is not None:
             self._columns.refuse_what_changed(self._begun, items)
+        self._known.update({name: form for name, form in self._columns.forms.items() if not _is_open(form)})
         count = self._fitting(arrays)
         if count:
             arrays = [array[:count] for array in arrays]
@@ -78,6 +83,8 @@ class ColumnContent(ABC):
     def _write_waiting(self) -> None:
         import pyarrow as pa
 
+        if self._begun is None:
+            self._use_what_is_known()
         forms = self._columns.forms
         schema = pa.schema([(name, form.arrow) for name, form in forms.items()])
         if self._begun is None:
@@ -87,6 +94,16 @@ class ColumnContent(ABC):
             pieces = [_fitted(each, list(forms.values()), schema) for each in self._waiting]
             self.write_group(pa.Table.from_batches(pieces))
         self._waiting, self._held = [], 0
+
+    def _use_what_is_known(self) -> None:
+        """Give columns without a type that of another file of the task, as `partition_by` makes one of None alone."""
+        for place, (name, form) in enumerate(self._columns.forms.items()):
+            other = self._known.get(name, form)
+            if _is_open(form) and other != form:
+                with suppress(Misfit):  # Then the commit says that the files do not fit.
+                    for piece in self._waiting:
+                        other.taking(piece[place] if isinstance(piece[place], Sequence) else [])
+                    self._columns.forms[name] = other
 
     def finish(self) -> ColumnTypes:
         """Write what waits, and the end."""
@@ -117,6 +134,11 @@ def _is_settled(kind: Any) -> bool:
 
     inner = (kind.field(place).type for place in range(kind.num_fields))
     return not pa.types.is_null(kind) and all(map(_is_settled, inner))
+
+
+def _is_open(form: Form) -> bool:
+    """Say whether its values have not shown what a column is of."""
+    return form == Moment(None) or not _is_settled(form.arrow)
 
 
 def _fitted(parts: Sequence[Any], forms: Sequence[Form], schema: Any) -> Any:

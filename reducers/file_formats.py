@@ -38,13 +38,14 @@ class FileFormat(Protocol):
         """Whether a file without items says something all the same: what its columns are."""
         ...
 
-    def content(self, file: IO[bytes], limit: int, held: int) -> Content:
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> Content:
         """Begin a file.
 
         Args:
             file: takes the bytes.
             limit: of the content, in bytes.
             held: how many bytes may wait in memory until they are written.
+            known: what the files of a task have learned of their columns, by name.
         """
         ...
 

@@ -75,7 +75,7 @@ class LineFormat:
         """Whether there is a header."""
         return self.of.is_known
 
-    def content(self, file: IO[bytes], limit: int, held: int) -> LineContent:
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> LineContent:
         """Begin a file; the limit is that of the bytes before they are compressed. None of them wait."""
         return LineContent(self.of.begun(), self.encoding, compressed(file, self.compression), limit)
 

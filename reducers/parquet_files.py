@@ -36,9 +36,9 @@ class ParquetFormat:
         """Whether the columns are known without an item."""
         return self.wanted is not None
 
-    def content(self, file: IO[bytes], limit: int, held: int) -> ParquetContent:
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> ParquetContent:
         """Begin a file; the limit is that of its values in memory."""
-        return ParquetContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held)
+        return ParquetContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
 
 
 class ParquetContent(ColumnContent):

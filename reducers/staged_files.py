@@ -63,7 +63,7 @@ class FileWriter:
 
     def empty(self) -> Receipt:
         """Write a file without items, and give its receipt."""
-        file = StagedFile(self)
+        file = StagedFile(self, {})
         return file.finished("")
 
 
@@ -73,6 +73,7 @@ class _OpenFiles:
     def __init__(self, writer: FileWriter) -> None:
         self._writer = writer
         self._open: dict[str, StagedFile] = {}
+        self._known: dict[str, Any] = {}
 
     def write(self, folder: str, items: Sequence[Any]) -> Iterator[Receipt]:
         """Write items into the file of a folder; give the receipts of files that ended."""
@@ -81,7 +82,7 @@ class _OpenFiles:
             if file is None:
                 if len(self._open) >= MOST_OPEN:
                     yield self._end(next(iter(self._open)))
-                file = StagedFile(self._writer)
+                file = StagedFile(self._writer, self._known)
             self._open[folder] = file  # Last, since it is the one that was used last.
             taken = file.write(items)
             items = items[taken:]
@@ -113,13 +114,13 @@ _HELD_OF_ONE = 16 * 2**20
 class StagedFile:
     """A file that readers do not see yet."""
 
-    def __init__(self, writer: FileWriter) -> None:
+    def __init__(self, writer: FileWriter, known: dict[str, Any]) -> None:
         self._writer = writer
         self._name = f"{writer.run}-{uuid.uuid4().hex}"
         self._until = monotonic() + writer.rolling.seconds
         self._file = _Counted(writer.place.create(f"{HIDDEN}/{self._name}"))
         held = _HELD // MOST_OPEN if writer.partitions.parts else _HELD_OF_ONE
-        self._content = writer.form.content(cast("IO[bytes]", self._file), writer.rolling.size, held)
+        self._content = writer.form.content(cast("IO[bytes]", self._file), writer.rolling.size, held, known)
 
     def write(self, items: Sequence[Any]) -> int:
         """Write items from the front; return how many."""

@@ -290,7 +290,7 @@ def test_every_column_comes_back(tmp_path_factory, values):
     from reducers.file_formats import NO_LIMIT
 
     file, rows = io.BytesIO(), [{"a": value} for value in values]
-    content = to_files("x", format="parquet").form.content(file, NO_LIMIT, 1 << 20)
+    content = to_files("x", format="parquet").form.content(file, NO_LIMIT, 1 << 20, {})
     content.write(rows)
     content.finish()
 

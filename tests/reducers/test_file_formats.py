@@ -133,7 +133,7 @@ def test_what_json_has_not_is_refused(local_context, tmp_path, item, said):
 def test_the_state_of_an_encoder_outlives_a_failure():
     """What JSON escapes does not begin the file again."""
     file = io.BytesIO()
-    content = LineFormat(JsonLines(), ".jsonl", "utf-16", None).content(file, NO_LIMIT, 0)
+    content = LineFormat(JsonLines(), ".jsonl", "utf-16", None).content(file, NO_LIMIT, 0, {})
     for item in "a", "\ud800", "b":
         content.write([item])
 

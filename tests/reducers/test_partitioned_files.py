@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from enum import Enum
 from pathlib import Path
 
 import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +53,20 @@ def test_other_programs_read_the_folders(local_context, tmp_path):
     table = pyarrow.dataset.dataset(tmp_path, partitioning="hive").to_table()
 
     assert {(row["country"], row["by"]) for row in table.to_pylist()} == {("NO", "NO"), (None, None), ("SE/x", "SE/x")}
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro"])
+def test_none_has_the_type_of_the_others(local_context, tmp_path, format):
+    """In its folder there is nothing else; what is empty has it as well."""
+    moments = [None, datetime(2024, 1, 1, tzinfo=UTC)]
+    rows = [{"v": n, "at": moments[n or 0], "l": [n] if n else []} for n in (None, 1, None)]
+    paths = local_context.stream(rows).collect(to_files(tmp_path, format=format, partition_by="v"))
+
+    assert [Path(path).parent.name for path in paths] == ["v=1", "v=__HIVE_DEFAULT_PARTITION__"]
+    if format == "parquet":
+        types = [[str(kind) for kind in pyarrow.parquet.read_schema(path).types] for path in paths]
+        assert types == [["int64", "timestamp[us, tz=UTC]", "list<element: int64>"]] * 2
+        assert pyarrow.parquet.read_table(paths[1], partitioning=None).to_pylist() == [rows[0], rows[2]]
 
 
 @pytest.mark.parametrize(
