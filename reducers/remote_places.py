@@ -18,13 +18,12 @@ from typing import Any
 from dstream.errors import SetupError, SinkError, UnsupportedError
 from dstream.values.contexts import contextmanager
 from dstream.values.secrets import scrub, shown_url
-from reducers.places import HIDDEN, NewFile
+from reducers.places import HIDDEN, LONGEST_WAIT, NewFile
 
 __all__ = ["RemotePlace", "remote_place"]
 
 SETTLED = 0.5
 """Seconds after which a note that nobody has overwritten holds: longer than a write takes from its first look on."""
-LONGEST_WAIT = 60.0
 _NOTE = f"{HIDDEN}/committing"
 
 
