@@ -5,22 +5,29 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, get_args, overload
 
-from dstream.errors import SinkError, UnsupportedError
+from dstream.errors import SinkError
 from dstream.spi import Collections, Reducer
-from reducers.file_formats import Compression, FileFormat, JsonFormat, TextFormat, checked_encoding
+from dstream.values.secrets import shown_url
+from reducers.file_formats import NO_LIMIT, Compression, FileFormat
+from reducers.file_jobs import FileJob, record_of
 from reducers.folder_state import FolderState
-from reducers.staged_files import FileJob, FileWriter, record_of
-from reducers.writing import Replaceable, checked_function, checked_text
+from reducers.format_choice import checked_format
+from reducers.partition_folders import PartitionBy, PartitionFolders, checked_partitions
+from reducers.places import LocalPlace, Place
+from reducers.remote_places import remote_place
+from reducers.staged_files import FileWriter, Rolling
+from reducers.writing import Replaceable, checked_text
 
 __all__ = ["FileSink", "FileTarget", "to_files"]
 
 T = TypeVar("T")
 OnExisting = Literal["add", "refuse"]
 Folder = str | os.PathLike[str]
+RollAt = tuple[int | None, float | None]
 
 
 @overload
@@ -32,6 +39,8 @@ def to_files(
     encoding: str = "utf-8",
     compression: Compression | None = None,
     name: str = "part",
+    partition_by: PartitionBy | None = None,
+    roll_at: RollAt | None = None,
     on_existing: OnExisting = "add",
     job: str | None = None,
 ) -> Reducer[T, list[str]]: ...
@@ -43,6 +52,48 @@ def to_files(
     encoding: str = "utf-8",
     compression: Compression | None = None,
     name: str = "part",
+    partition_by: PartitionBy | None = None,
+    roll_at: RollAt | None = None,
+    on_existing: OnExisting = "add",
+    job: str | None = None,
+) -> Reducer[Any, list[str]]: ...
+@overload
+def to_files(
+    folder: Folder,
+    *,
+    format: Literal["csv"],
+    columns: type | Iterable[str] | None = None,
+    encoding: str = "utf-8",
+    compression: Compression | None = None,
+    name: str = "part",
+    partition_by: PartitionBy | None = None,
+    roll_at: RollAt | None = None,
+    on_existing: OnExisting = "add",
+    job: str | None = None,
+) -> Reducer[Any, list[str]]: ...
+@overload
+def to_files(
+    folder: Folder,
+    *,
+    format: Literal["parquet"],
+    columns: type | Iterable[str] | None = None,
+    compression: Literal["gz", "zst"] | None = None,
+    name: str = "part",
+    partition_by: PartitionBy | None = None,
+    roll_at: RollAt | None = None,
+    on_existing: OnExisting = "add",
+    job: str | None = None,
+) -> Reducer[Any, list[str]]: ...
+@overload
+def to_files(
+    folder: Folder,
+    *,
+    format: Literal["avro"],
+    columns: type | Iterable[str] | None = None,
+    compression: Literal["gz", "bz2", "xz"] | None = None,
+    name: str = "part",
+    partition_by: PartitionBy | None = None,
+    roll_at: RollAt | None = None,
     on_existing: OnExisting = "add",
     job: str | None = None,
 ) -> Reducer[Any, list[str]]: ...
@@ -51,9 +102,12 @@ def to_files(
     *,
     format: str = "text",
     to_string: Callable[[Any], str] | None = None,
+    columns: type | Iterable[str] | None = None,
     encoding: str = "utf-8",
     compression: Compression | None = None,
     name: str = "part",
+    partition_by: PartitionBy | None = None,
+    roll_at: RollAt | None = None,
     on_existing: OnExisting = "add",
     job: str | None = None,
 ) -> Reducer[Any, list[str]]:
@@ -70,17 +124,27 @@ def to_files(
     **Guarantee**: tasks write into `.dstream` in the folder. A commit then renames their files one after another, so
     each is whole from its first moment on, and at last replaces the list of all files, `_SUCCESS`, in one step: who
     reads the files that it lists sees all of a run or nothing. A run that fails leaves nothing; tasks that run twice
-    leave one copy. If the process dies while it commits, the next commit into the folder finishes that one first.
+    leave one copy. If the process dies while it commits, the next commit into the folder finishes that one first. At a
+    URL files are copied, and commits take turns by a note in `.dstream`, which somebody removes if its process died.
     **On re-run**: the files are added again, unless `job` names the job.
 
     Args:
-        folder: a path; on a cluster, one that all machines share.
-        format: `"text"`, a line for each item, or `"json"`, a line of JSON for each. Dataclasses and named tuples
-            become objects, which `json_lines(folder, kind)` makes the same items of.
-        to_string: makes the text of an item; of a text without line breaks, since each ends a line.
-        encoding: as for `open`.
-        compression: `"gz"`, `"bz2"`, `"xz"` or `"zst"`.
+        folder: a path; on a cluster, one that all machines share. Or a URL that fsspec knows, such as `s3://bucket/out`.
+        format: `"text"`, a line for each item, or `"json"`, a line of JSON for each. `"csv"`, `"parquet"` and `"avro"`
+            have rows: dataclasses, named tuples, dicts, or tuples with `columns`. Nothing is converted: what does not
+            fit is an error that names the item. CSV has a header in each file; None is an empty field there, and the
+            empty text a quoted one.
+        to_string: makes the text of an item, without line breaks, since each ends a line.
+        columns: of rows: a dataclass, a named tuple or a `TypedDict`, whose fields they are, or their names. Unset,
+            those of the first item of a file. Dicts may lack some of them, which are None then.
+        encoding: of lines, as for `open`.
+        compression: `"gz"`, `"bz2"`, `"xz"` or `"zst"`. Parquet and Avro compress inside of the file: Parquet with
+            Snappy, `"gz"` or `"zst"`, Avro with `"gz"`, `"bz2"` or `"xz"`.
         name: what the names of the files begin with.
+        partition_by: the name of a field, or several, or functions by name: the items with the same value stand in a
+            folder of their own, such as `country=NO/`, and keep the field. A task has 32 files open at most.
+        roll_at: (bytes, seconds), one of which may be None: a file ends before it has more bytes, or with the first
+            item after so many seconds. The bytes are those before compression; of Parquet and Avro, those in memory.
         on_existing: `"refuse"` a folder that holds files already, or `"add"` to those of earlier runs.
         job: a job of this name is committed once, however often it runs.
 
@@ -88,9 +152,10 @@ def to_files(
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
         LookupError: there is no such encoding.
-        UnsupportedError: the folder is a URL of another machine, or the format comes later.
+        UnsupportedError: the folder is a URL that nobody writes to, or the format comes later.
+        SetupError: the package `fastavro`, which writes Avro, is not installed, or that which fsspec needs for the URL.
         SinkError: when it runs: the disk is full, the folder is gone, holds files of others, or is not for this
-            process to write.
+            process to write; or partitions have different columns.
 
     Example:
         >>> import pathlib, tempfile
@@ -102,9 +167,8 @@ def to_files(
         ('part-000001-00000.txt', 'ADA\nGRACE\n')
     """
     place = _place(folder)
-    form = _format(format, to_string, checked_encoding(encoding))
-    if compression not in (None, *get_args(Compression)):
-        raise ValueError(f"compression must be 'gz', 'bz2', 'xz', 'zst' or None, not {compression!r}")
+    form = checked_format(format, to_string, columns, encoding, compression)
+    partitions, rolling = checked_partitions(partition_by), _rolling(roll_at)
     if on_existing not in get_args(OnExisting):
         raise ValueError(f"on_existing must be 'add' or 'refuse', not {on_existing!r}")
     if not _NAME.fullmatch(checked_text(name, "name")):
@@ -112,40 +176,34 @@ def to_files(
     if job is not None:
         checked_text(job, "job")
     shown = [] if format == "text" else [f"format={format!r}"]
-    label = f"to_files({', '.join([repr(os.fspath(folder)), *shown])})"
-    return FileSink(place, label, form, compression, name, on_existing, job=job)
+    label = f"to_files({', '.join([repr(shown_url(os.fspath(folder))), *shown])})"
+    return FileSink(place, label, form, partitions, rolling, name, on_existing, job=job)
 
 
 _NAME = re.compile(r"[^/\0._][^/\0]{0,99}")
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
 
 
-def _place(folder: Any) -> str:
-    """Return the absolute path of a folder: the process that commits may stand elsewhere."""
+def _place(folder: Any) -> Place:
+    """Return what is written into, with an absolute path: the process that commits may stand elsewhere."""
     path: Any = os.fspath(folder) if isinstance(folder, os.PathLike) else folder
     path = checked_text(path, "folder")
     if _URL.match(path) and not path.startswith("file:///"):
-        scheme = path.partition(":")[0]
-        raise UnsupportedError(
-            f"to_files() writes into folders that this machine has, also mounted ones, and not yet to {scheme}://"
-        )
-    absolute: str = os.path.abspath(os.path.expanduser(path.removeprefix("file://")))
-    return absolute
+        return remote_place(path)
+    return LocalPlace(os.path.abspath(os.path.expanduser(path.removeprefix("file://"))))
 
 
-def _format(format: str, to_string: Any, encoding: str) -> FileFormat:
-    if format in _LATER:
-        raise UnsupportedError(f"to_files() writes the formats 'text' and 'json', and not yet {format!r}")
-    if format not in ("text", "json"):
-        raise ValueError(f"format must be 'text' or 'json', not {format!r}")
-    if format == "text":
-        return TextFormat(str if to_string is None else checked_function(to_string, "to_string"), encoding)
-    if to_string is not None:
-        raise TypeError("to_string makes texts, and format='json' writes none: map(...) makes other items before")
-    return JsonFormat(encoding)
-
-
-_LATER = ("csv", "parquet", "avro", "delta")
+def _rolling(roll_at: Any) -> Rolling:
+    if roll_at is None:
+        return Rolling()
+    if not isinstance(roll_at, tuple) or len(roll_at) != 2:
+        raise TypeError(f"roll_at must be a tuple (bytes, seconds), one of which may be None, not {roll_at!r}")
+    size, seconds = roll_at
+    if size is not None and (type(size) is not int or size < 1):
+        raise ValueError(f"the bytes of roll_at must be an int of at least 1, not {size!r}")
+    if seconds is not None and not (type(seconds) in (int, float) and seconds > 0):
+        raise ValueError(f"the seconds of roll_at must be a number above 0, not {seconds!r}")
+    return Rolling(NO_LIMIT if size is None else size, float("inf") if seconds is None else float(seconds))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -153,17 +211,20 @@ class FileSink(Replaceable, Generic[T]):
     """What `to_files` returns.
 
     Attributes:
-        folder: absolute.
+        place: what is written into.
         label: the reducer as the user wrote it.
         form: how items become bytes.
+        partitions: which folders they stand in.
+        rolling: when files end.
         name: what the names of the files begin with.
         replace: the files take the place of all earlier ones.
     """
 
-    folder: str
+    place: Place
     label: str
     form: FileFormat
-    compression: Compression | None
+    partitions: PartitionFolders
+    rolling: Rolling
     name: str
     on_existing: OnExisting
     replace: bool = field(default=False, kw_only=True)
@@ -176,8 +237,8 @@ class FileSink(Replaceable, Generic[T]):
 
     def open(self, context: Collections) -> FileTarget:
         """Make the folder."""
-        folder = FolderState(self.folder)
-        folder.make()
+        folder = FolderState(self.place)
+        self.place.make()
         return FileTarget(self, folder)
 
     def __repr__(self) -> str:
@@ -200,9 +261,8 @@ class FileTarget:
         """
         sink, run = self._sink, uuid.uuid4().hex
         record = run if job is None else record_of(job)
-        suffix = sink.form.suffix + (f".{sink.compression}" if sink.compression else "")
-        writer = FileWriter(self._folder.hidden, run, sink.form, sink.compression)
-        begun = FileJob(self._folder, record, epoch, job is not None, sink.name, suffix, sink.replace, writer)
+        writer = FileWriter(sink.place, run, sink.form, sink.partitions, sink.rolling)
+        begun = FileJob(self._folder, record, epoch, job is not None, sink.name, sink.form.suffix, sink.replace, writer)
         self._refuse_files_of_others(record)
         self._begun = begun
         return begun

@@ -11,23 +11,27 @@ during a commit its journal, which says what gets which name. `reducers.publishi
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import SinkError
+from reducers.places import HIDDEN, Place
 
-__all__ = ["NOTHING", "STAGED", "FolderState", "Publication", "number_of", "synced", "writing_to"]
+__all__ = ["FOLDER", "NOTHING", "STAGED", "FolderState", "Publication", "number_of"]
 
 STAGED = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 """The names of what tasks write: the run, then the attempt."""
 
 _RECORD = re.compile(r"[0-9a-f]{32}")
-_PUBLISHED = re.compile(r"[^/\0._][^/\0]*-(\d{6,})-\d{5,}\.[a-z0-9.]+")
+_LEVEL = r"[^/\0._=][^/\0=]*=[^/\0]*/"
+FOLDER = re.compile(rf"(?:{_LEVEL})*")
+"""What `partition_by` calls folders, `country=NO/`: none of them is hidden, or leads out of where it stands."""
+
+_PUBLISHED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*-(\d{{6,}})-\d{{5,}}(?:-[0-9a-f]{{8}})?\.[a-z0-9.]+")
+_REMOVED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,53 +63,46 @@ class FolderState:
     """The folder, seen from the driver. Its files may be anybody's, so what they say is checked.
 
     Attributes:
-        path: absolute.
+        place: where it is.
     """
 
-    path: str
+    place: Place
 
     @property
-    def hidden(self) -> str:
-        """Where tasks write."""
-        return os.path.join(self.path, ".dstream")
-
-    def make(self) -> None:
-        """Make the folder, with those above it, if it is not there.
-
-        Raises:
-            SinkError: it cannot be made, or not be written.
-        """
-        with writing_to(self.path):
-            os.makedirs(os.path.join(self.hidden, "jobs"), exist_ok=True)
-            for folder in (self.path, self.hidden):
-                if not os.access(folder, os.W_OK | os.X_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+    def path(self) -> str:
+        """What messages call it."""
+        return self.place.title
 
     def strangers(self) -> list[str]:
         """Return what readers see here and no commit has made."""
-        with writing_to(self.path):
-            seen = sorted(name for name in os.listdir(self.path) if name[0] not in "._")
+        seen = sorted(self.seen())
         # In this order: a commit that ends meanwhile is in the journal or in the list.
         own = {*self.unfinished().names(), *self.listed()}
-        return [name for name in seen if name not in own and self.holds(name)]
+        return [name for name in seen if name not in own and self.place.holds(name)]
+
+    def seen(self, below: str = "") -> Iterator[str]:
+        """Give the names of what is not hidden here: files, and folders that `partition_by` has not named."""
+        for name, is_folder in self.place.seen(below):
+            if name[0] in "._":
+                continue
+            if is_folder and FOLDER.fullmatch(f"{name}/"):
+                yield from self.seen(f"{below}{name}/")
+            else:
+                yield below + name
 
     def listed(self) -> list[str]:
         """Return the files of all finished commits that are still there, in order."""
-        names = _texts(self._read(self._list, "files"))
-        return [name for name in names if "/" not in name and self.holds(name)]
-
-    def holds(self, name: str) -> bool:
-        """Say whether there is such a file."""
-        return os.path.lexists(os.path.join(self.path, name))
+        names = _texts(self._read(_LIST, "files"))
+        return [name for name in names if _REMOVED.fullmatch(name) and self.place.holds(name)]
 
     def epoch(self, record: str) -> int:
         """Return the number of the last epoch of a job that was committed here; 0 if there is none."""
-        found = self._read(self._record(record), "epoch")
+        found = self._read(_record(record), "epoch")
         return found if isinstance(found, int) else 0
 
     def files_of(self, record: str) -> list[str]:
         """Return the paths of the files of that epoch."""
-        return [os.path.join(self.path, name) for name in _texts(self._read(self._record(record), "files"))]
+        return [self.place.path_of(name) for name in _texts(self._read(_record(record), "files"))]
 
     def unfinished(self) -> Publication:
         """Return what the journal of a commit says that has not finished; `NOTHING` if there is none.
@@ -113,7 +110,7 @@ class FolderState:
         Raises:
             SinkError: it is damaged.
         """
-        found = self._read(self._journal, "publication")
+        found = self._read(_JOURNAL, "publication")
         if found is None:
             return NOTHING
         try:
@@ -121,64 +118,55 @@ class FolderState:
             publication = Publication(record, epoch, tuple((staged, name) for staged, name in files), tuple(removed))
             _check(publication)
         except (TypeError, ValueError) as error:
-            raise SinkError(f"{self._journal} is no journal of a commit: remove it if you know who wrote it") from error
+            raise SinkError(
+                f"{self.place.path_of(_JOURNAL)} is no journal of a commit: remove it if you know who wrote it"
+            ) from error
         return publication
 
     def begin(self, publication: Publication) -> None:
         """Write the journal."""
         parts = [publication.record, publication.epoch, publication.files, publication.removed]
-        self._write(self._journal, {"publication": parts})
+        self._write(_JOURNAL, {"publication": parts})
 
     def end(self) -> None:
         """Remove the journal."""
-        os.unlink(self._journal)
+        self.place.remove(_JOURNAL)
 
     def list_files(self, names: list[str]) -> None:
         """Let these be the files of all finished commits."""
-        self._write(self._list, {"files": names})
+        self._write(_LIST, {"files": names})
 
     def remember(self, publication: Publication) -> None:
         """Write down that the epoch is committed, and what it made."""
         content = {"epoch": publication.epoch, "files": publication.names()}
-        self._write(self._record(publication.record), content)
+        self._write(_record(publication.record), content)
 
     def forget(self, record: str) -> None:
         """Remove what is written down of a job that nobody will commit again."""
-        with contextlib.suppress(OSError):
-            os.unlink(self._record(record))
+        with contextlib.suppress(OSError, SinkError):
+            self.place.remove(_record(record))
 
-    @property
-    def _list(self) -> str:
-        return os.path.join(self.path, "_SUCCESS")
-
-    @property
-    def _journal(self) -> str:
-        return os.path.join(self.hidden, "publishing.json")
-
-    def _record(self, record: str) -> str:
-        return os.path.join(self.hidden, "jobs", f"{record}.json")
-
-    def _read(self, path: str, key: str) -> Any:
+    def _read(self, name: str, key: str) -> Any:
         """Return a value of an object in a file; None if that is not there. Others leave an empty `_SUCCESS`."""
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-            found = json.loads(text) if text else None
+            content = self.place.read(name)
+            found = json.loads(content) if content else None
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, RecursionError) as error:
-            raise SinkError(f"cannot read {path}: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise SinkError(f"cannot read {self.place.path_of(name)}: {error}") from error
         return found.get(key) if isinstance(found, dict) else None
 
-    def _write(self, path: str, content: Any) -> None:
-        """Write a file in one step, which a loss of power does not undo."""
-        unfinished = os.path.join(self.hidden, f"{os.path.basename(path)}.new")
-        with open(unfinished, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-        synced(os.path.dirname(path))
+    def _write(self, name: str, content: Any) -> None:
+        self.place.replace(name, json.dumps(content).encode())
+
+
+_LIST = "_SUCCESS"
+_JOURNAL = f"{HIDDEN}/publishing.json"
+
+
+def _record(record: str) -> str:
+    return f"{HIDDEN}/jobs/{record}.json"
 
 
 def _texts(found: Any) -> list[str]:
@@ -191,7 +179,7 @@ def _check(publication: Publication) -> None:
     matching += [(STAGED, staged) for staged, _ in publication.files]
     if not all(pattern.fullmatch(name) for pattern, name in matching) or not isinstance(publication.epoch, int):
         raise ValueError("a name in it is none that a commit gives")
-    if any("/" in name or name[:1] in {".", "_"} for name in publication.removed):
+    if not all(map(_REMOVED.fullmatch, publication.removed)):
         raise ValueError("it removes what no commit has made")
 
 
@@ -199,39 +187,3 @@ def number_of(name: str) -> int:
     """Return the number of the commit that gave a file its name; 0 if none did."""
     found = _PUBLISHED.fullmatch(name)
     return int(found[1]) if found else 0
-
-
-def synced(folder: str) -> None:
-    """Make sure that the names in a folder outlive a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def writing_to(path: str) -> Iterator[None]:
-    """Turn what a file system refuses into a `SinkError` that says what cannot be written, and why.
-
-    No function of the user's belongs into the block.
-    """
-    try:
-        yield
-    except SinkError:
-        raise
-    except OSError as error:
-        reason = _REASONS.get(error.errno or 0, f"{type(error).__name__}: {error}")
-        raise SinkError(f"cannot write {error.filename or path}: {reason}") from error
-
-
-_REASONS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EACCES: "this process may not write it",
-    errno.EPERM: "this process may not write it",
-    errno.EROFS: "the file system is read-only",
-    errno.ENOENT: "it is gone, or is not on this machine: the folder must be one that all machines share",
-    errno.ENOTDIR: "a part of it is a file",
-    errno.EEXIST: "it is a file",
-}

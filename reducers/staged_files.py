@@ -1,163 +1,164 @@
-"""What tasks and driver do for `to_files`: tasks write files where nobody looks, and the driver publishes them."""
+"""What tasks do for `to_files`: they write files where nobody looks. `reducers.file_jobs` has the driver's part."""
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
-from hashlib import sha256
-from itertools import islice
-from typing import IO, Any
+from dataclasses import dataclass
+from time import monotonic
+from typing import IO, Any, cast
 
-from dstream.errors import IllegalStateError
+from dstream.errors import SinkError
+from dstream.memory import pieces
 from dstream.spi import Receipt
-from dstream.values.contexts import contextmanager
-from reducers.file_formats import Compression, Encoding, FileFormat, compressing
-from reducers.folder_state import STAGED, FolderState, writing_to
-from reducers.publishing import locked, publish, sweep
+from reducers.file_formats import NO_LIMIT, FileFormat
+from reducers.partition_folders import PartitionFolders
+from reducers.places import HIDDEN, NewFile, Place
 
-__all__ = ["FileJob", "FileWriter", "record_of"]
+__all__ = ["FileWriter", "Rolling", "StagedFile"]
 
-_BATCH = 512
+
+@dataclass(frozen=True, slots=True)
+class Rolling:
+    """When a file ends and the next one begins.
+
+    Attributes:
+        size: of its content in bytes, at most, unless one item has more.
+        seconds: since its first item.
+    """
+
+    size: int = NO_LIMIT
+    seconds: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class FileWriter:
-    """Travels to the tasks. Each attempt writes a file of its own.
+    """Travels to the tasks. Each attempt writes files of its own.
 
     Attributes:
-        folder: where, on a file system that driver and tasks share.
+        place: where, on a file system that driver and tasks share.
         run: what the names of all of them begin with.
+        partitions: which folder an item stands in.
+        rolling: when files end.
     """
 
-    folder: str
+    place: Place
     run: str
     form: FileFormat
-    compression: Compression | None
+    partitions: PartitionFolders
+    rolling: Rolling
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Give the name and the size of the file, unless there is no item."""
-        items = iter(items)
-        batch = list(islice(items, _BATCH))
-        if not batch:
-            return
-        name = f"{self.run}-{uuid.uuid4().hex}"
-        yield [name, self._written(os.path.join(self.folder, name), batch, items)]
+        """Give the name and the size of each file, and what stands in it; none if there is no item."""
+        files = _OpenFiles(self)
+        try:
+            for piece in pieces(items, self.form.piece):
+                for folder, part in self.partitions.divided(piece):
+                    yield from files.write(folder, part)
+            yield from files.finished()
+        except BaseException:
+            files.discard()
+            raise
 
-    def _written(self, path: str, batch: list[Any], items: Iterator[Any]) -> int:
-        """Write a file; return its size."""
-        encoding = Encoding(self.form)
-        with _made(path) as file:
-            with compressing(file, self.compression) as stream:
-                while batch:
-                    stream.write(encoding.encoded(batch))
-                    batch = list(islice(items, _BATCH))
-            return file.finished()
+    def empty(self) -> Receipt:
+        """Write a file without items, and give its receipt."""
+        file = StagedFile(self, {})
+        return file.finished("")
 
 
-@contextmanager
-def _made(path: str) -> Iterator[_Guarded]:
-    """Make a file, and remove it if the block fails: on a failure of the disk, or on one of a step before."""
-    with writing_to(path):
-        file = open(path, "xb")  # noqa: SIM115  # It is closed below, where a failure must not hide the first one.
-    try:
-        yield _Guarded(file, path)
-    except BaseException:
-        for remove in (file.close, partial(os.unlink, path)):
-            with suppress(OSError):  # Whoever aborts the run tries again.
-                remove()
-        raise
-    with writing_to(path):
-        file.close()
+class _OpenFiles:
+    """The files that a task is writing, one for each folder; of `MOST_OPEN` the one that was used least lately ends."""
+
+    def __init__(self, writer: FileWriter) -> None:
+        self._writer = writer
+        self._open: dict[str, StagedFile] = {}
+        self._known: dict[str, Any] = {}
+
+    def write(self, folder: str, items: Sequence[Any]) -> Iterator[Receipt]:
+        """Write items into the file of a folder; give the receipts of files that ended."""
+        while items:
+            file = self._open.pop(folder, None)
+            if file is None:
+                if len(self._open) >= MOST_OPEN:
+                    yield self._end(next(iter(self._open)))
+                file = StagedFile(self._writer, self._known)
+            self._open[folder] = file  # Last, since it is the one that was used last.
+            taken = file.write(items)
+            items = items[taken:]
+            if items or file.is_old():
+                yield self._end(folder)
+
+    def _end(self, folder: str) -> Receipt:
+        receipt = self._open[folder].finished(folder)
+        del self._open[folder]
+        return receipt
+
+    def finished(self) -> Iterator[Receipt]:
+        """End all files."""
+        for folder in list(self._open):
+            yield self._end(folder)
+
+    def discard(self) -> None:
+        """Remove all files."""
+        for file in self._open.values():
+            file.discard()
 
 
-class _Guarded:
-    """A file whose failures say that it could not be written, also below a library that compresses."""
-
-    def __init__(self, file: IO[bytes], path: str) -> None:
-        self._file = file
-        self._path = path
-
-    def write(self, data: Any) -> int:
-        with writing_to(self._path):
-            return self._file.write(data)
-
-    def flush(self) -> None:
-        with writing_to(self._path):
-            self._file.flush()
-
-    def finished(self) -> int:
-        """Make sure that a loss of power leaves it; return its size."""
-        self.flush()
-        with writing_to(self._path):
-            os.fsync(self._file.fileno())
-        return self._file.tell()
+MOST_OPEN = 32
+_HELD = 64 * 2**20
+"""How many bytes the open files of a task may keep in memory, together."""
+_HELD_OF_ONE = 16 * 2**20
 
 
-@dataclass(slots=True)
-class FileJob:
-    """One epoch of a job on its way into a folder, in the driver.
+class StagedFile:
+    """A file that readers do not see yet."""
+
+    def __init__(self, writer: FileWriter, known: dict[str, Any]) -> None:
+        self._writer = writer
+        self._name = f"{writer.run}-{uuid.uuid4().hex}"
+        self._until = monotonic() + writer.rolling.seconds
+        self._file = _Counted(writer.place.create(f"{HIDDEN}/{self._name}"))
+        held = _HELD // MOST_OPEN if writer.partitions.parts else _HELD_OF_ONE
+        self._content = writer.form.content(cast("IO[bytes]", self._file), writer.rolling.size, held, known)
+
+    def write(self, items: Sequence[Any]) -> int:
+        """Write items from the front; return how many."""
+        return self._content.write(items)
+
+    def is_old(self) -> bool:
+        """Say whether it is time to end it."""
+        return monotonic() >= self._until
+
+    def finished(self, folder: str) -> Receipt:
+        """End it; return what the driver needs to know."""
+        columns: dict[str, Receipt] = dict(self._content.finish())
+        self._file.close()
+        return [self._name, self._file.size, folder, columns]
+
+    def discard(self) -> None:
+        """Remove it: on a failure of the disk, or on one of a step before."""
+        self._content.discard()
+        self._file.discard()
+        with suppress(OSError, SinkError):  # Whoever aborts the run tries again.
+            self._writer.place.remove(f"{HIDDEN}/{self._name}")
+
+
+class _Counted:
+    """A file that counts its bytes.
 
     Attributes:
-        record: where the folder remembers the job.
-        is_named: others may commit it too.
-        prefix: what the names of the files begin with.
-        suffix: what they end with.
-        replace: they take the place of all earlier ones.
+        size: how many were written.
     """
 
-    folder: FolderState
-    record: str
-    epoch: int
-    is_named: bool
-    prefix: str
-    suffix: str
-    replace: bool
-    writer: FileWriter
-    _files: list[str] | None = field(default=None, init=False)
+    def __init__(self, file: NewFile) -> None:
+        self._file = file
+        self.size = 0
+        self.flush = file.flush
+        self.close = file.close
+        self.discard = file.discard
 
-    @property
-    def is_done(self) -> bool:
-        """Whether this epoch, or a later one, was committed."""
-        return self._files is not None or self.folder.epoch(self.record) >= self.epoch
-
-    def files(self) -> list[str]:
-        """Return the paths of what was committed."""
-        return self.folder.files_of(self.record) if self._files is None else self._files
-
-    def commit(self, receipts: Sequence[Receipt]) -> None:
-        """Publish the files that the receipts name, unless the epoch was committed meanwhile."""
-        staged = [_checked(each, self.folder) for each in receipts]
-        digits = max(5, len(str(len(staged))))
-
-        def named(number: int, part: int) -> str:
-            return f"{self.prefix}-{number:06}-{part:0{digits}}{self.suffix}"
-
-        if self._files is None:
-            with locked(self.folder):
-                if not self.is_done:
-                    publish(self.folder, self.record, self.epoch, staged, named, replace=self.replace)
-                self._files = self.folder.files_of(self.record)
-                if not self.is_named:
-                    self.folder.forget(self.record)
-        sweep(self.folder, {self.writer.run, *(name.partition("-")[0] for name, _ in staged)})
-
-    def abort(self) -> None:
-        """Remove what the tasks of this run have written."""
-        sweep(self.folder, {self.writer.run})
-
-
-def _checked(receipt: Receipt, folder: FolderState) -> tuple[str, int]:
-    """Return the parts of a receipt. It may have been kept anywhere, so it is input, and leads nowhere else."""
-    match receipt:
-        case [str(name), int(size)] if STAGED.fullmatch(name):
-            return name, size
-    raise IllegalStateError(f"{folder.path}: nothing was changed, since {receipt!r} is no receipt of a file")
-
-
-def record_of(job: str) -> str:
-    """Return the name of the record of a job, which may be called anything."""
-    return sha256(job.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    def write(self, data: Any) -> int:
+        written = self._file.write(data)
+        self.size += written
+        return written

@@ -18,6 +18,7 @@ import psutil
 
 import dstream as ds
 from tests.benchmarks import (
+    files_out,
     grouping,
     growth,
     indexes,
@@ -68,6 +69,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "P2": ("forks", _compared(pipelines.forks)),
     "P3": ("cogroup", _compared(pipelines.co_groups)),
     "P4": ("smallpipelines", _compared(pipelines.small_pipelines)),
+    "E5": ("filesout", _compared(files_out.cases)),
     "memory": ("memory", memory.rows),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import io
 import json
 import math
 from dataclasses import dataclass, field
@@ -13,7 +14,9 @@ import pytest
 
 from dstream.errors import UnsupportedError
 from reducers import to_files
-from reducers.file_formats import Encoding, JsonFormat, TextFormat, plain
+from reducers.file_formats import NO_LIMIT
+from reducers.json_objects import JsonLines, plain
+from reducers.line_formats import LineFormat, TextLines
 from sources import json_lines, text_files
 
 
@@ -105,7 +108,7 @@ def test_json_gives_back_what_was_written(engine, tmp_path):
 
 def test_numbers_stay_what_they_are():
     """Large ones, and those that are none."""
-    [line] = JsonFormat("utf-8").lines([[2**70, math.inf, -0.0, 0.1]]).splitlines()
+    [line] = JsonLines().lines([[2**70, math.inf, -0.0, 0.1]]).splitlines()
 
     assert line == "[1180591620717411303424, Infinity, -0.0, 0.1]"
 
@@ -129,18 +132,20 @@ def test_what_json_has_not_is_refused(local_context, tmp_path, item, said):
 
 def test_the_state_of_an_encoder_outlives_a_failure():
     """What JSON escapes does not begin the file again."""
-    encoding = Encoding(JsonFormat("utf-16"))
-    written = encoding.encoded(["a"]) + encoding.encoded(["\ud800"]) + encoding.encoded(["b"])
+    file = io.BytesIO()
+    content = LineFormat(JsonLines(), ".jsonl", "utf-16", None).content(file, NO_LIMIT, 0, {})
+    for item in "a", "\ud800", "b":
+        content.write([item])
 
-    assert [json.loads(line) for line in written.decode("utf-16").splitlines()] == ["a", "\ud800", "b"]
-    assert TextFormat(str, "utf-8").lines([1, 2]) == "1\n2\n"
+    assert [json.loads(line) for line in file.getvalue().decode("utf-16").splitlines()] == ["a", "\ud800", "b"]
+    assert TextLines(str).lines([1, 2]) == "1\n2\n"
 
 
 def test_wrong_arguments_are_refused_at_the_call(tmp_path):
     """Before anything runs."""
     for wrong, error, said in [
-        ({"format": "csv"}, UnsupportedError, "writes the formats 'text' and 'json', and not yet 'csv'"),
-        ({"format": "docx"}, ValueError, "format must be 'text' or 'json', not 'docx'"),
+        ({"format": "delta"}, UnsupportedError, "writes the formats text, json, .*, and not yet 'delta'"),
+        ({"format": "docx"}, ValueError, "format must be one of text, json, csv, parquet, avro, not 'docx'"),
         ({"format": "json", "to_string": repr}, TypeError, "to_string makes texts"),
         ({"to_string": "name"}, TypeError, "to_string must be callable, not str"),
         ({"encoding": "klingon"}, LookupError, "unknown encoding"),
@@ -152,8 +157,13 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path):
     ]:
         with pytest.raises(error, match=said):
             to_files(tmp_path, **wrong)
-    with pytest.raises(UnsupportedError, match="not yet to s3://"):
-        to_files("s3://bucket/out")
+    for url, error, said in [
+        ("https://host/out", UnsupportedError, "writes whole files, which https://host/out does not take"),
+        ("zip://a::s3://bucket/b.zip", UnsupportedError, "writes whole files"),
+        ("nowhere://bucket/out", ValueError, "fsspec knows no URLs of nowhere://"),
+    ]:
+        with pytest.raises(error, match=said):
+            to_files(url)
     with pytest.raises(TypeError, match="folder must be a str, not int"):
         to_files(3)
 
@@ -162,6 +172,6 @@ def test_the_folder_is_that_of_the_call(tmp_path, monkeypatch):
     """Whoever commits may stand elsewhere."""
     monkeypatch.chdir(tmp_path)
 
-    assert to_files("out").folder == str(tmp_path / "out")
-    assert to_files(f"file://{tmp_path}/out").folder == str(tmp_path / "out")
+    assert to_files("out").place.path == str(tmp_path / "out")
+    assert to_files(f"file://{tmp_path}/out").place.path == str(tmp_path / "out")
     assert repr(to_files("out", format="json")) == "to_files('out', format='json')"

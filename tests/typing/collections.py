@@ -75,6 +75,11 @@ def written_elsewhere(words: Stream[str]) -> None:
     assert_type(words.collect(to_files("out", to_string=lambda word: word.upper())), list[str])
     assert_type(words.collect(to_files("out", format="json", compression="gz")), list[str])
     assert_type(words.collect(replacing(to_files("out"))), list[str])
+    rows = words.map(lambda word: {"word": word})
+    assert_type(rows.collect(to_files("out", format="csv", columns=["word"], partition_by="word")), list[str])
+    assert_type(rows.collect(to_files("out", format="parquet", compression="zst", roll_at=(1 << 27, None))), list[str])
+    assert_type(rows.collect(to_files("out", format="avro", partition_by={"n": lambda row: len(row)})), list[str])
+    to_files("out", format="parquet", compression="bz2")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     assert_type(sink_from(dict[str, int], count_in), Reducer[str, None])
     words.collect(sink_from(list[str], list.append, lambda held: held.sort()))
     words.collect(to_logger(lambda word: word.upper()))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 import os
 from pathlib import Path
 
+import fastavro
 import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, SinkError
 from reducers import replacing, to_files
-from sources import json_lines, text_files
+from sources import csv_rows, json_lines, parquet_rows, text_files
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
 
@@ -34,14 +36,38 @@ def case_of(sink, context, folder):
     return SinkCase(sink, lambda: context, [1, 2, 3], [44, 55], content, left)
 
 
-class TestFileSinks(SinkContract):
-    """Each format, and files that take the place of others."""
+SINKS = {
+    "text": lambda folder: to_files(folder),
+    "json": lambda folder: to_files(folder, format="json"),
+    "replacing": lambda folder: replacing(to_files(folder)),
+    "csv": lambda folder: to_files(folder, format="csv", compression="gz"),
+    "parquet": lambda folder: to_files(folder, format="parquet"),
+    "avro": lambda folder: to_files(folder, format="avro"),
+    "partitions": lambda folder: replacing(to_files(folder, format="csv", partition_by="n", roll_at=(8, None))),
+}
 
-    @pytest.fixture(params=["text", "json", "replacing"])
+
+class TestFileSinks(SinkContract):
+    """Each format, and files that take the place of others, in folders of their own."""
+
+    @pytest.fixture(params=SINKS)
     def case(self, request, local_context, folder):
         """The sink, and how to look into its folder."""
-        sink = to_files(folder, format="json") if request.param == "json" else to_files(folder)
-        return case_of(replacing(sink) if request.param == "replacing" else sink, local_context, folder)
+        case = case_of(SINKS[request.param](folder), local_context, folder)
+        if request.param in ("text", "json", "replacing"):
+            return case
+        rows = [[{"n": n} for n in items] for items in (case.first, case.second)]
+        content = lambda: [row for path in sorted(folder.rglob("part*")) for row in rows_of(path)]  # noqa: E731
+        return dataclasses.replace(case, first=rows[0], second=rows[1], content=content)
+
+
+def rows_of(path):
+    """Return the rows of a file as they were written, whatever its format."""
+    if path.suffix == ".avro":
+        with path.open("rb") as file:
+            return list(fastavro.reader(file))
+    source = parquet_rows(path) if path.suffix == ".parquet" else csv_rows(path)
+    return [{"n": int(row["n"])} for split in source.splits(1) for row in split.read()]
 
 
 def test_each_partition_writes_a_file(engine, folder):
@@ -136,8 +162,8 @@ def test_a_run_that_fails_leaves_nothing(engine, folder):
 def test_a_full_disk_is_an_error_of_the_sink(local_context, folder, monkeypatch, compression):
     """It names the call; nothing of the run is left."""
     paths = local_context.stream(["kept"]).collect(to_files(folder))
-    full = lambda *_: os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb")  # noqa: E731
-    monkeypatch.setattr("reducers.staged_files.open", full, raising=False)
+    full = lambda path, mode: open("/dev/full" if mode == "xb" else path, mode.replace("x", "w"))  # noqa: E731, SIM115
+    monkeypatch.setattr("reducers.places.open", full, raising=False)
     with pytest.raises(SinkError, match=r"cannot write .*\.dstream.*: the disk is full") as raised:
         local_context.stream([1, 2]).collect(to_files(folder, compression=compression))
 
@@ -301,7 +327,7 @@ def test_who_commits_waits_for_its_turn(local_context, folder, monkeypatch):
     case = case_of(to_files(folder), local_context, folder)
     job = case.target().begin("job")
     receipts = case.written(job, [1])
-    monkeypatch.setattr("reducers.publishing.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("reducers.places.LONGEST_WAIT", 0.0)
     descriptor = os.open(folder / ".dstream", os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     with pytest.raises(SinkError, match="another process is in the middle of a commit"):
@@ -316,7 +342,7 @@ def test_attempts_that_lost_are_removed(local_context, folder):
     """Those of the run whose receipts are committed, and those that a killed run left a week ago."""
     case = case_of(to_files(folder), local_context, folder)
     left, job = case.target().begin("other"), case.target().begin("job")
-    [[old, _]], [[young, _]] = case.written(left, [1]), case.written(left, [2])
+    [[old, *_]], [[young, *_]] = case.written(left, [1]), case.written(left, [2])
     os.utime(folder / ".dstream" / old, (0, 0))
     case.written(job, ["losing"])
     case.target().begin("job").commit(case.written(job, ["winning"]))

@@ -1,0 +1,101 @@
+"""Files of Avro, by fastavro: blocks of records, with a schema that the values fit exactly."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import IO, Any
+
+from dstream.errors import SetupError
+from reducers.column_files import ColumnContent
+from reducers.column_forms import Struct
+from reducers.file_formats import Compression, kept_open
+from reducers.item_columns import Wanted
+from reducers.scalar_forms import Form
+
+__all__ = ["AVRO_CODECS", "AvroContent", "AvroFormat", "check_fastavro"]
+
+AVRO_CODECS: dict[Compression | None, str] = {None: "null", "gz": "deflate", "bz2": "bzip2", "xz": "xz"}
+
+
+def check_fastavro() -> None:
+    """Refuse to write Avro where that cannot be.
+
+    Raises:
+        SetupError: the package `fastavro` is not installed.
+    """
+    if find_spec("fastavro") is None:
+        raise SetupError("to_files(format='avro') needs fastavro, which is not installed: pip install 'dstream[avro]'")
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFormat:
+    """Files of Avro.
+
+    Attributes:
+        wanted: the fields; unset, those of the first item of each file.
+        compression: of the blocks in the file.
+    """
+
+    wanted: Wanted | None
+    compression: Compression | None
+
+    suffix = ".avro"
+    piece = 4_096
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the schema is known without an item."""
+        return self.wanted is not None
+
+    def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> AvroContent:
+        """Begin a file; the limit is that of its values in memory."""
+        return AvroContent(self.wanted, file, AVRO_CODECS[self.compression], limit, held, known)
+
+
+class AvroContent(ColumnContent):
+    """One file. Its values pass through Arrow, which sees what fastavro would write wrongly, such as long Decimals."""
+
+    _writer: Any = None
+
+    def begin(self, forms: dict[str, Form], schema: Any) -> None:
+        """Write the schema.
+
+        Raises:
+            TypeError: a field has a name or a type that Avro has not.
+        """
+        from fastavro.write import Writer
+
+        record = Struct(tuple(forms), tuple(forms.values())).avro("item")
+        _check_names(record)
+        # Two runs of the same items make the same bytes: the marker between blocks need not be random.
+        self._writer = Writer(kept_open(self.file), record, codec=self.codec, sync_marker=b"dstream to_files")
+
+    def write_group(self, rows: Any) -> None:
+        """Write a record for each row."""
+        for record in rows.to_pylist():
+            self._writer.write(record)
+
+    def end(self) -> None:
+        """Write the last block."""
+        self._writer.flush()
+
+    def discard(self) -> None:
+        """Forget what waits."""
+        self._writer = None
+
+
+def _check_names(schema: Any) -> None:
+    if isinstance(schema, list):
+        for part in schema:
+            _check_names(part)
+    if isinstance(schema, dict):
+        for field in schema.get("fields", ()):
+            if not _NAME.fullmatch(field["name"]):
+                raise TypeError(f"Avro has letters, digits and _ in the names of fields, not {field['name']!r}")
+            _check_names(field["type"])
+        _check_names(schema.get("items"))
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
