@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dstream import errors, gatherers, neighbours
-from dstream.distributed import IStreamCache, IStreamList, IStreamMap
+from dstream.distributed import IStreamCache, IStreamCounter, IStreamList, IStreamMap, IStreamQueue, IStreamSet
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
@@ -28,8 +28,11 @@ __all__ = [
     "DoubleStream",
     "Entry",
     "IStreamCache",
+    "IStreamCounter",
     "IStreamList",
     "IStreamMap",
+    "IStreamQueue",
+    "IStreamSet",
     "IntStream",
     "JobConfig",
     "JobStatus",

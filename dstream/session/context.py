@@ -6,7 +6,15 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, overload
 
-from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
+from dstream.distributed import (
+    IStreamCache,
+    IStreamCounter,
+    IStreamList,
+    IStreamMap,
+    IStreamQueue,
+    IStreamSet,
+    stored_options,
+)
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node, Table, call_site
@@ -39,7 +47,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-_HANDLES: dict[str, Callable[[Any, Any], Any]] = {"map": IStreamMap, "list": IStreamList, "cache": IStreamCache}
+_HANDLES: dict[str, Callable[[Any, Any], Any]] = {
+    "map": IStreamMap,
+    "list": IStreamList,
+    "cache": IStreamCache,
+    "set": IStreamSet,
+    "counter": IStreamCounter,
+    "queue": IStreamQueue,
+}
 
 
 class CollectionName(NamedTuple):
@@ -297,6 +312,54 @@ class Context:
         options = Options(key_type, value_type, buckets, None, strict, ttl, max_idle)
         return IStreamCache(self._configured_cache(name, options), self)
 
+    @overload
+    def get_set(
+        self, name: str, *, value_type: type[T], buckets: int | None = None, strict: bool | None = None
+    ) -> IStreamSet[T]: ...
+
+    @overload
+    def get_set(
+        self, name: str, *, value_type: Any = None, buckets: int | None = None, strict: bool | None = None
+    ) -> IStreamSet[Any]: ...
+
+    def get_set(
+        self, name: str, *, value_type: Any = None, buckets: int | None = None, strict: bool | None = None
+    ) -> IStreamSet[Any]:
+        """Return the distributed set `name`, made if there is none; arguments as for `get_map`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     names = ctx.get_set("names")
+            ...     names.update(["Ada", "Grace", "Ada"])
+            ...     len(names)
+            2
+        """
+        options = Options(key_type=value_type, value_type=bool, buckets=buckets, strict=strict)
+        return IStreamSet(cast("MapStore", self._created("set", name, options)), self)
+
+    def get_counter(self, name: str) -> IStreamCounter:
+        """Return the distributed counter `name`, made if there is none: a number that many processes add to.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.get_counter("visits").add(3)
+            3
+        """
+        options = Options(key_type=str, value_type=int, buckets=1)
+        return IStreamCounter(cast("MapStore", self._created("counter", name, options)), self)
+
+    def get_queue(self, name: str) -> IStreamQueue[Any]:
+        """Return the distributed queue `name`, made if there is none: what many processes put and take.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.get_queue("jobs").put("index")
+            ...     ctx.get_queue("jobs").take()
+            'index'
+        """
+        options = Options(key_type=int, value_type=tuple)
+        return IStreamQueue(cast("MapStore", self._created("queue", name, options)), self)
+
     def new_job(
         self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None
     ) -> Job:
@@ -348,7 +411,7 @@ class Context:
         """Return the collection of that kind and name, or None if there is none: it makes no collection.
 
         Args:
-            kind: `"map"`, `"list"` or `"cache"`.
+            kind: `"map"`, `"list"`, `"cache"`, `"set"`, `"counter"` or `"queue"`.
             name: its name.
 
         Example:
@@ -358,7 +421,7 @@ class Context:
             (IStreamList('names', 1 item, str: ['Ada']), None)
         """
         if kind not in _HANDLES:
-            raise ValueError(f"kind must be 'map', 'list' or 'cache', not {shown(kind)}")
+            raise ValueError(f"kind must be {', '.join(map(repr, _HANDLES))}, not {shown(kind)}")
         check_options(name, Options())
         options = stored_options(Options()) if kind == "cache" else Options()
         store = self.running_storage().open(kind, name, options)

@@ -45,7 +45,8 @@ __all__ = [
     "Unchanged",
 ]
 
-Kind = Literal["map", "list", "cache"]
+Kind = Literal["map", "list", "cache", "set", "counter", "queue"]
+"""What each holds is in `dstream.distributed`: but for lists, all of them are stored as maps."""
 
 
 class Unchanged(enum.Enum):
