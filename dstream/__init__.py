@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dstream import errors, gatherers, neighbours
-from dstream.distributed import IStreamCache, IStreamCounter, IStreamList, IStreamMap, IStreamQueue, IStreamSet
+from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
@@ -18,6 +18,9 @@ from dstream.stream.map_services import imap_service
 from dstream.values import DeadLetter, Entry, JournalEvent, Optional
 
 if TYPE_CHECKING:
+    from dstream.distributed.counter import IStreamCounter
+    from dstream.distributed.queue import IStreamQueue
+    from dstream.distributed.set import IStreamSet
     from dstream.jobs import JobConfig, JobStatus
     from dstream.pipeline import JoinClause, Pipeline
 
@@ -56,6 +59,9 @@ del neighbours
 
 _PLANNED = frozenset({"DAG"})
 _WHEN_ASKED_FOR = {
+    "IStreamCounter": "dstream.distributed.counter",
+    "IStreamQueue": "dstream.distributed.queue",
+    "IStreamSet": "dstream.distributed.set",
     "JobConfig": "dstream.jobs",
     "JobStatus": "dstream.jobs",
     "JoinClause": "dstream.pipeline",

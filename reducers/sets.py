@@ -10,7 +10,7 @@ from reducers.entries import entries
 from reducers.writing import MapSink, Opened, checked_text
 
 if TYPE_CHECKING:
-    from dstream.distributed import IStreamSet
+    from dstream.distributed.set import IStreamSet
 
 __all__ = ["to_iset"]
 

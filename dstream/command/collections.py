@@ -16,7 +16,10 @@ import click
 
 from dstream.command.options import connected, fail, storage_option
 from dstream.command.program import SAYING
-from dstream.distributed import IStreamCounter, IStreamList, IStreamMap, IStreamQueue, IStreamSet
+from dstream.distributed import IStreamList, IStreamMap
+from dstream.distributed.counter import IStreamCounter
+from dstream.distributed.queue import IStreamQueue
+from dstream.distributed.set import IStreamSet
 from dstream.errors import CollectionDestroyedError, DStreamError
 from dstream.session import CollectionName, Context
 from dstream.spi.store import Kind, Options

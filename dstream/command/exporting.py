@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from dstream.distributed import IStreamList, IStreamMap, IStreamSet
+from dstream.distributed import IStreamList, IStreamMap
+from dstream.distributed.set import IStreamSet
 
 __all__ = ["export_to", "refusal"]
 

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, get_args, overload
 
-from dstream.distributed import (
-    IStreamCache,
-    IStreamCounter,
-    IStreamList,
-    IStreamMap,
-    IStreamQueue,
-    IStreamSet,
-    stored_options,
-)
+from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node, Table, call_site
@@ -35,6 +28,9 @@ from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 
 if TYPE_CHECKING:
+    from dstream.distributed.counter import IStreamCounter
+    from dstream.distributed.queue import IStreamQueue
+    from dstream.distributed.set import IStreamSet
     from dstream.jobs import Job, JobConfig
     from dstream.jobs.jobs_of_context import Jobs, Planned
     from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -45,16 +41,6 @@ __all__ = ["CollectionName", "Context"]
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-_HANDLES: dict[str, Callable[[Any, Any], Any]] = {
-    "map": IStreamMap,
-    "list": IStreamList,
-    "cache": IStreamCache,
-    "set": IStreamSet,
-    "counter": IStreamCounter,
-    "queue": IStreamQueue,
-}
 
 
 class CollectionName(NamedTuple):
@@ -335,7 +321,8 @@ class Context:
             2
         """
         options = Options(key_type=value_type, value_type=bool, buckets=buckets, strict=strict)
-        return IStreamSet(cast("MapStore", self._created("set", name, options)), self)
+        found: IStreamSet[Any] = self._handle("set", self._created("set", name, options))
+        return found
 
     def get_counter(self, name: str) -> IStreamCounter:
         """Return the distributed counter `name`, made if there is none: a number that many processes add to.
@@ -346,7 +333,8 @@ class Context:
             3
         """
         options = Options(key_type=str, value_type=int, buckets=1)
-        return IStreamCounter(cast("MapStore", self._created("counter", name, options)), self)
+        found: IStreamCounter = self._handle("counter", self._created("counter", name, options))
+        return found
 
     def get_queue(self, name: str) -> IStreamQueue[Any]:
         """Return the distributed queue `name`, made if there is none: what many processes put and take.
@@ -358,7 +346,8 @@ class Context:
             'index'
         """
         options = Options(key_type=int, value_type=tuple)
-        return IStreamQueue(cast("MapStore", self._created("queue", name, options)), self)
+        found: IStreamQueue[Any] = self._handle("queue", self._created("queue", name, options))
+        return found
 
     def new_job(
         self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None
@@ -420,12 +409,12 @@ class Context:
             ...     ctx.existing("list", "names"), ctx.existing("map", "names")
             (IStreamList('names', 1 item, str: ['Ada']), None)
         """
-        if kind not in _HANDLES:
-            raise ValueError(f"kind must be {', '.join(map(repr, _HANDLES))}, not {shown(kind)}")
+        if kind not in get_args(Kind):
+            raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, not {shown(kind)}")
         check_options(name, Options())
         options = stored_options(Options()) if kind == "cache" else Options()
         store = self.running_storage().open(kind, name, options)
-        return None if store is None else _HANDLES[kind](store, self)
+        return None if store is None else self._handle(kind, store)
 
     def collections(self) -> list[CollectionName]:
         """Return the kind and the name of every collection in the storage, sorted.
@@ -554,6 +543,11 @@ class Context:
     def _created(self, kind: Kind, name: str, options: Options) -> Any:
         check_options(name, options)
         return self.running_storage().create(kind, name, options)
+
+    def _handle(self, kind: Kind, store: Any) -> Any:
+        """Return a handle to a store; the modules of kinds that few programs use are loaded here."""
+        module = import_module(f"dstream.distributed.{kind}")
+        return getattr(module, f"IStream{kind.capitalize()}")(store, self)
 
     def _configured_cache(self, name: str, options: Options) -> MapStore:
         check_options(name, options)

@@ -175,7 +175,7 @@ CONTEXT = {
     "get_set buckets": (lambda ctx: ctx.get_set("a", buckets="x"), "buckets must be a number"),
     "get_counter": (lambda ctx: ctx.get_counter(None), "name of a collection must be a str"),
     "get_queue": (lambda ctx: ctx.get_queue(""), "name of a collection must not be empty"),
-    "existing": (lambda ctx: ctx.existing("bag", "a"), "kind must be 'map', 'list', 'cache', 'set', 'counter'"),
+    "existing": (lambda ctx: ctx.existing("bag", "a"), "kind must be one of 'map', 'list', 'cache', 'set', 'counter'"),
     "buckets": (lambda ctx: ctx.get_map("a", buckets="x"), "buckets must be a number"),
     "journal": (lambda ctx: ctx.get_map("a", journal="x"), "journal must be True or False"),
     "ttl": (lambda ctx: ctx.get_cache("a", ttl="x"), "ttl must be a number of seconds"),

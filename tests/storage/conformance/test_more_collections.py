@@ -11,7 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dstream.distributed import IStreamCounter, IStreamQueue, IStreamSet
+from dstream.distributed.counter import IStreamCounter
+from dstream.distributed.queue import IStreamQueue
+from dstream.distributed.set import IStreamSet
 from dstream.errors import CollectionDestroyedError, IllegalStateError, NullElementError, UnstableKeyError
 from dstream.spi.store import Options
 
