@@ -345,7 +345,7 @@ class Context:
             ...     ctx.get_queue("jobs").take()
             'index'
         """
-        options = Options(key_type=int, value_type=tuple)
+        options = Options(key_type=int, value_type=tuple, buckets=1)  # A commit then writes one file.
         found: IStreamQueue[Any] = self._handle("queue", self._created("queue", name, options))
         return found
 

@@ -22,7 +22,6 @@ import dstream as ds
 
 __all__ = ["run"]
 
-_LEASE = 3.0
 _WORK = 0.005
 """Seconds that a leased item is worked on, so that kills meet leases."""
 
@@ -30,26 +29,26 @@ _PATIENCE = 120.0
 """Seconds without any item after which a run has failed."""
 
 
-def run(processes: int, items: int, kills: int, seed: int = 0) -> bool:
+def run(processes: int, items: int, kills: int, seed: int = 0, lease: float = 3.0) -> bool:
     """Put `items` into each queue while `kills` of those who take them are killed; say whether all is right."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        killed = _Workers(Path(folder), processes, random.Random(seed)).work(items, kills)
+        killed = _Workers(Path(folder), processes, random.Random(seed), lease).work(items, kills)
         return _report(Path(folder), items, killed, time.monotonic() - start)
 
 
 class _Workers:
     """Processes that take items; where one was killed, another one begins."""
 
-    def __init__(self, folder: Path, processes: int, chosen: random.Random) -> None:
-        self._folder, self._chosen = folder, chosen
+    def __init__(self, folder: Path, processes: int, chosen: random.Random, lease: float) -> None:
+        self._folder, self._chosen, self._lease = folder, chosen, lease
         self._spawning = multiprocessing.get_context("spawn")
         self._started = 0
         self._running = [self._start() for _ in range(processes)]
 
     def _start(self) -> Any:
         self._started += 1
-        process = self._spawning.Process(target=_take, args=(str(self._folder), self._started))
+        process = self._spawning.Process(target=_take, args=(str(self._folder), self._started, self._lease))
         process.start()
         return process
 
@@ -93,13 +92,13 @@ def _put(folder: str, items: int) -> None:
             put.add()
 
 
-def _take(folder: str, number: int) -> None:
+def _take(folder: str, number: int, lease: float) -> None:
     """Take and lease, and write down what came, each line with one call of the system."""
     with ds.connect(engine="local", storage=f"{folder}/lake") as ctx, open(f"{folder}/{number}.log", "ab", 0) as log:
         leased, taken = ctx.get_queue("leased"), ctx.get_queue("taken")
         while True:
             with contextlib.suppress(TimeoutError):
-                with leased.lease(_LEASE, timeout=0.05) as item:
+                with leased.lease(lease, timeout=0.05) as item:
                     log.write(b"leased %d\n" % item)
                     time.sleep(_WORK)
                 log.write(b"ended %d\n" % item)
