@@ -108,6 +108,28 @@ def test_an_exception_of_a_block_outlives_the_queue(filled):
     assert "queue 'q' gets the item back" in caught.value.__notes__[0]
 
 
+def test_who_comes_too_late_takes_nothing(make):
+    """A change runs again where others were faster; what it found before does not count."""
+    store = make.store("queue", key_type=int, value_type=tuple)
+    queue = IStreamQueue(store, make.runtime, Clock())
+    queue.put("a")
+
+    class Late:
+        """A store on which somebody else takes the item while the first change is being made."""
+
+        name, get_many = "q", store.get_many
+
+        def update(self, keys, change):
+            """Run a change on what is there, and again, as a conflict would."""
+            change(store.get_many(keys))
+            if len(queue):
+                assert queue.take() == "a"
+            return store.update(keys, change)
+
+    with pytest.raises(TimeoutError):
+        IStreamQueue(Late(), make.runtime, Clock()).take(timeout=0)
+
+
 def test_a_queue_whose_items_are_gone_is_damaged(make):
     """It does not go on as if nothing had been lost."""
     store = make.store("queue", key_type=int, value_type=tuple)

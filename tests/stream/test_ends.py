@@ -10,7 +10,8 @@ import dstream as ds
 from collectors import frequencies, mode
 from dstream import Entry, IntStream, Optional, Stream
 from dstream.errors import IllegalStateError, NullElementError, UnstableKeyError
-from dstream.testing import Parts, same_everywhere
+from dstream.stream.terminals import latest, latest_by_key
+from dstream.testing import Parts, check_collector, same_everywhere
 
 WORDS = ["sea", "whale", "sky", "sea", "ship"]
 KEYS = st.none() | st.integers(-2, 2) | st.sampled_from(["a", 1.0, True, -0.0])
@@ -32,6 +33,12 @@ def test_first_and_last_may_be_none(engine):
     assert (repr(items.first()), repr(items.last())) == ("Optional[None]", "Optional[None]")
     with pytest.raises(NullElementError):
         items.find_first()
+
+
+@pytest.mark.parametrize("collector", [latest(), latest_by_key()])
+def test_what_comes_last_stays_however_items_are_divided(collector):
+    """The laws of collectors hold for what is behind `last()` and `to_dict()`."""
+    check_collector(collector, [("a", 1), ("b", None), ("a", 2)])
 
 
 def test_first_reads_no_further(default_engine):

@@ -224,6 +224,21 @@ def test_a_lease_that_ends_gives_its_item_back(storage):
     assert not queue
 
 
+def test_nobody_ends_the_lease_of_somebody_else(storage):
+    """Who slept through the end of a lease leaves the item to who has it now."""
+    clock = Clock()
+    queue = make("queue", storage, clock, clock.sleep)
+    queue.put("a")
+    late = queue.lease(5)
+    assert [late.__enter__(), clock.sleep(6)] == ["a", None]
+    with queue.lease(60) as item:
+        with pytest.raises(IllegalStateError):
+            late.__exit__(None, None, None)
+        assert (item, len(queue)) == ("a", 1)
+
+    assert queue.is_empty()
+
+
 def test_a_lease_that_nobody_missed_ends_well(storage):
     """A block that takes too long still removes the item if nobody else has asked for it."""
     clock = Clock()
