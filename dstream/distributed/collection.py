@@ -1,4 +1,4 @@
-"""`Collection`: what maps, lists and caches have in common."""
+"""`Collection`: what all distributed collections have in common."""
 
 from __future__ import annotations
 
