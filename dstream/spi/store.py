@@ -1,8 +1,8 @@
 """`Storage`: where distributed collections live, and what each of them can do there.
 
-A storage finds stores by name; a `MapStore` holds entries (a cache is a map whose values carry their
-expiry; sets, counters and queues are maps too), a `ListStore` holds items in order. Both speak Python values: how these become bytes or columns is
-their own affair. One conformance suite, `tests/storage/conformance`, says what every backend must hold.
+A storage finds stores by name; a `MapStore` holds entries (a cache is a map whose values carry their expiry; sets,
+counters and queues are maps too), a `ListStore` holds items in order. Both speak Python values: how these become bytes
+or columns is their own affair. One conformance suite, `tests/storage/conformance`, says what every backend must hold.
 
 What holds for all of them:
 
