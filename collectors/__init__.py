@@ -37,9 +37,9 @@ from collectors.containers import (
     to_unmodifiable_set,
 )
 from collectors.folding import pick_any, reducing
-from collectors.grouping import frequencies, grouping_by, grouping_by_concurrent, partitioning_by
+from collectors.grouping import frequencies, grouping_by, grouping_by_concurrent, mode, partitioning_by
 from collectors.maps import to_concurrent_map, to_map, to_unmodifiable_map
-from collectors.moments import linear_trend, stddev, variance
+from collectors.moments import correlation, covariance, linear_trend, stddev, variance
 from collectors.percentiles import median, percentiles
 from collectors.ranking import bottom_n, max_by, min_by, sorting, top_n
 from collectors.sketches import approx_count_distinct, quantiles
@@ -57,7 +57,9 @@ __all__ = [
     "co_operation",
     "collecting_and_then",
     "concatenating",
+    "correlation",
     "counting",
+    "covariance",
     "filtering",
     "flat_mapping",
     "frequencies",
@@ -69,6 +71,7 @@ __all__ = [
     "max_by",
     "median",
     "min_by",
+    "mode",
     "partitioning_by",
     "percentiles",
     "pick_any",

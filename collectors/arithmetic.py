@@ -42,7 +42,7 @@ __all__ = [
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
-X = TypeVar("X", int, float, Decimal, Fraction)
+X = TypeVar("X", int, float, Decimal, Fraction, complex)
 E = TypeVar("E", Decimal, Fraction)
 
 _TOTALS = Totals()
@@ -82,13 +82,14 @@ def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
 
     Floats are added without loss and rounded once, so no split and no order changes the result. The
     sum of Fractions is exact; that of Decimals is rounded once, to the precision of the decimal context.
-    Ints may stand among all of them, and Fractions among floats, which make the sum a float.
+    Ints may stand among all of them, Fractions among floats, which make the sum a float, and all but
+    Decimals among complex numbers.
 
     Args:
-        fn: gives an int, a float, a Decimal or a Fraction; without it the items are the numbers.
+        fn: gives an int, a float, a Decimal, a Fraction or a complex; without it the items are the numbers.
 
     Raises:
-        TypeError: an item gave something else, or there were Decimals, and floats or Fractions.
+        TypeError: an item gave something else, or there were Decimals, and floats, Fractions or complex numbers.
 
     Example:
         >>> summing(len).collect(["a", "bc"])
@@ -107,8 +108,8 @@ def averaging(fn: Callable[[T], E]) -> Collector[T, object, E]: ...
 def averaging(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     """Average what `fn` gives for each item; 0.0 of nothing.
 
-    The mean of ints and floats is a float, that of Decimals a Decimal, and that of Fractions a
-    Fraction; what may be mixed is that of `summing`.
+    The mean of ints and floats is a float, that of Decimals a Decimal, that of Fractions a Fraction, and
+    that of complex numbers a complex; what may be mixed is that of `summing`.
 
     Example:
         >>> averaging(len).collect(["a", "bc"])

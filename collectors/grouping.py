@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, islice
-from operator import not_
+from operator import itemgetter, not_
 from typing import Any, TypeVar, cast, overload
 
 from collectors.arguments import (
@@ -32,9 +32,10 @@ from collectors.shapes import OfItems
 from dstream.errors import NullElementError
 from dstream.keys import are_canonical, canonical, canonical_all
 from dstream.spi import Characteristics, Collector, Keyed, identity
+from dstream.values import Optional
 from dstream.values.blaming import each, failed_on, traced
 
-__all__ = ["frequencies", "grouping_by", "grouping_by_concurrent", "partitioning_by"]
+__all__ = ["frequencies", "grouping_by", "grouping_by_concurrent", "mode", "partitioning_by"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -160,6 +161,37 @@ def frequencies() -> Collector[T, OfItems, Counter[T]]:
         [('a', 2)]
     """
     return replace(_grouping(_ItemsAsKeys(), counting(), Counter, _filled), deducting=_deduct_counts)
+
+
+@overload
+def mode() -> Collector[T, OfItems, Optional[T]]: ...
+@overload
+def mode(fn: Callable[[T], K]) -> Collector[T, object, Optional[K]]: ...
+@named
+def mode(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
+    """Find what occurs most often, also if that is None, the first of equals; nothing gives an empty `Optional`.
+
+    Holds a count for each different value.
+
+    Args:
+        fn: gives a value of an item; without it the items are the values.
+
+    Raises:
+        UnstableKeyError: a value has no hash, or one that comes from its identity.
+
+    Example:
+        >>> mode().collect("abcab")
+        Optional['a']
+        >>> mode(len).collect(["sea", "whale", "sky"])
+        Optional[3]
+    """
+    keys = _ItemsAsKeys() if fn is None else _AnyKeys(checked_function(fn, "fn"))
+    return _grouping(keys, counting(), dict, _most_frequent)
+
+
+def _most_frequent(map_factory: Callable[[], Any], pairs: Iterable[tuple[Any, Any]]) -> Optional[Any]:
+    most = max(pairs, key=itemgetter(1), default=None)
+    return Optional.empty() if most is None else Optional.of_item(most[0])
 
 
 def _deduct_counts(left: Groups, right: Groups) -> Groups:

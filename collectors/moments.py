@@ -1,4 +1,4 @@
-"""Collectors over squares and products: variance, standard deviation, linear trend.
+"""Collectors over squares and products: variance, standard deviation, linear trend, covariance, correlation.
 
 The formulas with sums of squares cancel badly in floats. Here every sum is exact, so they do not:
 a finite float is a fraction whose denominator is a power of two, and a `Tally` adds numerators,
@@ -18,7 +18,7 @@ from collectors.arguments import checked_choice, checked_function, shown
 from collectors.naming import named
 from dstream.spi import Collector
 
-__all__ = ["linear_trend", "stddev", "variance"]
+__all__ = ["correlation", "covariance", "linear_trend", "stddev", "variance"]
 
 T = TypeVar("T")
 
@@ -78,18 +78,60 @@ def linear_trend(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[
         >>> linear_trend(itemgetter(0), itemgetter(1)).collect([(0, 1), (1, 3), (2, 5)])
         2.0
     """
-    checked_function(x, "x")
-    checked_function(y, "y")
-    collector: Collector[Any, Any, Any] = Collector(
-        _Moments, partial(_add_point, x, y), _Moments.merge, _slope, deducting=_Moments.deduct
-    )
-    return collector
+    return _of_points(_add_point, "linear_trend", x, y, _slope)
+
+
+@named
+def covariance(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, object, float]:
+    """Take the covariance of what `x` and `y` give for each item, of the population.
+
+    The sums are exact, so no order, no split and no large mean changes the result. It is NaN of nothing, and if a
+    coordinate is infinite or NaN.
+
+    Raises:
+        TypeError: a coordinate is not a number.
+
+    Example:
+        >>> from operator import itemgetter
+        >>> covariance(itemgetter(0), itemgetter(1)).collect([(1, 2), (2, 4), (3, 9)])
+        2.3333333333333335
+    """
+    return _of_points(_add_point, "covariance", x, y, _covariance)
+
+
+@named
+def correlation(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T, object, float]:
+    """Take the correlation of what `x` and `y` give for each item: Pearson's, from -1.0 to 1.0.
+
+    The sums are exact: points on a straight line give 1.0 or -1.0. The result is NaN where it is undefined: fewer than
+    two different x or y, or a coordinate that is infinite or NaN.
+
+    Raises:
+        TypeError: a coordinate is not a number.
+
+    Example:
+        >>> from operator import itemgetter
+        >>> correlation(itemgetter(0), itemgetter(1)).collect([(0.1, 1), (0.2, 3), (0.4, 2)])
+        0.32732683535398854
+    """
+    return _of_points(_add_point_and_square, "correlation", x, y, _correlation)
+
+
+def _of_points(
+    add: Callable[..., None],
+    factory: str,
+    x: Callable[[Any], Any],
+    y: Callable[[Any], Any],
+    finisher: Callable[[_Moments], float],
+) -> Collector[Any, Any, float]:
+    functions = checked_function(x, "x"), checked_function(y, "y")
+    return Collector(_Moments, partial(add, factory, *functions), _Moments.merge, finisher, deducting=_Moments.deduct)
 
 
 class _Moments:
-    """Exact sums of x, y, x*x and x*y of the finite numbers; others are counted, and make the result undefined."""
+    """Exact sums of x, y, x*x, x*y and y*y of the finite numbers; others are counted, and make the result undefined."""
 
-    __slots__ = ("count", "undefined", "x", "xx", "xy", "y")
+    __slots__ = ("count", "undefined", "x", "xx", "xy", "y", "yy")
 
     def __init__(self) -> None:
         self.count = 0
@@ -98,6 +140,7 @@ class _Moments:
         self.y: Tally = {}
         self.xx: Tally = {}
         self.xy: Tally = {}
+        self.yy: Tally = {}
 
     def merge(self, other: _Moments) -> None:
         self.count += other.count
@@ -118,7 +161,7 @@ class _Moments:
 
     def sums(self) -> tuple[Tally, ...]:
         """Return the exact sums."""
-        return self.x, self.y, self.xx, self.xy
+        return self.x, self.y, self.xx, self.xy, self.yy
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Moments):
@@ -168,8 +211,20 @@ def _add_number(factory: str, fn: Callable[[Any], Any] | None, moments: _Moments
     _tally(moments.xx, numerator * numerator, denominator * denominator)
 
 
-def _add_point(x: Callable[[Any], Any], y: Callable[[Any], Any], moments: _Moments, item: Any) -> None:
-    across, up = _ratio("linear_trend", x(item), item), _ratio("linear_trend", y(item), item)
+def _add_point(factory: str, x: Callable[[Any], Any], y: Callable[[Any], Any], moments: _Moments, item: Any) -> None:
+    _take_point(moments, _ratio(factory, x(item), item), _ratio(factory, y(item), item))
+
+
+def _add_point_and_square(
+    factory: str, x: Callable[[Any], Any], y: Callable[[Any], Any], moments: _Moments, item: Any
+) -> None:
+    across, up = _ratio(factory, x(item), item), _ratio(factory, y(item), item)
+    _take_point(moments, across, up)
+    if across is not None and up is not None:
+        _tally(moments.yy, up[0] * up[0], up[1] * up[1])
+
+
+def _take_point(moments: _Moments, across: tuple[int, int] | None, up: tuple[int, int] | None) -> None:
     moments.count += 1
     if across is None or up is None:
         moments.undefined += 1
@@ -195,19 +250,44 @@ def _variance(sample: bool, moments: _Moments) -> float:
 
 def _deviation(sample: bool, moments: _Moments) -> float:
     exact = _exact_variance(sample, moments)
+    return math.nan if exact is None else _root(exact)
+
+
+def _root(exact: Fraction) -> float:
+    """Return the square root of a number that is not negative."""
     if not exact:
-        return math.nan if exact is None else 0.0
+        return 0.0
     # The root of a number near 1, scaled back: a square may leave the range of floats where its root does not.
     scale = (exact.numerator.bit_length() - exact.denominator.bit_length()) // 2
     return math.ldexp(math.sqrt(exact / Fraction(4) ** scale), scale)
 
 
 def _slope(moments: _Moments) -> float:
-    across, up = _exact(moments.x), _exact(moments.y)
-    width = moments.count * _exact(moments.xx) - across * across
+    width = _products(moments, moments.x, moments.x, moments.xx)
     if not width or moments.undefined:
         return math.nan
-    return _rounded((moments.count * _exact(moments.xy) - across * up) / width)
+    return _rounded(_products(moments, moments.x, moments.y, moments.xy) / width)
+
+
+def _covariance(moments: _Moments) -> float:
+    if not moments.count or moments.undefined:
+        return math.nan
+    return _rounded(_products(moments, moments.x, moments.y, moments.xy) / moments.count**2)
+
+
+def _products(moments: _Moments, left: Tally, right: Tally, products: Tally) -> Fraction:
+    """Return the sum of the products of what is left of two means, times the count."""
+    return moments.count * _exact(products) - _exact(left) * _exact(right)
+
+
+def _correlation(moments: _Moments) -> float:
+    across = _products(moments, moments.x, moments.x, moments.xx)
+    up = _products(moments, moments.y, moments.y, moments.yy)
+    if moments.undefined or not across or not up:
+        return math.nan
+    together = _products(moments, moments.x, moments.y, moments.xy)
+    size = _root(together * together / (across * up))
+    return size if together >= 0 else -size
 
 
 def _rounded(exact: Fraction) -> float:

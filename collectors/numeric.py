@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Complex, Real
 from typing import Any
 
 from collectors.arguments import shown
@@ -72,15 +73,21 @@ def numbers(factory: str) -> Numbers:
 
 
 def exact_numbers(factory: str) -> Numbers:
-    """Take ints, floats, and the exact numbers of Python's library, each as it is."""
-    taken = frozenset({int, float, Decimal, Fraction})
-    return Numbers(factory, "ints, floats, Decimals or Fractions", taken, _as_exact_number)
+    """Take ints, floats, complex numbers, and the exact numbers of Python's library, each as it is."""
+    taken = frozenset({int, float, complex, Decimal, Fraction})
+    return Numbers(factory, "ints, floats, Decimals, Fractions or complex numbers", taken, _as_exact_number)
 
 
 def _as_float(value: Any) -> float:
     if isinstance(value, str | bytes | bytearray):
         raise TypeError("text is not a number")
+    if _is_complex(value):
+        raise TypeError("not real")  # One of NumPy's would lose its imaginary part.
     return float(value)
+
+
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, Complex) and not isinstance(value, Real)
 
 
 def _as_number(value: Any) -> int | float:
@@ -91,7 +98,9 @@ def _as_number(value: Any) -> int | float:
     return _as_float(value)
 
 
-def _as_exact_number(value: Any) -> int | float | Decimal | Fraction:
+def _as_exact_number(value: Any) -> int | float | Decimal | Fraction | complex:
+    if _is_complex(value):
+        return complex(value)
     if isinstance(value, Decimal):
         return Decimal(value)
     return Fraction(value) if isinstance(value, Fraction) else _as_number(value)

@@ -22,15 +22,16 @@ _FLOATS = frozenset({float})
 _COUNT_BITS = 48
 _COUNT = (1 << _COUNT_BITS) - 1
 
-Number = int | float | Decimal | Fraction
+Number = int | float | Decimal | Fraction | complex
 
 
 class Total(Batched[Number]):
     """The count and the exact sum of numbers.
 
-    Each kind adds up in its own arithmetic: ints, floats as an `ExactSum`, decimals as a `DecimalSum`, fractions. They
-    meet when the sum is asked for, which is then rounded once. All but ints are counted too, so that a kind is
-    gone when the last number of it was taken out.
+    Each kind adds up in its own arithmetic: ints, floats as an `ExactSum`, decimals as a `DecimalSum`, fractions; the
+    real parts of complex numbers are floats, and their imaginary parts add up apart. They meet when the sum is asked
+    for, which is then rounded once. All but ints are counted too, so that a kind is gone when the last number of it
+    was taken out.
     """
 
     __slots__ = (
@@ -39,6 +40,8 @@ class Total(Batched[Number]):
         "_decimal_count",
         "_fraction",
         "_fraction_count",
+        "_imaginary",
+        "_imaginary_count",
         "_ratio",
         "_ratio_count",
         "_whole",
@@ -55,6 +58,8 @@ class Total(Batched[Number]):
         decimal_count: int = 0,
         ratio: Fraction | None = None,
         ratio_count: int = 0,
+        imaginary: ExactSum | None = None,
+        imaginary_count: int = 0,
     ) -> None:
         self._pending = [] if pending is None else pending
         self._count = count
@@ -65,19 +70,21 @@ class Total(Batched[Number]):
         self._decimal_count = decimal_count
         self._ratio = ratio
         self._ratio_count = ratio_count
+        self._imaginary = imaginary
+        self._imaginary_count = imaginary_count
 
     def sum(self) -> Number:
         """Return the sum: an int unless other numbers were there.
 
         Raises:
-            TypeError: there were decimals, and floats or fractions.
+            TypeError: there were decimals, and floats, fractions or complex numbers.
         """
         held = set() if self._count else kinds(self._pending)
         if held == _INTS:
             return sum(self._pending)
         if held == _FLOATS:
             with suppress(OverflowError, ValueError):  # infinities: `ExactSum` knows what becomes of them
-                return math.fsum(self._pending)
+                return math.fsum(self._pending)  # type: ignore[arg-type]
         self.settle()
         if self._decimal is not None:
             return decimal.getcontext().plus(self._of_decimals(self._decimal))
@@ -87,12 +94,12 @@ class Total(Batched[Number]):
         total.merge(self._fraction)
         total.add_all(_exact_floats(self._whole))
         total.add_fraction(self._ratio or Fraction())
-        return total.value()
+        return total.value() if self._imaginary is None else complex(total.value(), self._imaginary.value())
 
     def _of_decimals(self, total: DecimalSum) -> Decimal:
         """Return the sum of decimals and ints, not rounded."""
         if self._fraction is not None or self._ratio is not None:
-            other = "Fraction" if self._fraction is None else "float"
+            other = "Fraction" if self._fraction is None else "float" if self._imaginary is None else "complex"
             raise TypeError(f"a Decimal and a {other} cannot be added: give numbers of one kind")
         return total.plus(self._whole)
 
@@ -102,6 +109,8 @@ class Total(Batched[Number]):
         if not count:
             return 0.0
         total = self.sum()
+        if isinstance(total, complex):
+            return complex(total.real / count, total.imag / count)
         return (total if self._decimal is None else self._of_decimals(self._decimal)) / count
 
     def _take(self, values: list[Number]) -> None:
@@ -121,6 +130,8 @@ class Total(Batched[Number]):
             floats = [value for value in values if type(value) is float]
             self._fraction_count += len(floats)
             self._floats().add_all(floats)
+        if complex in held:
+            self._take_complex([value for value in values if type(value) is complex])
         if Decimal in held:
             decimals = [value for value in values if type(value) is Decimal]
             self._decimal_count += len(decimals)
@@ -129,6 +140,17 @@ class Total(Batched[Number]):
             ratios = [value for value in values if type(value) is Fraction]
             self._ratio_count += len(ratios)
             self._ratio = sum(ratios, self._ratio or Fraction())
+
+    def _take_complex(self, values: list[complex]) -> None:
+        self._fraction_count += len(values)
+        self._floats().add_all(value.real for value in values)
+        self._imaginary_count += len(values)
+        self._imaginaries().add_all(value.imag for value in values)
+
+    def _imaginaries(self) -> ExactSum:
+        if self._imaginary is None:
+            self._imaginary = ExactSum()
+        return self._imaginary
 
     def _floats(self) -> ExactSum:
         if self._fraction is None:
@@ -146,12 +168,15 @@ class Total(Batched[Number]):
         self._fraction_count += other._fraction_count
         self._decimal_count += other._decimal_count
         self._ratio_count += other._ratio_count
+        self._imaginary_count += other._imaginary_count
         if other._fraction is not None:
             self._floats().merge(other._fraction)
         if other._decimal is not None:
             self._decimals().merge(other._decimal)
         if other._ratio is not None:
             self._ratio = (self._ratio or Fraction()) + other._ratio
+        if other._imaginary is not None:
+            self._imaginaries().merge(other._imaginary)
 
     def deduct(self, other: Total) -> None:
         """Take out the numbers of `other`, which were taken in before."""
@@ -162,18 +187,22 @@ class Total(Batched[Number]):
         self._fraction_count -= other._fraction_count
         self._decimal_count -= other._decimal_count
         self._ratio_count -= other._ratio_count
+        self._imaginary_count -= other._imaginary_count
         if other._fraction is not None:
             self._floats().deduct(other._fraction)
         if other._decimal is not None:
             self._decimals().deduct(other._decimal)
         if other._ratio is not None:
             self._ratio = (self._ratio or Fraction()) - other._ratio
+        if other._imaginary is not None:
+            self._imaginaries().deduct(other._imaginary)
         self._forget_what_is_gone()
 
     def _forget_what_is_gone(self) -> None:
         self._fraction = self._fraction if self._fraction_count else None
         self._decimal = self._decimal if self._decimal_count else None
         self._ratio = self._ratio if self._ratio_count else None
+        self._imaginary = self._imaginary if self._imaginary_count else None
 
     def of_ints_alone(self) -> tuple[int, int] | None:
         """Return the count and the sum if there are no other numbers than ints."""
@@ -191,16 +220,17 @@ class Total(Batched[Number]):
 
     def _parts(self) -> tuple[object, ...]:
         self.settle()
-        counts = (self._count, self._fraction_count, self._decimal_count, self._ratio_count)
-        return counts, self._whole, self._fraction, self._decimal, self._ratio
+        counts = (self._count, self._fraction_count, self._decimal_count, self._ratio_count, self._imaginary_count)
+        return counts, self._whole, self._fraction, self._decimal, self._ratio, self._imaginary
 
     def __reduce__(self) -> tuple[type[Total], tuple[object, ...]]:
         # A few numbers in place of nested objects: a grouping sends one container for each key.
         if not self._count:
             return Total, (self._pending,)
         settled: tuple[object, ...] = (self._count, self._whole, self._fraction, self._fraction_count)
-        if self._decimal is not None or self._ratio is not None:
-            settled += (self._decimal, self._decimal_count, self._ratio, self._ratio_count)
+        others = (self._decimal, self._decimal_count, self._ratio, self._ratio_count)
+        if self._decimal is not None or self._ratio is not None or self._imaginary is not None:
+            settled += (*others, self._imaginary, self._imaginary_count)
         return Total, (self._pending, *settled)
 
 

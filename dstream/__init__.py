@@ -18,6 +18,9 @@ from dstream.stream.map_services import imap_service
 from dstream.values import DeadLetter, Entry, JournalEvent, Optional, Predicate, where
 
 if TYPE_CHECKING:
+    from dstream.distributed.counter import IStreamCounter
+    from dstream.distributed.queue import IStreamQueue
+    from dstream.distributed.set import IStreamSet
     from dstream.jobs import JobConfig, JobStatus
     from dstream.pipeline import JoinClause, Pipeline
 
@@ -28,8 +31,11 @@ __all__ = [
     "DoubleStream",
     "Entry",
     "IStreamCache",
+    "IStreamCounter",
     "IStreamList",
     "IStreamMap",
+    "IStreamQueue",
+    "IStreamSet",
     "IntStream",
     "JobConfig",
     "JobStatus",
@@ -55,6 +61,9 @@ del neighbours
 
 _PLANNED = frozenset({"DAG"})
 _WHEN_ASKED_FOR = {
+    "IStreamCounter": "dstream.distributed.counter",
+    "IStreamQueue": "dstream.distributed.queue",
+    "IStreamSet": "dstream.distributed.set",
     "JobConfig": "dstream.jobs",
     "JobStatus": "dstream.jobs",
     "JoinClause": "dstream.pipeline",

@@ -10,21 +10,24 @@ from dataclasses import fields
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, get_args
 
 import click
 
 from dstream.command.options import connected, fail, storage_option
 from dstream.command.program import SAYING
 from dstream.distributed import IStreamList, IStreamMap
+from dstream.distributed.counter import IStreamCounter
+from dstream.distributed.queue import IStreamQueue
+from dstream.distributed.set import IStreamSet
 from dstream.errors import CollectionDestroyedError, DStreamError
 from dstream.session import CollectionName, Context
-from dstream.spi.store import Kind, ListStore, MapStore, Options
+from dstream.spi.store import Kind, Options
 
 __all__ = ["collections"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-AnyCollection = IStreamMap[Any, Any] | IStreamList[Any]
+AnyCollection = IStreamMap[Any, Any] | IStreamList[Any] | IStreamSet[Any] | IStreamCounter | IStreamQueue[Any]
 
 _LOOKED_AT = 1000
 """How many values `show` looks at."""
@@ -36,7 +39,7 @@ _WIDEST = 1000
 def _of_one(command: F) -> F:
     """Add what names one collection, and its storage."""
     name = click.argument("name")
-    kind = click.option("--kind", type=click.Choice(["map", "list", "cache"]), help="Which, if kinds share the name.")
+    kind = click.option("--kind", type=click.Choice(get_args(Kind)), help="Which, if kinds share the name.")
     return name(kind(storage_option(command)))
 
 
@@ -59,16 +62,29 @@ def collections(ctx: click.Context, storage: str | None) -> None:
 def show(name: str, kind: Kind | None, storage: str | None) -> None:
     """Show how a collection was made, its size and its place."""
     with _found(name, kind, storage) as (kind_found, collection):
-        known = [("kind", kind_found), ("name", name), ("size", f"{collection.size():,}")]
-        known += [(each.name, _shown(getattr(collection.options, each.name))) for each in fields(Options)]
+        known = [("kind", kind_found), ("name", name), ("size", _size(collection))]
+        known += [(each, _shown(getattr(collection.options, each))) for each in _options_of(collection)]
         known += [("values", _mixed_or_unreadable(collection)), ("location", collection.location or "")]
         for label, text in known:
             if text:
                 click.echo(f"{label.replace('_', ' '):<12}{text}")
 
 
+def _size(collection: AnyCollection) -> str:
+    return f"{collection.get() if isinstance(collection, IStreamCounter) else collection.size():,}"
+
+
+def _options_of(collection: AnyCollection) -> list[str]:
+    """Return the options that its user may choose."""
+    if isinstance(collection, IStreamMap | IStreamList):
+        return [each.name for each in fields(Options)]
+    return ["buckets", "strict"] if isinstance(collection, IStreamSet) else []
+
+
 def _mixed_or_unreadable(collection: AnyCollection) -> str:
     """Say which types the first values have if these are several, or why they cannot be read; otherwise nothing."""
+    if isinstance(collection, IStreamCounter | IStreamQueue):
+        return ""
     values = collection.values() if isinstance(collection, IStreamMap) else collection
     try:
         kinds = Counter(type(value).__qualname__ for value in islice(values, _LOOKED_AT))
@@ -99,7 +115,9 @@ def export(name: str, kind: Kind | None, storage: str | None, file: Path, force:
 
     if why := refusal(file, force):
         fail(why)
-    with _found(name, kind, storage) as (_, collection):
+    with _found(name, kind, storage) as (kind_found, collection):
+        if isinstance(collection, IStreamCounter | IStreamQueue):
+            fail(f"a {kind_found} has no entries or items to export: `dstream collections head {name}` shows it")
         written = export_to(file, collection)
         click.echo(f"{written:,} written to {file}", err=True)
 
@@ -133,9 +151,9 @@ def _list(context: Context) -> None:
 def _size_and_types(context: Context, each: CollectionName) -> tuple[str, str]:
     try:
         collection = _opened(context, each)
-        options = collection.options
-        types = [options.value_type] if each.kind == "list" else [options.key_type, options.value_type]
-        return f"{collection.size():,}", " -> ".join(_shown(hint) or "?" for hint in types)
+        keys = [collection.key_type] if isinstance(collection, IStreamMap) else []
+        types = [] if isinstance(collection, IStreamQueue) else [*keys, collection.value_type]
+        return _size(collection), " -> ".join(_shown(hint) or "?" for hint in types)
     except CollectionDestroyedError:
         return "", "destroyed a moment ago"
     except (DStreamError, TypeError, OSError) as error:
@@ -169,14 +187,10 @@ def _missing(name: str, kind: Kind | None, names: list[str], context: Context) -
 
 def _opened(context: Context, each: CollectionName) -> AnyCollection:
     """Open what is there: the methods of a context would make it again if it were destroyed meanwhile."""
-    if each.kind == "cache":
-        return context.get_cache(each.name)
-    store = context.running_storage().open(each.kind, each.name, Options())
-    if store is None:
+    found: AnyCollection | None = context.existing(each.kind, each.name)
+    if found is None:
         raise CollectionDestroyedError(f"the {each.kind} {each.name!r} was destroyed a moment ago")
-    if each.kind == "list":
-        return IStreamList(cast("ListStore", store), context)
-    return IStreamMap(cast("MapStore", store), context)
+    return found
 
 
 def _shown(value: Any) -> str:

@@ -14,10 +14,11 @@ from typing import Any
 from uuid import UUID
 
 from dstream.distributed import IStreamList, IStreamMap
+from dstream.distributed.set import IStreamSet
 
 __all__ = ["export_to", "refusal"]
 
-AnyCollection = IStreamMap[Any, Any] | IStreamList[Any]
+AnyCollection = IStreamMap[Any, Any] | IStreamList[Any] | IStreamSet[Any]
 
 
 def refusal(file: Path, force: bool) -> str | None:
@@ -45,6 +46,10 @@ def export_to(file: Path, collection: AnyCollection) -> int:
 def _parquet(file: Path, collection: AnyCollection) -> int:
     import pyarrow.parquet
 
+    if isinstance(collection, IStreamSet):
+        items = collection.to_arrow()
+        pyarrow.parquet.write_table(items, file)
+        return int(items.num_rows)
     count = 0
     with pyarrow.parquet.ParquetWriter(file, collection.store.schema()) as writer:
         for split in collection._splits():

@@ -1,7 +1,8 @@
-"""`IStreamMap`, `IStreamList`, `IStreamCache`: collections that live in a storage and are found there by name.
+"""Collections that live in a storage and are found there by name: `IStreamMap`, `IStreamList` and their kin.
 
-A handle holds no data: any number of them, in any process, work on the one collection. Look into `map`, `list`
-and `cache` for each, into `sources` for how streams read them, and into `expiring` for how entries of a cache end.
+A handle holds no data: any number of them, in any process, work on the one collection. Look into `map`, `list`,
+`cache`, `set`, `counter` and `queue` for each; few programs use the last three, which are loaded when they are asked
+for. `collection_sources` says how streams read collections, `expiring` how entries of a cache end.
 """
 
 from dstream.distributed.cache import IStreamCache

@@ -1,4 +1,4 @@
-"""`Collection`: what maps, lists and caches have in common."""
+"""`Collection`: what all distributed collections have in common."""
 
 from __future__ import annotations
 
@@ -164,8 +164,11 @@ class Collection(ABC, Generic[S]):
             about, rows, more = self._seen(_FEW)
         except _UNREADABLE as error:
             return f"{type(self).__name__}({self.name!r}, {_in_short(error)})"
+        return f"{type(self).__name__}({self.name!r}, {about}{self._few_shown(rows, more) if rows else ''})"
+
+    def _few_shown(self, rows: Sequence[Sequence[object]], more: bool) -> str:
         few = ", ".join([*(self._written(*row) for row in rows), *["..."][: int(more)]])
-        return f"{type(self).__name__}({self.name!r}, {about}{f': {self._brackets.format(few)}' if rows else ''})"
+        return f": {self._brackets.format(few)}"
 
     def _repr_html_(self) -> str:
         try:

@@ -1,4 +1,4 @@
-"""Names that maps, caches and lists do not have: what users of Java, Hazelcast, Python and of streams mean by them.
+"""Names that collections do not have: what users of Java, Hazelcast, Python and of streams mean by them.
 
 Keys are names without underscores in lower case. What has no counterpart is left out.
 """
@@ -125,6 +125,57 @@ _LIST = {
     "tolist": "copy()",
 }
 
+_SET = {
+    "addall": "update(items)",
+    "contains": "item in collection",
+    "difference": "collection - other",
+    "extend": "update(items)",
+    "intersection": "collection & other",
+    "issubset": "collection <= other",
+    "issuperset": "collection >= other",
+    "removeall": "collection -= others",
+    "retainall": "collection &= others",
+    "symmetricdifference": "collection ^ other",
+    "toset": "copy()",
+    "union": "collection | other",
+}
+_QUEUE = {
+    "add": "put(item)",
+    "addall": "put_all(items)",
+    "append": "put(item)",
+    "dequeue": "take()",
+    "empty": "is_empty()",
+    "enqueue": "put(item)",
+    "extend": "put_all(items)",
+    "get": "take(), lease(seconds)",
+    "getnowait": "take(timeout=0)",
+    "length": "len(collection)",
+    "offer": "put(item)",
+    "peek": "head(1)",
+    "poll": "take(timeout=0)",
+    "pop": "take()",
+    "popleft": "take()",
+    "push": "put(item)",
+    "putnowait": "put(item)",
+    "qsize": "len(collection)",
+    "remove": "take()",
+    "taskdone": "lease(seconds)",
+}
+_COUNTER = {
+    "addandget": "add(n)",
+    "decrement": "add(-1)",
+    "decrementandget": "add(-1)",
+    "getandadd": "add(n) - n",
+    "inc": "add(1)",
+    "increment": "add(1)",
+    "incrementandget": "add(1)",
+    "intvalue": "get()",
+    "longvalue": "get()",
+    "reset": "destroy()",
+    "value": "get()",
+}
+_OWN = {"list": _LIST, "set": _SET, "queue": _QUEUE, "counter": _COUNTER}
+
 
 def no_such_name(cls: type[Any], name: str, kind: str) -> str:
     """Say that a collection has no attribute of this name, and what is probably meant.
@@ -132,7 +183,7 @@ def no_such_name(cls: type[Any], name: str, kind: str) -> str:
     Args:
         cls: the class of the collection.
         name: what it was asked for.
-        kind: `"map"`, `"cache"` or `"list"`.
+        kind: what kind it is, such as `"map"`.
     """
     message = f"an {cls.__name__} has no {name!r}"
     meant = "" if name.startswith("_") else _meant(cls, name, kind)
@@ -140,8 +191,8 @@ def no_such_name(cls: type[Any], name: str, kind: str) -> str:
 
 
 def _meant(cls: type[Any], name: str, kind: str) -> str:
-    own = _LIST if kind == "list" else _MAP
-    elsewhere = {**_of_streams(), **_COLLECTION, **own}
+    own = _OWN.get(kind, _MAP)
+    elsewhere = {**_of_streams(), **_COLLECTION, **own} if hasattr(cls, "stream") else own
     if kind == "cache":
         elsewhere |= {"purgeall": "purge()", "evictexpired": "purge()"}
     return meant_by(cls, name, elsewhere)

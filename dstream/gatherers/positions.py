@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from dstream.spi import ByPlace, Downstream, Gatherer, Place
 
-__all__ = ["indexed", "numbered", "sampled"]
+__all__ = ["indexed", "numbered", "ranked", "sampled"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,12 +44,26 @@ def sampled(fraction: float, seed: int) -> Gatherer[T, Any, T]:
 
 
 def _kept(fraction: float, seed: int, first: int, items: Iterable[T]) -> Iterator[T]:
+    return compress(items, map(fraction.__gt__, _drawn(seed, first)))
+
+
+def ranked(seed: int) -> Gatherer[T, Any, tuple[float, T]]:
+    """Gather a random number with each item, which depends on the seed and the item's own number alone."""
+    return _by_number(functools.partial(_with_rank, seed), "shuffle(...)")
+
+
+def _with_rank(seed: int, first: int, items: Iterable[T]) -> Iterator[tuple[float, T]]:
+    return zip(_drawn(f"shuffle:{seed}", first), items, strict=False)
+
+
+def _drawn(seed: object, first: int) -> Iterator[float]:
+    """Draw a number from 0 up to 1 for each item from the `first` on."""
     chunk, before = divmod(first, _DRAWN_TOGETHER)
     draws = chain.from_iterable(map(functools.partial(_draws, seed), count(chunk)))
-    return compress(items, map(fraction.__gt__, islice(draws, before, None)))
+    return islice(draws, before, None)
 
 
-def _draws(seed: int, chunk: int) -> list[float]:
+def _draws(seed: object, chunk: int) -> list[float]:
     """Draw a number from 0 up to 1 for each item of a chunk."""
     draw = random.Random(f"{seed}:{chunk}").random
     return [draw() for _ in range(_DRAWN_TOGETHER)]

@@ -253,12 +253,19 @@ class LazyStage(AnyStage, Generic[T]):
         """Replace the items by tuples of `n` of them; the last one has what is left."""
         return self._made("chunked", self._stream().chunked(n))
 
-    def sample(self, fraction: float, seed: int | None = None) -> BatchStage[T]:
-        """Keep each item with the probability `fraction`, whatever becomes of the others.
+    def sample(self, fraction: float | None = None, seed: int | None = None, *, n: int | None = None) -> BatchStage[T]:
+        """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
 
         Without a seed one is chosen now, so that the pipeline keeps the same items each time it runs.
         """
-        return self._made("sample", self._stream().sample(fraction, seed))
+        return self._made("sample", self._stream().sample(fraction, seed, n=n))
+
+    def shuffle(self, seed: int | None = None) -> BatchStage[T]:
+        """Put the items into a random order, in which the stream is ordered from here on.
+
+        Without a seed one is chosen now, so that the pipeline gives the same order each time it runs.
+        """
+        return self._made("shuffle", self._stream().shuffle(seed))
 
     # Where items are
 

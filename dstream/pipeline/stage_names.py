@@ -34,6 +34,7 @@ _OF_STAGES = {
     "cogroup2": _CO_AGGREGATED,
     "cogroup3": _CO_AGGREGATED,
     "cogroupbuilder": _CO_AGGREGATED,
+    "countby": "grouping_key(fn).aggregate(counting())",
     "configure": "the settings of the context: connect(config=...)",
     "customtransform": "gather(gatherer), apply(fn)",
     "drainto": "write_to(sink)",
@@ -90,8 +91,9 @@ _OF_PIPELINES = {
 
 _FACTORIES = "builder concat empty from_iterable generate iterate of of_nullable"
 _REDUCING = {"collect": "aggregate(collector), write_to(sink)", "count": "aggregate(counting()).write_to(sink)"}
+_REDUCTIONS = ("describe", "histogram", "last", "max", "min", "reduce", "to_dict", "to_map", "to_set")
 _ENDS = (
-    "all_match any_match none_match close find_any find_first for_each for_each_ordered for_each_partition "
+    "all_match any_match none_match close find_any find_first first for_each for_each_ordered for_each_partition "
     "head iterator on_close partitions show to_array to_arrow to_df to_list to_pandas"
 )
 
@@ -132,7 +134,7 @@ def _ends() -> dict[str, str]:
     """Return what to do in place of the terminal operations of streams."""
     ends = {plain(each): _RUN for each in (*_ENDS.split(), "run", "execute", "submit", "start")}
     ends |= {plain(each): "pipeline.read_from(source), a + b" for each in _FACTORIES.split()}
-    reductions = {plain(each): _AGGREGATED for each in ("min", "max", "reduce")}
+    reductions = {plain(each): _AGGREGATED for each in _REDUCTIONS}
     return {**ends, **reductions, **_REDUCING}
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "Peek",
     "Read",
     "Recover",
+    "Shuffle",
     "Skip",
     "Sorted",
     "Table",
@@ -201,6 +202,19 @@ class Sorted(Node):
             yield f"key={shown_function(self.key)}"
         if self.reverse:
             yield "reverse=True"
+
+
+@node
+class Shuffle(Node):
+    """The items, or `count` of them, in the order of the random numbers that `ranking` puts before each."""
+
+    upstream: Node
+    ranking: Gatherer[Any, Any, Any]
+    count: int | None
+    call: str
+
+    def label(self) -> str:
+        return f".{self.call}"
 
 
 @node

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -265,6 +266,19 @@ def _(node: nodes.Gather, inputs: Sequence[Core], step: Step) -> Core:
 @core_of.register
 def _(node: nodes.Sorted, inputs: Sequence[Core], step: Step) -> Core:
     return core.Sorted(inputs[0], node.key, node.reverse, step=step)
+
+
+@core_of.register
+def _(node: nodes.Shuffle, inputs: Sequence[Core], step: Step) -> Core:
+    ranked = core.Gather(inputs[0], node.ranking, step=step)
+    rank, item = operator.itemgetter(0), operator.itemgetter(1)
+    if node.count is not None and node.count <= _LARGEST_TOP:
+        shuffled: Core = core.Top(ranked, node.count, rank, False, True, step=step)
+    else:
+        shuffled = core.Sorted(ranked, rank, False, step=step)
+        shuffled = shuffled if node.count is None else core.Limit(shuffled, node.count, step=step)
+    unseen = dataclasses.replace(step, label="")
+    return core.Chain(shuffled, (Op("map", item, None, unseen),), step=unseen)
 
 
 @core_of.register

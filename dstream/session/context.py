@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, get_args, overload
 
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
 from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
@@ -27,6 +28,9 @@ from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 
 if TYPE_CHECKING:
+    from dstream.distributed.counter import IStreamCounter
+    from dstream.distributed.queue import IStreamQueue
+    from dstream.distributed.set import IStreamSet
     from dstream.jobs import Job, JobConfig
     from dstream.jobs.jobs_of_context import Jobs, Planned
     from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -37,9 +41,6 @@ __all__ = ["CollectionName", "Context"]
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-_HANDLES: dict[str, Callable[[Any, Any], Any]] = {"map": IStreamMap, "list": IStreamList, "cache": IStreamCache}
 
 
 class CollectionName(NamedTuple):
@@ -297,6 +298,57 @@ class Context:
         options = Options(key_type, value_type, buckets, None, strict, ttl, max_idle)
         return IStreamCache(self._configured_cache(name, options), self)
 
+    @overload
+    def get_set(
+        self, name: str, *, value_type: type[T], buckets: int | None = None, strict: bool | None = None
+    ) -> IStreamSet[T]: ...
+
+    @overload
+    def get_set(
+        self, name: str, *, value_type: Any = None, buckets: int | None = None, strict: bool | None = None
+    ) -> IStreamSet[Any]: ...
+
+    def get_set(
+        self, name: str, *, value_type: Any = None, buckets: int | None = None, strict: bool | None = None
+    ) -> IStreamSet[Any]:
+        """Return the distributed set `name`, made if there is none; arguments as for `get_map`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     names = ctx.get_set("names")
+            ...     names.update(["Ada", "Grace", "Ada"])
+            ...     len(names)
+            2
+        """
+        options = Options(key_type=value_type, value_type=bool, buckets=buckets, strict=strict)
+        found: IStreamSet[Any] = self._handle("set", self._created("set", name, options))
+        return found
+
+    def get_counter(self, name: str) -> IStreamCounter:
+        """Return the distributed counter `name`, made if there is none: a number that many processes add to.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.get_counter("visits").add(3)
+            3
+        """
+        options = Options(key_type=str, value_type=int, buckets=1)
+        found: IStreamCounter = self._handle("counter", self._created("counter", name, options))
+        return found
+
+    def get_queue(self, name: str) -> IStreamQueue[Any]:
+        """Return the distributed queue `name`, made if there is none: what many processes put and take.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.get_queue("jobs").put("index")
+            ...     ctx.get_queue("jobs").take()
+            'index'
+        """
+        options = Options(key_type=int, value_type=tuple, buckets=1)  # A commit then writes one file.
+        found: IStreamQueue[Any] = self._handle("queue", self._created("queue", name, options))
+        return found
+
     def new_job(
         self, pipeline: Planned | PipelinePlan, *, name: str | None = None, config: JobConfig | None = None
     ) -> Job:
@@ -348,7 +400,7 @@ class Context:
         """Return the collection of that kind and name, or None if there is none: it makes no collection.
 
         Args:
-            kind: `"map"`, `"list"` or `"cache"`.
+            kind: `"map"`, `"list"`, `"cache"`, `"set"`, `"counter"` or `"queue"`.
             name: its name.
 
         Example:
@@ -357,12 +409,12 @@ class Context:
             ...     ctx.existing("list", "names"), ctx.existing("map", "names")
             (IStreamList('names', 1 item, str: ['Ada']), None)
         """
-        if kind not in _HANDLES:
-            raise ValueError(f"kind must be 'map', 'list' or 'cache', not {shown(kind)}")
+        if kind not in get_args(Kind):
+            raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, not {shown(kind)}")
         check_options(name, Options())
         options = stored_options(Options()) if kind == "cache" else Options()
         store = self.running_storage().open(kind, name, options)
-        return None if store is None else _HANDLES[kind](store, self)
+        return None if store is None else self._handle(kind, store)
 
     def collections(self) -> list[CollectionName]:
         """Return the kind and the name of every collection in the storage, sorted.
@@ -491,6 +543,11 @@ class Context:
     def _created(self, kind: Kind, name: str, options: Options) -> Any:
         check_options(name, options)
         return self.running_storage().create(kind, name, options)
+
+    def _handle(self, kind: Kind, store: Any) -> Any:
+        """Return a handle to a store; the modules of kinds that few programs use are loaded here."""
+        module = import_module(f"dstream.distributed.{kind}")
+        return getattr(module, f"IStream{kind.capitalize()}")(store, self)
 
     def _configured_cache(self, name: str, options: Options) -> MapStore:
         check_options(name, options)

@@ -127,6 +127,10 @@ class Collections(Protocol):
         """Return the list of that name, made if there is none; its `store` is a `ListStore`."""
         ...
 
+    def get_set(self, name: str) -> Any:
+        """Return the set of that name, made if there is none; its `store` is a `MapStore` of items and True."""
+        ...
+
     def get_cache(self, name: str) -> Any:
         """Return the cache of that name; its `store` is a `MapStore`.
 

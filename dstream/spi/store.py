@@ -1,8 +1,8 @@
-"""`Storage`: where distributed maps, lists and caches live, and what each of them can do there.
+"""`Storage`: where distributed collections live, and what each of them can do there.
 
-A storage finds stores by name; a `MapStore` holds entries (a cache is a map whose values carry their
-expiry), a `ListStore` holds items in order. Both speak Python values: how these become bytes or columns is
-their own affair. One conformance suite, `tests/storage/conformance`, says what every backend must hold.
+A storage finds stores by name; a `MapStore` holds entries (a cache is a map whose values carry their expiry; sets,
+counters and queues are maps too), a `ListStore` holds items in order. Both speak Python values: how these become bytes
+or columns is their own affair. One conformance suite, `tests/storage/conformance`, says what every backend must hold.
 
 What holds for all of them:
 
@@ -47,7 +47,8 @@ __all__ = [
     "Unchanged",
 ]
 
-Kind = Literal["map", "list", "cache"]
+Kind = Literal["map", "list", "cache", "set", "counter", "queue"]
+"""What each holds is in `dstream.distributed`: but for lists, all of them are stored as maps."""
 
 
 class Unchanged(enum.Enum):

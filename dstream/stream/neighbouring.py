@@ -7,14 +7,14 @@ import operator
 import random
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from dstream.gatherers.positions import indexed, numbered, sampled
+from dstream.gatherers.positions import indexed, numbered, ranked, sampled
 from dstream.gatherers.windows import pairs, window_fixed
-from dstream.plan import Gather, Node, Recover, call_site
+from dstream.plan import Gather, Node, Recover, Shuffle, call_site
 from dstream.spi import Calling, Gatherer
 from dstream.spi.meant import hint_of_a_gatherer
 from dstream.stream.base import BaseStream
 from dstream.stream.error_handling import Delivery
-from dstream.stream.stream_arguments import kind_of
+from dstream.stream.stream_arguments import count, kind_of
 
 if TYPE_CHECKING:
     from dstream.stream.stream import Stream
@@ -95,27 +95,59 @@ class Gathering(BaseStream[T]):
         """
         return self._gathered(window_fixed(n), "chunked", str(n))
 
-    def sample(self, fraction: float, seed: int | None = None) -> Self:
-        """Keep each item with the probability `fraction`, whatever becomes of the others.
+    def sample(self, fraction: float | None = None, seed: int | None = None, *, n: int | None = None) -> Self:
+        """Keep each item with the probability `fraction`, or `n` items, each as probable as any other.
 
-        Whether an item is kept depends on the seed and its number alone: on an ordered stream a seed keeps the
-        same items on every engine, in any number of partitions.
+        What is kept depends on the seed and the numbers of the items alone: on an ordered stream a seed keeps the
+        same items on every engine, in any number of partitions. With a `fraction` they keep their order; `n` items
+        come in random order, as from `random.sample`: up to 100,000 of them, each partition holds `n` items and
+        sorts nothing. Fewer are there, all of them come.
 
         Args:
             fraction: from 0.0 for none to 1.0 for all.
             seed: without it one is chosen now, so that this stream gives the same items each time it runs.
+            n: how many items, in place of a fraction.
 
         Raises:
-            ValueError: `fraction` is less than 0 or more than 1.
+            TypeError: neither `fraction` nor `n` is given, or both.
+            ValueError: `fraction` is less than 0 or more than 1, or `n` is negative.
 
         Example:
             >>> Stream.from_iterable(range(20)).sample(0.25, seed=7).to_list()
             [1, 8, 12, 13, 15]
+            >>> Stream.from_iterable(range(20)).sample(n=3, seed=7).to_list()
+            [15, 19, 7]
         """
+        chosen = _seed(seed)
+        if n is not None:
+            most = _sample_size(fraction, n)
+            return self._shuffled(f"sample(n={most}{'' if seed is None else f', seed={chosen}'})", chosen, most)
         part = _fraction(fraction)
-        chosen = random.getrandbits(64) if seed is None else _whole(seed, "seed")
         given = str(part) if seed is None else f"{part}, seed={chosen}"
         return self._then(Gather(self._node, sampled(part, chosen), "sample", given, where=call_site()))
+
+    def shuffle(self, seed: int | None = None) -> Self:
+        """Put the items into a random order, in which the stream is ordered from here on.
+
+        The order depends on the seed and the numbers of the items alone: an ordered stream comes in the same order for
+        a seed on every engine, in any number of partitions. Costs what `sorted` costs.
+
+        Args:
+            seed: without it one is chosen now, so that this stream gives the same order each time it runs.
+
+        Raises:
+            TypeError: `seed` is no int.
+
+        Example:
+            >>> Stream.from_iterable("abcdef").shuffle(seed=7).to_list()
+            ['c', 'f', 'e', 'd', 'b', 'a']
+        """
+        chosen = _seed(seed)
+        return self._shuffled(f"shuffle({'' if seed is None else chosen})", chosen, None)
+
+    def _shuffled(self, call: str, seed: int, most: int | None) -> Self:
+        """Return the items in random order, or only the first of them."""
+        return self._then(Shuffle(self._node, ranked(seed), most, call, where=call_site()))
 
     def _gathered(self, gatherer: Gatherer[T, Any, R], name: str, given: str = "") -> Stream[R]:
         gather = Gather(self._node, gatherer, name, given, where=call_site())
@@ -137,7 +169,19 @@ def _whole(value: Any, name: str) -> int:
     return operator.index(value)
 
 
+def _seed(seed: Any) -> int:
+    return random.getrandbits(64) if seed is None else _whole(seed, "seed")
+
+
+def _sample_size(fraction: Any, n: Any) -> int:
+    if fraction is not None:
+        raise TypeError("sample() takes a fraction or n=, not both")
+    return count(n, "n")
+
+
 def _fraction(value: Any) -> float:
+    if value is None:
+        raise TypeError("sample() takes a fraction, or n= for so many items")
     if isinstance(value, bool) or not hasattr(type(value), "__float__"):
         raise TypeError(f"fraction must be a number, not {kind_of(value)}")
     number = float(value)

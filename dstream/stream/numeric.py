@@ -19,6 +19,7 @@ from dstream.stream.neighbouring import Gathering
 from dstream.stream.shorthands import Shared
 from dstream.stream.stream import iteration, shown_call
 from dstream.stream.stream_arguments import function, kind_of, refuse_frame
+from dstream.stream.stream_ends import Ends
 from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import (
     double_statistics,
@@ -42,7 +43,7 @@ N = TypeVar("N", int, float)
 U = TypeVar("U")
 
 
-class _NumericStream(Gathering[N], Keyed[N], Shared[N], Recovering[N], Tabular[N]):
+class _NumericStream(Gathering[N], Keyed[N], Shared[N], Recovering[N], Ends[N], Tabular[N]):
     """What the streams of numbers share."""
 
     __slots__ = ()

@@ -22,6 +22,7 @@ from dstream.stream.stream_arguments import (
     refuse_frame,
     running,
 )
+from dstream.stream.stream_ends import EndsOfPairs
 from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import extreme
 from dstream.values import Optional
@@ -38,7 +39,7 @@ U2 = TypeVar("U2")
 U3 = TypeVar("U3")
 
 
-class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], Tabular[T]):
+class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], EndsOfPairs[T], Tabular[T]):
     """A stream of objects: `java.util.stream.Stream` over distributed data.
 
     The static factories make streams on the default context, which opens when the first terminal
@@ -343,4 +344,8 @@ def _few(items: tuple[Any, ...]) -> str:
     return shown_items if len(items) <= 3 else f"{shown_items}, ... {len(items)} items"
 
 
-Optional._make_stream = of_nullable
+def _of_optional(held: tuple[U, ...]) -> Stream[U]:
+    return read(Items(held), f"Optional.stream({_few(held)})")
+
+
+Optional._make_stream = _of_optional

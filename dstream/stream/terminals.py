@@ -7,11 +7,14 @@ import dataclasses
 import functools
 import math
 import operator
+from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
+import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.errors import NullElementError
+from dstream.failures import shown
 from dstream.spi.collector import Collector
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, Optional
 from dstream.values.order import choose as first_extreme
@@ -26,6 +29,8 @@ __all__ = [
     "folding_onto",
     "int_statistics",
     "int_sum",
+    "latest",
+    "latest_by_key",
     "nan_extreme",
     "present",
 ]
@@ -158,6 +163,35 @@ def _survivor(choose: Callable[[list[Any]], Any], held: list[Any], items: Iterab
     while len(candidates := [*held, *islice(items, _CHUNK)]) > len(held):
         held = [choose(candidates)]
     return held
+
+
+def latest() -> Collector[T, list[T], list[T]]:
+    """Keep the last item: a list of it, or of none."""
+    return Collector(list, _keep, _keep_last, accumulate_all=_keep_last)
+
+
+def _keep(held: list[Any], item: Any) -> None:
+    held[:] = [item]
+
+
+def _keep_last(held: list[Any], items: Iterable[Any]) -> list[Any]:
+    last = deque(items, maxlen=1)
+    held[:] = last or held
+    return held
+
+
+def latest_by_key() -> Collector[tuple[Any, T], Any, dict[Any, T]]:
+    """Keep the last value of each key, as `dict` does with pairs: None is a key and a value like any other."""
+    from collectors.grouping import groups_of_any_key  # Here, for the reason that stands at the top.
+
+    last_value = collectors.collecting_and_then(latest(), operator.itemgetter(0))
+    return groups_of_any_key(_key_of_pair, collectors.mapping(operator.itemgetter(1), last_value))
+
+
+def _key_of_pair(item: Any) -> Any:
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise TypeError(f"to_dict() takes entries and other pairs of a key and a value, not {shown(item)}")
+    return item[0]
 
 
 def int_sum() -> Collector[int, int, int]:

@@ -35,6 +35,8 @@ def _exact(value: Any, around: tuple[int, ...]) -> Hashable:
     inside = (*around, id(value))
     if isinstance(value, float) and value != value:
         return (kind, "NaN")
+    if isinstance(value, complex) and value != value:
+        return (kind, _exact(value.real, inside), _exact(value.imag, inside))
     if isinstance(value, list | tuple | deque):
         return (kind, tuple(_exact(item, inside) for item in value))
     if isinstance(value, dict):

@@ -18,6 +18,9 @@ __all__ = ["Optional"]
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
+_ABSENT: Any = object()
+"""Stands in an `Optional` that holds nothing."""
+
 
 class Optional(Generic[T_co]):
     """A value of type `T`, or nothing. Immutable; compares and hashes by its value.
@@ -33,11 +36,11 @@ class Optional(Generic[T_co]):
 
     __slots__ = ("_value",)
 
-    _make_stream: ClassVar[Callable[[Any], Any]]
-    """How `stream()` makes its stream; `dstream.stream` sets it, since it stands above this module."""
+    _make_stream: ClassVar[Callable[[tuple[Any, ...]], Any]]
+    """How `stream()` makes a stream of what it holds; `dstream.stream` sets it, since it stands above this module."""
 
     def __init__(self, value: T_co | None = None) -> None:
-        self._value = value
+        self._value: Any = _ABSENT if value is None else value
 
     @staticmethod
     def of(value: U) -> Optional[U]:
@@ -56,17 +59,29 @@ class Optional(Generic[T_co]):
         return Optional(value)
 
     @staticmethod
+    def of_item(item: U) -> Optional[U]:
+        """Hold `item`, even if it is None: `first()` and `last()` of a stream return this.
+
+        Example:
+            >>> Optional.of_item(None).is_present(), Optional.of_item(None)
+            (True, Optional[None])
+        """
+        held: Optional[U] = Optional()
+        held._value = item
+        return held
+
+    @staticmethod
     def empty() -> Optional[Any]:
         """Hold nothing."""
         return _EMPTY
 
     def is_present(self) -> bool:
         """Say whether there is a value."""
-        return self._value is not None
+        return self._value is not _ABSENT
 
     def is_empty(self) -> bool:
         """Say whether there is no value."""
-        return self._value is None
+        return self._value is _ABSENT
 
     def get(self) -> T_co:
         """Return the value.
@@ -74,38 +89,39 @@ class Optional(Generic[T_co]):
         Raises:
             NoSuchElementError: there is none ("No value present").
         """
-        if self._value is None:
+        if self._value is _ABSENT:
             raise NoSuchElementError("No value present")
-        return self._value
+        value: T_co = self._value
+        return value
 
     def or_else(self, other: U) -> T_co | U:
         """Return the value, or `other` if there is none."""
-        return other if self._value is None else self._value
+        return other if self._value is _ABSENT else self._value
 
     def or_else_get(self, supplier: Callable[[], U]) -> T_co | U:
         """Return the value, or what `supplier` makes if there is none."""
         _checked(supplier, "supplier")
-        return supplier() if self._value is None else self._value
+        return supplier() if self._value is _ABSENT else self._value
 
     def or_else_throw(self, supplier: Callable[[], BaseException] | None = None) -> T_co:
         """Return the value, or raise what `supplier` makes (by default as `get` does)."""
         if supplier is not None:
             _checked(supplier, "supplier")
-        if self._value is None and supplier is not None:
+        if self._value is _ABSENT and supplier is not None:
             raise supplier()
         return self.get()
 
     def if_present(self, action: Callable[[T_co], object]) -> None:
         """Run `action` on the value, if there is one."""
         _checked(action, "action")
-        if self._value is not None:
+        if self._value is not _ABSENT:
             action(self._value)
 
     def if_present_or_else(self, action: Callable[[T_co], object], empty_action: Callable[[], object]) -> None:
         """Run `action` on the value, or `empty_action` if there is none."""
         _checked(action, "action")
         _checked(empty_action, "empty_action")
-        if self._value is None:
+        if self._value is _ABSENT:
             empty_action()
         else:
             action(self._value)
@@ -113,12 +129,12 @@ class Optional(Generic[T_co]):
     def filter(self, predicate: Callable[[T_co], object]) -> Optional[T_co]:
         """Keep the value if it satisfies `predicate`."""
         _checked(predicate, "predicate")
-        return self if self._value is None or predicate(self._value) else _EMPTY
+        return self if self._value is _ABSENT or predicate(self._value) else _EMPTY
 
     def map(self, fn: Callable[[T_co], U | None]) -> Optional[U]:
         """Apply `fn` to the value; a None result is an empty `Optional`."""
         _checked(fn, "fn")
-        return _EMPTY if self._value is None else Optional(fn(self._value))
+        return _EMPTY if self._value is _ABSENT else Optional(fn(self._value))
 
     def flat_map(self, fn: Callable[[T_co], Optional[U]]) -> Optional[U]:
         """Apply `fn`, which itself returns an `Optional`, to the value.
@@ -127,7 +143,7 @@ class Optional(Generic[T_co]):
             TypeError: `fn` returned something else.
         """
         _checked(fn, "fn")
-        if self._value is None:
+        if self._value is _ABSENT:
             return _EMPTY
         result = fn(self._value)
         if not isinstance(result, Optional):
@@ -137,15 +153,15 @@ class Optional(Generic[T_co]):
     def or_(self, supplier: Callable[[], Optional[U]]) -> Optional[T_co] | Optional[U]:
         """Return this `Optional`, or the one that `supplier` makes if this is empty."""
         _checked(supplier, "supplier")
-        return supplier() if self._value is None else self
+        return supplier() if self._value is _ABSENT else self
 
     def stream(self) -> Stream[T_co]:
         """Return a stream of the value, or an empty one."""
-        stream: Stream[T_co] = Optional._make_stream(self._value)
+        stream: Stream[T_co] = Optional._make_stream(() if self._value is _ABSENT else (self._value,))
         return stream
 
     def __bool__(self) -> bool:
-        return self._value is not None
+        return self._value is not _ABSENT
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Optional) and bool(self._value == other._value)
@@ -154,10 +170,10 @@ class Optional(Generic[T_co]):
         return hash((Optional, self._value))
 
     def __repr__(self) -> str:
-        return "Optional.empty" if self._value is None else f"Optional[{self._value!r}]"
+        return "Optional.empty" if self._value is _ABSENT else f"Optional[{self._value!r}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Optional, (self._value,))
+        return (Optional, ()) if self._value is _ABSENT else (Optional.of_item, (self._value,))
 
 
 def _checked(function: object, name: str) -> None:

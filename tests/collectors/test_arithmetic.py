@@ -124,11 +124,24 @@ def test_double_forms_refuse_text_and_none(factory, value):
         factory(itself).collect([1, value])
 
 
-@pytest.mark.parametrize("value", ["1", None, 1j])
-def test_python_names_refuse_what_is_no_real_number(value):
+@pytest.mark.parametrize("value", ["1", None])
+def test_python_names_refuse_what_is_no_number(value):
     """The message says what is taken."""
-    with pytest.raises(TypeError, match=r"summing\(\) needs ints, floats, Decimals or Fractions, but .* is not"):
+    with pytest.raises(
+        TypeError, match=r"summing\(\) needs ints, floats, Decimals, Fractions or complex numbers, but .* is not"
+    ):
         summing().collect([1, value])
+
+
+def test_complex_numbers_are_added_with_all_but_decimals():
+    """Each part is rounded once; the kind goes with the last complex number."""
+    assert summing().collect([0.1 + 1j] * 10 + [Fraction(1, 2), 1]) == 2.5 + 10j
+    assert averaging().collect([1 + 2j, 3]) == 2 + 1j
+    assert repr(summing().collect([1j, 2])) == "(2+1j)"
+    with pytest.raises(TypeError, match="a Decimal and a complex cannot be added"):
+        summing().collect([1j, Decimal(1)])
+    with pytest.raises(TypeError, match=r"summing_double\(\) needs numbers, but 1j is not"):
+        summing_double(itself).collect([1j])
 
 
 @pytest.mark.parametrize("value", ["1", None, Decimal(1), Fraction(1)])
@@ -145,6 +158,7 @@ def test_numbers_of_other_libraries_are_taken():
     assert repr(summing().collect([numpy.int64(3), 4])) == "7"
     assert repr(summing().collect([numpy.float32(0.5), 1])) == "1.5"
     assert repr(summing_int(itself).collect([numpy.int8(3)])) == "3"
+    assert summing().collect([numpy.complex64(1 + 2j), 1]) == 2 + 2j
 
 
 def test_the_function_runs_once_for_each_item():

@@ -129,6 +129,12 @@ def on_anything(collector: Any) -> Case:
     return Case(collector, item, [None, NAN, (NAN, 1), *WORDS, *INTS])
 
 
+def on_complex(collector: Any) -> Case:
+    """Try complex numbers, with NaN and infinities, among ints and floats."""
+    numbers = st.builds(complex, SUMMABLE, SUMMABLE) | st.integers(-9, 9) | SUMMABLE
+    return Case(collector, numbers, [*map(complex, FLOATS, INTS), *FLOATS[:99]])
+
+
 def unordered(bags: Any) -> object:
     """Return bags so that the order of their items does not matter."""
     return [sorted(map(repr, bag)) for bag in bags]
@@ -148,7 +154,12 @@ CASES: dict[str, list[Case]] = {
         on_ints(c.all_of(c.counting(), c.summing(), finish=pair)),
     ],
     "approx_count_distinct": [on_anything(c.approx_count_distinct())],
-    "averaging": [on_exact(c.averaging()), on_numbers(c.averaging()), on_words(c.averaging(len))],
+    "averaging": [
+        on_exact(c.averaging()),
+        on_numbers(c.averaging()),
+        on_words(c.averaging(len)),
+        on_complex(c.averaging()),
+    ],
     "averaging_double": [on_numbers(c.averaging_double(abs))],
     "averaging_int": [on_ints(c.averaging_int(abs))],
     "averaging_long": [on_ints(c.averaging_long(abs))],
@@ -158,7 +169,9 @@ CASES: dict[str, list[Case]] = {
         on_ints(c.collecting_and_then(c.grouping_by(tens, c.counting()), sorted)),
     ],
     "concatenating": [on_words(c.concatenating("-", "<", ">"))],
+    "correlation": [on_pairs(c.correlation(operator.itemgetter(0), operator.itemgetter(1)))],
     "counting": [on_anything(c.counting())],
+    "covariance": [on_pairs(c.covariance(operator.itemgetter(0), operator.itemgetter(1)))],
     "filtering": [on_ints(c.filtering(tens, c.to_list())), on_ints(c.filtering(tens, FUNCTIONAL))],
     "flat_mapping": [
         on_ints(c.flat_mapping(digits, c.to_list())),
@@ -182,6 +195,7 @@ CASES: dict[str, list[Case]] = {
     "max_by": [on_numbers(c.max_by()), on_ints(c.max_by(tens))],
     "median": [Case(c.median(), st.floats(allow_infinity=False), FLOATS), on_words(c.median(len))],
     "min_by": [on_numbers(c.min_by()), on_ints(c.min_by(tens))],
+    "mode": [on_anything(c.mode()), on_ints(c.mode(tens))],
     "partitioning_by": [on_ints(c.partitioning_by(tens)), on_ints(c.partitioning_by(tens, FUNCTIONAL))],
     "percentiles": [Case(c.percentiles([0, 12.5, 50, 100]), st.floats(), FLOATS), on_ints(c.percentiles([], abs))],
     "pick_any": [on_anything(c.pick_any())],
@@ -202,7 +216,13 @@ CASES: dict[str, list[Case]] = {
     "summarizing_double": [on_floats(c.summarizing_double(abs))],
     "summarizing_int": [on_ints(c.summarizing_int(abs))],
     "summarizing_long": [on_ints(c.summarizing_long(abs))],
-    "summing": [on_exact(c.summing()), on_numbers(c.summing()), on_floats(c.summing()), on_words(c.summing(len))],
+    "summing": [
+        on_exact(c.summing()),
+        on_numbers(c.summing()),
+        on_floats(c.summing()),
+        on_words(c.summing(len)),
+        on_complex(c.summing()),
+    ],
     "summing_double": [on_floats(c.summing_double(float))],
     "summing_int": [on_ints(c.summing_int(abs))],
     "summing_long": [on_ints(c.summing_long(abs))],
@@ -403,6 +423,7 @@ def test_what_is_keyed():
         "frequencies",
         "grouping_by",
         "grouping_by_concurrent",
+        "mode",
         "to_concurrent_map",
         "to_map",
         "to_unmodifiable_map",
@@ -419,7 +440,9 @@ def test_what_can_be_deducted():
         "averaging_double",
         "averaging_int",
         "averaging_long",
+        "correlation",
         "counting",
+        "covariance",
         "frequencies",
         "linear_trend",
         "mapping",

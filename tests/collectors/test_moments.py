@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from collectors import linear_trend, stddev, variance
+from collectors import correlation, covariance, linear_trend, stddev, variance
 
 x, y = itemgetter(0), itemgetter(1)
 
@@ -89,3 +89,40 @@ def test_linear_trend_refuses_what_is_not_a_number():
     """The message names the point."""
     with pytest.raises(TypeError, match=r"linear_trend\(\) needs numbers, but \(1, 'a'\) gave 'a'"):
         linear_trend(x, y).collect([(1, "a")])
+
+
+def test_covariance_and_correlation_equal_those_of_the_standard_library():
+    """The covariance is that of the population, where the library takes a sample."""
+    chance = Random(6)
+    points = [(chance.gauss(1e6, 1.0), chance.gauss(0, 5.0)) for _ in range(500)]
+    left, right = zip(*points, strict=True)
+
+    sample = covariance(x, y).collect(points) * 500 / 499
+    assert sample == pytest.approx(statistics.covariance(left, right), rel=1e-6)
+    assert correlation(x, y).collect(points) == pytest.approx(statistics.correlation(left, right), rel=1e-6)
+
+
+def test_points_on_a_line_correlate_exactly():
+    """Also where their squares leave the range of floats, or hardly differ from each other."""
+    assert correlation(x, y).collect([(1e200, 3.0), (2e200, 2.0), (3e200, 1.0)]) == -1.0
+    assert correlation(x, y).collect([(1e16, 0), (1e16 + 2, 1), (1e16 + 4, 2)]) == 1.0
+    assert covariance(x, y).collect([(1, 2), (2, 4), (3, 9)]) == pytest.approx(7 / 3)
+
+
+@pytest.mark.parametrize("points", [[], [(1, 1)], [(1, 2), (1, 3)], [(1, 2), (3, 2)], [(1, 1), (2, math.nan)]])
+def test_correlation_is_nan_where_undefined(points):
+    """Of fewer than two points, without any spread in one direction, and with what is not finite."""
+    assert math.isnan(correlation(x, y).collect(points))
+
+
+def test_covariance_where_little_is_known():
+    """One point does not vary; nothing, and what is not finite, have none."""
+    assert covariance(x, y).collect([(1, 2)]) == 0.0
+    assert math.isnan(covariance(x, y).collect([]))
+    assert math.isnan(covariance(x, y).collect([(math.inf, 2), (1, 2)]))
+
+
+def test_a_coordinate_that_is_no_number_is_refused_by_name():
+    """The message names the collector and the item."""
+    with pytest.raises(TypeError, match=r"correlation\(\) needs numbers, but \(1, 'a'\) gave 'a'"):
+        correlation(x, y).collect([(1, "a")])

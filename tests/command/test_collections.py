@@ -48,6 +48,28 @@ def test_the_list_has_a_line_for_each(command, filled):
     ]
 
 
+def test_sets_counters_and_queues_are_listed_and_shown(command, storage):
+    """A counter with its number; what is no table is not exported."""
+    storage.get_set("seen").update([1, 2])
+    storage.get_counter("visits").add(1500)
+    storage.get_queue("jobs").put("a")
+    lines = [line.split() for line in command("collections").stdout.splitlines()[1:]]
+
+    assert lines == [["counter", "visits", "1,500", "int"], ["queue", "jobs", "1"], ["set", "seen", "2", "int"]]
+    assert "buckets" in command("collections", "show", "seen").stdout
+    assert command("collections", "show", "visits").stdout.split()[:6] == [
+        "kind",
+        "counter",
+        "name",
+        "visits",
+        "size",
+        "1,500",
+    ]
+    assert "'a'" in command("collections", "head", "jobs").stdout
+    assert "a queue has no entries" in command("collections", "export", "jobs", "jobs.csv").stderr
+    assert command("collections", "export", "seen", "seen.parquet").exit_code == 0
+
+
 def test_the_list_goes_on_behind_what_is_damaged(command, filled):
     """A collection that cannot be read is shown with the reason, and the others as ever."""
     [entry] = Path(filled.get_list("ages").location, "_delta_log").glob("*0.json")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dstream import IStreamList, IStreamMap, Stream
+from dstream import IStreamCounter, IStreamList, IStreamMap, IStreamQueue, IStreamSet, Stream
 from dstream.distributed import collection_names as names
 from dstream.stream.stream_names import plain
 
@@ -58,7 +58,7 @@ CALLS = {
         ("computeIfAbsent", "compute_if_absent"),
         ("put_All", "put_all"),
         ("map", "stream().map(...)"),
-        ("first", "stream().find_first()"),
+        ("first", "stream().first(...)"),
         ("udpate", "update"),
         ("toPandas", "to_pandas"),
     ],
@@ -87,10 +87,19 @@ def test_a_name_without_a_counterpart_is_refused_plainly(make, name):
             getattr(collection, name)
 
 
-@pytest.mark.parametrize(("kind", "table"), [(IStreamMap, names._MAP), (IStreamList, names._LIST)])
+TABLES = [
+    (IStreamMap, {**names._COLLECTION, **names._MAP}),
+    (IStreamList, {**names._COLLECTION, **names._LIST}),
+    (IStreamSet, {**names._COLLECTION, **names._SET}),
+    (IStreamQueue, names._QUEUE),
+    (IStreamCounter, names._COUNTER),
+]
+
+
+@pytest.mark.parametrize(("kind", "table"), TABLES)
 def test_what_is_offered_is_there(kind, table):
     """Every method that a message names exists."""
-    for name, offered in {**names._COLLECTION, **table}.items():
+    for name, offered in table.items():
         assert name == plain(name)
         for called in re.findall(r"(\w+)\(", offered):
             assert called in CALLS or any(hasattr(each, called) for each in (kind, Stream))

@@ -44,6 +44,9 @@ CLASSES: list[type] = [
     ds.IStreamMap,
     ds.IStreamList,
     ds.IStreamCache,
+    ds.IStreamSet,
+    ds.IStreamCounter,
+    ds.IStreamQueue,
     testing.Parts,
     ds.Pipeline,
     BatchStage,
@@ -62,6 +65,10 @@ NOT_FOR_USERS = {
     (ds.IStreamMap, "store"),
     (ds.IStreamList, "store"),
     (ds.IStreamCache, "store"),  # what sinks write into
+    (ds.IStreamSet, "store"),
+    (ds.IStreamCounter, "store"),
+    (ds.IStreamQueue, "store"),
+    (ds.IStreamSet, "source"),
     (ds.IStreamMap, "source"),
     (ds.IStreamList, "source"),
     (ds.IStreamCache, "source"),  # what streams read

@@ -16,6 +16,7 @@ TERMINAL = {
     *("all_match", "any_match", "none_match", "close", "collect", "count", "explain", "find_any", "find_first"),
     *("for_each", "for_each_ordered", "for_each_partition", "head", "iterator", "max", "min", "on_close", "partitions"),
     *("reduce", "show", "to_array", "to_arrow", "to_df", "to_list", "to_pandas"),
+    *("count_by", "describe", "first", "group_by", "histogram", "last", "to_dict", "to_map", "to_set"),
 }
 FACTORIES = {"builder", "concat", "empty", "from_iterable", "generate", "iterate", "of", "of_nullable"}
 OF_A_RUN = {"configure", "is_parallel", "parallel", "sequential"}  # `set_local_parallelism` and contexts have these
@@ -35,6 +36,7 @@ CALLS = {
     "pluck": (0,),
     "resolve": None,
     "sample": (0.5, 7),
+    "shuffle": (7,),
     "skip": (1,),
     "top": (2,),
 }

@@ -22,6 +22,7 @@ _LONG: dict[str, Sequence[str]] = {
     "jobs": ("--runs", "50"),
     "memory": ("--mb", "500"),
     "mutations": ("--runs", "2000"),
+    "queues": ("--runs", "10000"),
     "stderr": ("--runs", "200"),
 }
 """What a soak is given to be long; one that is not here has no shorter size."""
@@ -31,6 +32,7 @@ _QUICK: dict[str, Sequence[str]] = {
     "jobs": ("--runs", "4"),
     "memory": ("sorted", "grouping", "--mb", "20"),
     "mutations": ("--runs", "10"),
+    "queues": ("--runs", "100"),
     "stderr": ("--runs", "2"),
 }
 """What it is given to be short."""

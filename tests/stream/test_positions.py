@@ -1,9 +1,10 @@
-"""`zip_with_index`, `enumerate` and `sample`: what depends on the number of an item."""
+"""`zip_with_index`, `enumerate`, `sample` and `shuffle`: what depends on the number of an item."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 
 import pytest
 
@@ -69,9 +70,47 @@ def test_a_sample_of_numbers_is_a_stream_of_numbers(local_context):
     assert IntStream.range(0, 2).zip_with_index().to_list() == [(0, 0), (1, 1)]
 
 
+def test_a_sample_of_so_many_is_the_same_however_the_items_are_divided():
+    """On both engines; as many as there are, if there are fewer."""
+    sampled = same_everywhere(lambda s: s.sample(n=20, seed=42), range(9000), partitions=(1, 8))
+
+    assert len(set(sampled)) == 20
+    assert sorted(same_everywhere(lambda s: s.sample(n=5, seed=1), range(3), partitions=(2,))) == [0, 1, 2]
+
+
+def test_every_item_is_as_probable_in_a_sample_of_so_many(local_context):
+    """Over 600 seeds, each of 10 items is among 3 near 180 times, and each is the first near 60 times."""
+    samples = [local_context.stream(range(10)).sample(n=3, seed=seed).to_list() for seed in range(600)]
+    kept, first = Counter(itertools.chain(*samples)), Counter(sample[0] for sample in samples)
+
+    assert all(abs(kept[item] - 180) < 50 and abs(first[item] - 60) < 35 for item in range(10))
+
+
+def test_a_shuffle_is_the_same_for_a_seed_however_the_items_are_divided():
+    """All items, None among them, in an order that another seed changes."""
+    items = [*range(200), None]
+    shuffled = same_everywhere(lambda s: s.shuffle(seed=5), items, partitions=(1, 3))
+
+    assert sorted(shuffled, key=repr) == sorted(items, key=repr)
+    assert shuffled not in (items, same_everywhere(lambda s: s.shuffle(seed=6), items, partitions=(2,)))
+
+
+def test_a_shuffle_goes_on_in_its_order(local_context):
+    """It is one step for who reads the chain; numbers stay a stream of numbers."""
+    shuffled = IntStream.range(0, 6).shuffle(seed=7)
+
+    assert shuffled.limit(2).to_list() == shuffled.to_list()[:2] == IntStream.range(0, 6).sample(n=2, seed=7).to_list()
+    assert repr(shuffled.sample(n=3)) == "IntStream.range(0, 6).shuffle(7).sample(n=3)"
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (lambda s: s.sample(), TypeError, "sample.. takes a fraction, or n= for so many items"),
+        (lambda s: s.sample(0.5, n=3), TypeError, "sample.. takes a fraction or n=, not both"),
+        (lambda s: s.sample(n=-1), ValueError, "n must not be negative: -1"),
+        (lambda s: s.sample(n=1.5), TypeError, "n must be an int, not float"),
+        (lambda s: s.shuffle(seed="x"), TypeError, "seed must be an int, not str"),
         (lambda s: s.sample(1.1), ValueError, "fraction must be from 0 to 1: 1.1"),
         (lambda s: s.sample(math.nan), ValueError, "fraction must be from 0 to 1: nan"),
         (lambda s: s.sample("0.5"), TypeError, "fraction must be a number, not str"),

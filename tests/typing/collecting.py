@@ -21,7 +21,9 @@ from collectors import (
     co_operation,
     collecting_and_then,
     concatenating,
+    correlation,
     counting,
+    covariance,
     filtering,
     flat_mapping,
     frequencies,
@@ -33,6 +35,7 @@ from collectors import (
     max_by,
     median,
     min_by,
+    mode,
     partitioning_by,
     percentiles,
     pick_any,
@@ -113,6 +116,11 @@ def calculated(words: Stream[str], prices: Stream[float]) -> None:
     assert_type(prices.collect(stddev(sample=True)), float)
     assert_type(words.collect(linear_trend(lambda word: len(word), lambda word: float(word))), float)
     assert_type(words.collect(quantiles([0.5], len)), list[float])
+    assert_type(words.collect(covariance(lambda word: len(word), lambda word: float(word))), float)
+    assert_type(words.collect(correlation(lambda word: len(word), lambda word: float(word))), float)
+    assert_type(words.collect(mode()), Optional[str])
+    assert_type(words.collect(mode(lambda word: len(word))), Optional[int])
+    assert_type(words.collect(summing(complex)), complex)
 
 
 def longer(most: int, word: str) -> int:

@@ -10,7 +10,19 @@ import pandas as pd
 
 import dstream as ds
 from collectors import counting
-from dstream import Entry, IStreamCache, IStreamList, IStreamMap, JournalEvent, Predicate, Stream, where
+from dstream import (
+    Entry,
+    IStreamCache,
+    IStreamCounter,
+    IStreamList,
+    IStreamMap,
+    IStreamQueue,
+    IStreamSet,
+    JournalEvent,
+    Predicate,
+    Stream,
+    where,
+)
 from dstream.spi import Reducer
 from reducers import (
     grouping_by_to_icache,
@@ -21,6 +33,7 @@ from reducers import (
     to_icache,
     to_ilist,
     to_imap,
+    to_iset,
     to_logger,
     to_nothing,
 )
@@ -32,6 +45,10 @@ def made(ctx: ds.Context) -> None:
     assert_type(ctx.get_map("m"), IStreamMap[Any, Any])
     assert_type(ctx.get_list("l", value_type=str), IStreamList[str])
     assert_type(ctx.get_cache("c", key_type=str, value_type=float, ttl=1), IStreamCache[str, float])
+    assert_type(ctx.get_set("s", value_type=str), IStreamSet[str])
+    assert_type(ctx.get_set("s"), IStreamSet[Any])
+    assert_type(ctx.get_counter("c"), IStreamCounter)
+    assert_type(ctx.get_queue("q"), IStreamQueue[Any])
 
 
 def used(ages: IStreamMap[str, int], names: IStreamList[str]) -> None:
@@ -68,6 +85,7 @@ def written(words: Stream[str]) -> None:
     assert_type(words.map(lambda word: (word, len(word))).collect(to_imap("m")), IStreamMap[str, int])
     assert_type(words.collect(counting_objects()), IStreamMap[object, int])
     assert_type(words.collect(to_ilist("l")), IStreamList[str])
+    assert_type(words.collect(to_iset("s")), IStreamSet[str])
 
 
 def written_elsewhere(words: Stream[str]) -> None:
@@ -246,3 +264,85 @@ def names_methods(names: IStreamList[str]) -> None:
     names.compact()
     names.clear()
     names.destroy()
+
+
+def seen_methods(seen: IStreamSet[str]) -> None:
+    """Every method of `IStreamSet`, which is a set."""
+    assert_type(seen.name, str)
+    assert_type(seen.size(), int)
+    assert_type(seen.is_empty(), bool)
+    assert_type(seen.location, str | None)
+    assert_type(seen.value_type, Any)
+    assert_type(seen.copy(), set[str])
+    assert_type(seen.pop(), str)
+    assert_type(seen.isdisjoint({"a"}), bool)
+    assert_type(seen.stream(), Stream[str])
+    assert_type(seen.vacuum(), int)
+    assert_type(seen.to_df(), Any)
+    assert_type(iter(seen), Iterator[str])
+    print(seen.options, seen.to_arrow(), seen | {"a"})
+    seen.add("a")
+    seen.update(["a"])
+    seen.discard("a")
+    seen.remove("a")
+    seen.head(3)
+    seen.compact()
+    seen.clear()
+    seen.destroy()
+
+
+def visits_methods(visits: IStreamCounter) -> None:
+    """Every method of `IStreamCounter`."""
+    assert_type(visits.name, str)
+    assert_type(visits.add(5), int)
+    assert_type(visits.get(), int)
+    assert_type(visits.size(), int)
+    assert_type(visits.is_empty(), bool)
+    assert_type(visits.location, str | None)
+    assert_type(visits.value_type, Any)
+    assert_type(visits.vacuum(), int)
+    print(visits.options)
+    visits.head(3)
+    visits.compact()
+    visits.destroy()
+
+
+def refused_by_counters(visits: IStreamCounter) -> None:
+    """A number is no table: what follows is never reached."""
+    visits.to_arrow()
+
+
+def refused_by_counters_too(visits: IStreamCounter) -> None:
+    """The same."""
+    visits.to_df()
+
+
+def jobs_methods(jobs: IStreamQueue[str]) -> None:
+    """Every method of `IStreamQueue`."""
+    assert_type(jobs.name, str)
+    assert_type(jobs.take(), str)
+    assert_type(jobs.take(timeout=1.5), str)
+    with jobs.lease(60, timeout=0) as job:
+        assert_type(job, str)
+    assert_type(jobs.size(), int)
+    assert_type(jobs.is_empty(), bool)
+    assert_type(jobs.location, str | None)
+    assert_type(jobs.value_type, None)
+    assert_type(jobs.vacuum(), int)
+    print(jobs.options)
+    jobs.put("a")
+    jobs.put_all(["a"])
+    jobs.head(3)
+    jobs.compact()
+    jobs.clear()
+    jobs.destroy()
+
+
+def refused_by_queues(jobs: IStreamQueue[str]) -> None:
+    """A queue is no table."""
+    jobs.to_arrow()
+
+
+def refused_by_queues_too(jobs: IStreamQueue[str]) -> None:
+    """The same."""
+    jobs.to_df()

@@ -51,6 +51,8 @@ def positions(words: Stream[str]) -> None:
     assert_type(words.pairwise(), Stream[tuple[str, str]])
     assert_type(words.chunked(2), Stream[tuple[str, ...]])
     assert_type(words.sample(0.5, seed=1), Stream[str])
+    assert_type(words.sample(n=3).shuffle(seed=1), Stream[str])
+    assert_type(words.shuffle(), Stream[str])
 
 
 def of_ints(numbers: IntStream) -> None:
@@ -61,6 +63,7 @@ def of_ints(numbers: IntStream) -> None:
     assert_type(numbers.pairwise(), Stream[tuple[int, int]])
     assert_type(numbers.chunked(2), Stream[tuple[int, ...]])
     assert_type(numbers.sample(0.5), IntStream)
+    assert_type(numbers.shuffle(1), IntStream)
 
 
 def of_longs(numbers: LongStream) -> None:
@@ -71,6 +74,7 @@ def of_longs(numbers: LongStream) -> None:
     assert_type(numbers.pairwise(), Stream[tuple[int, int]])
     assert_type(numbers.chunked(2), Stream[tuple[int, ...]])
     assert_type(numbers.sample(0.5), LongStream)
+    assert_type(numbers.shuffle(1), LongStream)
 
 
 def of_doubles(numbers: DoubleStream) -> None:
@@ -81,3 +85,4 @@ def of_doubles(numbers: DoubleStream) -> None:
     assert_type(numbers.pairwise(), Stream[tuple[float, float]])
     assert_type(numbers.chunked(2), Stream[tuple[float, ...]])
     assert_type(numbers.sample(0.5), DoubleStream)
+    assert_type(numbers.shuffle(1), DoubleStream)

@@ -9,6 +9,8 @@ from collectors import counting
 from dstream import DoubleStream, Entry, IntStream, LongStream, Optional, Stream
 from dstream.plan.show.drawing import Drawing
 from dstream.stream import StreamBuilder
+from dstream.stream.describing import Description
+from dstream.stream.histogram import Histogram
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics
 
 
@@ -61,6 +63,13 @@ def int_stream(numbers: IntStream) -> None:
     assert_type(numbers.none_match(lambda n: n > 0), bool)
     assert_type(numbers.find_first(), Optional[int])
     assert_type(numbers.find_any(), Optional[int])
+    assert_type(numbers.first(), Optional[int])
+    assert_type(numbers.last(), Optional[int])
+    assert_type(numbers.to_set(), set[int])
+    assert_type(numbers.group_by(lambda n: str(n)), dict[str, list[int]])
+    assert_type(numbers.count_by(lambda n: str(n)), dict[str, int])
+    assert_type(numbers.describe(), Description)
+    assert_type(numbers.histogram(3), Histogram)
     assert_type(numbers.iterator(), Iterator[int])
     assert_type(iter(numbers), Iterator[int])
     assert_type(numbers.partitions(), list[Iterator[int]])
@@ -129,6 +138,13 @@ def long_stream(numbers: LongStream) -> None:
     assert_type(numbers.none_match(lambda n: n > 0), bool)
     assert_type(numbers.find_first(), Optional[int])
     assert_type(numbers.find_any(), Optional[int])
+    assert_type(numbers.first(), Optional[int])
+    assert_type(numbers.last(), Optional[int])
+    assert_type(numbers.to_set(), set[int])
+    assert_type(numbers.group_by(lambda n: str(n)), dict[str, list[int]])
+    assert_type(numbers.count_by(lambda n: str(n)), dict[str, int])
+    assert_type(numbers.describe(), Description)
+    assert_type(numbers.histogram(3), Histogram)
     assert_type(numbers.iterator(), Iterator[int])
     assert_type(iter(numbers), Iterator[int])
     assert_type(numbers.partitions(), list[Iterator[int]])
@@ -192,6 +208,13 @@ def double_stream(numbers: DoubleStream) -> None:
     assert_type(numbers.none_match(lambda n: n > 0), bool)
     assert_type(numbers.find_first(), Optional[float])
     assert_type(numbers.find_any(), Optional[float])
+    assert_type(numbers.first(), Optional[float])
+    assert_type(numbers.last(), Optional[float])
+    assert_type(numbers.to_set(), set[float])
+    assert_type(numbers.group_by(lambda n: str(n)), dict[str, list[float]])
+    assert_type(numbers.count_by(lambda n: str(n)), dict[str, int])
+    assert_type(numbers.describe(), Description)
+    assert_type(numbers.histogram(3), Histogram)
     assert_type(numbers.iterator(), Iterator[float])
     assert_type(iter(numbers), Iterator[float])
     assert_type(numbers.partitions(), list[Iterator[float]])

@@ -96,6 +96,8 @@ def several(stage: BatchStage[str], other: BatchStage[str]) -> None:
     assert_type(stage.take_while(bool), BatchStage[str])
     assert_type(stage.drop_while(bool), BatchStage[str])
     assert_type(stage.sample(0.5, seed=1), BatchStage[str])
+    assert_type(stage.shuffle(seed=1).sample(n=3), BatchStage[str])
+    assert_type(stage.shuffle(), BatchStage[str])
     assert_type(stage.unordered(), BatchStage[str])
     assert_type(stage.partition_by(4, key=len), BatchStage[str])
     assert_type(stage.rebalance(len).rebalance(), BatchStage[str])

@@ -25,9 +25,11 @@ from collectors import (
     to_map,
     to_set,
 )
-from dstream import DoubleStream, IntStream, LongStream, Optional, Stream
+from dstream import DoubleStream, Entry, IntStream, LongStream, Optional, Stream
 from dstream.plan.show.drawing import Drawing
 from dstream.stream import StreamBuilder
+from dstream.stream.describing import Description
+from dstream.stream.histogram import Histogram
 from reducers import to_ilist
 from sources import csv_rows, text_files
 
@@ -51,6 +53,22 @@ def lazy_operations(words: Stream[str]) -> None:
     assert_type(Stream.concat(words, words), Stream[str])
     assert_type(Stream.concat(words, words, words), Stream[str])
     assert_type(words.union(words, words), Stream[str])
+
+
+def ends(words: Stream[str], pairs: Stream[tuple[str, int]], entries: Stream[Entry[str, int]]) -> None:
+    """Groups have the keys that functions give; dicts, the parts of pairs."""
+    assert_type(words.to_set(), set[str])
+    assert_type(words.group_by(lambda word: len(word)), dict[int, list[str]])
+    assert_type(words.count_by(lambda word: word[0]), dict[str, int])
+    assert_type(pairs.to_dict(), dict[str, int])
+    assert_type(entries.to_dict(), dict[str, int])
+    assert_type(pairs.to_map(), dict[str, int])
+    assert_type(entries.to_map(merge=max), dict[str, int])
+    assert_type(words.to_map(lambda word: len(word), lambda word: word.upper(), max), dict[int, str])
+    words.to_dict()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    assert_type(words.map(lambda word: word).describe(), Description)
+    assert_type(words.describe(), Description)
+    assert_type(words.histogram([0, 1.5]), Histogram)
 
 
 def kept_and_tables(words: Stream[str], ints: IntStream, longs: LongStream, doubles: DoubleStream) -> None:
@@ -149,6 +167,8 @@ def terminal_operations(words: Stream[str]) -> None:
     assert_type(words.partitions(), list[Iterator[str]])
     assert_type(words.iterator(), Iterator[str])
     assert_type(words.find_any(), Optional[str])
+    assert_type(words.first(), Optional[str])
+    assert_type(words.last(), Optional[str])
     assert_type(words.max(), Optional[str])
     assert_type(words.all_match(lambda word: word.isalpha()), bool)
     assert_type(words.none_match(lambda word: word.isalpha()), bool)

@@ -11,6 +11,7 @@ def optional(word: Optional[str]) -> None:
     """Every method of `Optional`."""
     assert_type(Optional.of("a"), Optional[str])
     assert_type(Optional.of_nullable("a"), Optional[str])
+    assert_type(Optional.of_item("a"), Optional[str])
     assert_type(Optional.empty(), Optional[Any])
     assert_type(word.is_present(), bool)
     assert_type(word.is_empty(), bool)

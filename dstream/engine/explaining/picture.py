@@ -53,7 +53,11 @@ _TREATMENTS = {
 
 
 def calls_of(applied: Applied) -> Iterator[Call]:
-    """Give the calls of the user that stand behind one operation."""
+    """Give the calls of the user that stand behind one operation; some belong to the call of another one."""
+    return (call for call in _calls_of(applied) if call.label)
+
+
+def _calls_of(applied: Applied) -> Iterator[Call]:
     node, note = applied.node, applied.note
     match node:
         case None:

@@ -14,13 +14,14 @@ import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError
-from reducers import replacing, to_icache, to_ilist, to_imap
+from reducers import replacing, to_icache, to_ilist, to_imap, to_iset
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
 SINKS = {
     "merging": to_imap("target", str, abs, operator.add, on_existing="merge"),
     "cache": to_icache("target", str, abs),
     "list": to_ilist("target"),
+    "set": to_iset("target"),
     "replacing": replacing(to_ilist("target")),
 }
 
@@ -68,6 +69,8 @@ class TestCollectionSinks(SinkContract):
             found = connect()
             if name in ("list", "replacing"):
                 return list(found.get_list("target"))
+            if name == "set":
+                return sorted(found.get_set("target"))
             return sorted((found.get_cache if name == "cache" else found.get_map)("target").items())
 
         return SinkCase(sink, connect, [1, 2, 3], [44, 55], content, lambda: hidden(request, url))

@@ -1,0 +1,91 @@
+"""`IStreamCounter`: a number that many processes add to."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NoReturn
+
+from dstream.distributed.collection import Collection
+from dstream.errors import UnsupportedError
+from dstream.spi.store import Kind, MapStore
+from dstream.stream.stream_arguments import kind_of
+
+__all__ = ["COUNTED", "IStreamCounter"]
+
+COUNTED = "count"
+"""The key of the one entry of the map that a counter is stored as; without the entry the number is 0."""
+
+
+class IStreamCounter(Collection[MapStore]):
+    """An int that lives in a storage, 0 at first. Get one with `Context.get_counter`.
+
+    Each `add` is atomic and a commit of its own: of any number of threads and processes, none overwrites what another
+    one added. It has no bounds.
+
+    Example:
+        >>> with connect(engine="local", storage="memory:") as ctx:
+        ...     visits = ctx.get_counter("visits")
+        ...     visits.add(), visits.add(5), visits.get()
+        (1, 6, 6)
+    """
+
+    _kind: ClassVar[Kind] = "counter"
+    _unit = ("number", "numbers")
+    _columns = ("count",)
+    _instead = "get() its number before"
+
+    def add(self, n: int = 1) -> int:
+        """Add an int, which may be negative, and return the sum.
+
+        Raises:
+            TypeError: `n` is no int.
+        """
+        if isinstance(n, bool) or not hasattr(type(n), "__index__"):
+            raise TypeError(f"n must be an int, not {kind_of(n)}")
+        number = operator.index(n)
+        (before,) = self.store.update([COUNTED], lambda old: [(old[0] or 0) + number])
+        return int(before or 0) + number
+
+    def get(self) -> int:
+        """Return the number as it is now."""
+        (number,) = self.store.get_many([COUNTED])
+        return int(number or 0)
+
+    def size(self) -> int:
+        """Return 1: a counter is one number."""
+        self.store.size()  # One that was destroyed is refused here too.
+        return 1
+
+    def to_arrow(self) -> NoReturn:
+        """Refuse: a number is no table.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(f"counter {self.name!r} is a number and no table; get() gives it")
+
+    def to_df(self) -> NoReturn:
+        """Refuse, as `to_arrow`.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        self.to_arrow()
+
+    def __int__(self) -> int:
+        return self.get()
+
+    def _seen(self, n: int) -> tuple[str, list[Sequence[object]], bool]:
+        number = self.get()
+        rows: list[Sequence[object]] = [(number,)]
+        return str(number), rows[:n], n < 1
+
+    def _few_shown(self, rows: Sequence[Sequence[object]], more: bool) -> str:
+        return ""  # The number stands there already.
+
+    def _walk(self) -> Iterator[Sequence[object]]:
+        yield (self.get(),)
+
+    def _splits(self) -> Sequence[Any]:
+        return ()
