@@ -15,13 +15,14 @@ from dstream.spi import Collector
 from dstream.spi.service import Service
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
 from dstream.stream.map_services import imap_service
-from dstream.values import DeadLetter, Entry, JournalEvent, Optional
+from dstream.values import BadRecord, DeadLetter, Entry, JournalEvent, Optional
 
 if TYPE_CHECKING:
     from dstream.jobs import JobConfig, JobStatus
     from dstream.pipeline import JoinClause, Pipeline
 
 __all__ = [
+    "BadRecord",
     "Collector",
     "Context",
     "DeadLetter",

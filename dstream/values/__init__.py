@@ -1,9 +1,10 @@
 """Small values that streams, collectors and maps hand out: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
 
-Look into `optional`, `entry`, `journal`, `dead_letter`, `statistics` for each, and into `sums` for how floats are
-added. `secrets` says what may be shown of a URL.
+Look into `optional`, `entry`, `journal`, `dead_letter`, `bad_record`, `statistics` for each, and into `sums` for how
+floats are added. `secrets` says what may be shown of a URL.
 """
 
+from dstream.values.bad_record import BadRecord
 from dstream.values.dead_letter import DeadLetter
 from dstream.values.entry import Entry
 from dstream.values.journal_events import JournalEvent
@@ -12,6 +13,7 @@ from dstream.values.statistics import DoubleSummaryStatistics, IntSummaryStatist
 from dstream.values.sums import ExactSum
 
 __all__ = [
+    "BadRecord",
     "DeadLetter",
     "DoubleSummaryStatistics",
     "Entry",
