@@ -88,13 +88,13 @@ def jobs(ctx: Context, plan: PipelinePlan) -> None:
 def sources(ctx: Context) -> None:
     """Every source knows its items."""
     assert_type(text_files("*.txt"), Source[str])
-    assert_type(text_files("*.txt", with_names=True), Source[tuple[str, str]])
+    assert_type(text_files("*.txt", with_path=True), Source[tuple[str, str]])
     assert_type(text_files("a.txt", Path("b.txt"), encoding="ascii"), Source[str])
-    assert_type(text_files("a.txt", "b.txt", with_names=True), Source[tuple[str, str]])
-    assert_type(csv_rows("a.csv", "b.csv"), Source[dict[str, str]])
+    assert_type(text_files("a.txt", "b.txt", with_path=True), Source[tuple[str, str]])
+    assert_type(csv_rows("a.csv", "b.csv"), Source[dict[str, Any]])
     assert_type(json_lines("a.jsonl", "b.jsonl"), Source[Any])
     assert_type(parquet_rows("a.parquet", "b.parquet"), Source[dict[str, Any]])
-    assert_type(csv_rows("*.csv", delimiter=";"), Source[dict[str, str]])
+    assert_type(csv_rows("*.csv", delimiter=";"), Source[dict[str, Any]])
     assert_type(json_lines("*.jsonl"), Source[Any])
     assert_type(json_lines("*.jsonl", CollectionName), Source[CollectionName])
     assert_type(json_lines("a.jsonl", "b.jsonl", kind=CollectionName), Source[CollectionName])
