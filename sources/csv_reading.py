@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import csv
 import io
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,6 +24,8 @@ __all__ = ["RowsOfFile"]
 
 LONGEST_FIELD = 64 << 20
 """A longer field is taken for an unclosed quote. The `csv` module's own limit is 128 KiB."""
+LINES = 1_024
+"""So many lines are a block where bytes are not cut at line ends."""
 
 
 class RowsOfFile:
@@ -44,12 +47,13 @@ class RowsOfFile:
         names: tuple[str, ...] | None,
         form: FormOfItem | None,
     ) -> None:
+        quote = dialect["quotechar"]
         self._file = part.file
         self._names = names
         self._form = form
-        self._lines = _Lines(part, encoding)
-        self._reader: Any = csv.reader(iter(self._lines), **dialect)
-        self._quotes = _Quotes(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
+        self._lines = _Lines(part, encoding, quote)
+        self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **dialect)
+        self._quotes = _Quotes(dialect["delimiter"], quote) if quote else None
 
     def items(self, misread: OnMisread) -> Iterator[Any]:
         """Give what becomes of each row behind the header; in the place of a bad one what `misread` gives, or raises.
@@ -59,43 +63,46 @@ class RowsOfFile:
         """
         # The limit is one for the whole process, and never lowered here.
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+        reader, lines = self._reader, self._lines
         names = self._header() if self._names is None else self._names
-        count, make, held = len(names), self._maker(names), self._lines.held
+        count, make, make_of_plain = len(names), self._maker(names, False), self._maker(names, True)
         while True:
             try:
-                for row in self._reader:
-                    if len(row) == count and "" not in row and not self._lines.damage:
-                        yield make(row)
-                    elif row or self._lines.damage:
+                for row in reader:
+                    if len(row) == count and lines.are_plain:
+                        yield make_of_plain(row)
+                    elif row or lines.damaged:
                         yield make(self._completed(row, names))
-                    held.clear()
+                    lines.done = reader.line_num
             except (csv.Error, ValueError) as problem:
                 yield from misread(self._misread(problem))
-                self._lines.forget()
+                lines.done = reader.line_num
             else:
                 return
 
     def _header(self) -> tuple[str, ...]:
         """Return the names that the first row has, nothing of an empty file."""
         try:
-            row = next(filter(None, self._reader), ())
+            row: Sequence[str] = next(filter(None, self._reader), ())
         except csv.Error as error:
             raise self._misread(error).error() from error
-        if self._lines.damage:
-            raise self._lines.damage.error()
+        if damage := self._lines.damage_up_to(self._reader.line_num):
+            raise damage.error()
         if twice := repeated(row):
             raise self._bad_header(f"the header holds {twice} more than once")
         if row and (missing := missing_columns(self._form, row)):
             raise self._bad_header(f"there is no column {', '.join(missing)}; there are {', '.join(row)}")
-        self._lines.forget()
+        self._lines.done = self._reader.line_num
         return tuple(row)
 
     def _bad_header(self, said: str) -> SourceError:
         return SourceError(f"{self._file.name}, line {self._reader.line_num:,}: {said}")
 
-    def _maker(self, names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
+    def _maker(self, names: tuple[str, ...], empty_is_none: bool) -> Callable[[Sequence[Any]], Any]:
         if self._form is not None:
-            return maker_of_rows(self._form, names)
+            return maker_of_rows(self._form, names, empty_is_none=empty_is_none)
+        if empty_is_none:
+            return lambda row: dict(zip(names, [value or None for value in row], strict=True))
         return lambda row: dict(zip(names, row, strict=True))
 
     def _completed(self, row: list[str], names: tuple[str, ...]) -> list[str | None]:
@@ -104,79 +111,64 @@ class RowsOfFile:
         Raises:
             ValueError: it has too few fields or too many, or lines that are none.
         """
-        if self._lines.damage:
-            raise self._lines.damage.problem
+        if damage := self._lines.damage_up_to(self._reader.line_num):
+            raise damage.problem
         if len(row) != len(names):
             raise Unfit(f"{len(row)} fields, but there are {len(names)} names ({', '.join(names)})")
-        text = "".join(self._lines.held)
-        if self._quotes is None or not self._quotes.may_be_around_nothing(text):
+        if self._quotes is None or "" not in row:
             return [value or None for value in row]
-        around = self._quotes.around(text.rstrip("\r\n"))
+        around = self._quotes.around(self._lines.text_up_to(self._reader.line_num))
         return [value if value or is_quoted else None for value, is_quoted in zip(row, around, strict=True)]
 
     def _misread(self, problem: Exception) -> Misread:
-        """Return what is said of the row whose lines are held.
+        """Return what is said of the row whose lines are not done.
 
         Raises:
             SourceError: where the next row begins is not known.
         """
-        if self._lines.damage:
-            return self._lines.damage
-        first, text = self._lines.first(), "".join(self._lines.held).rstrip("\r\n")
+        first, last = self._lines.done + 1, self._reader.line_num
+        if damage := self._lines.damage_up_to(last):
+            return damage
         reason = problem.said("column") if isinstance(problem, Unfit) else str(problem)
-        found = misread_at(self._file, lambda: first, text, problem, f": {reason}")
-        if isinstance(problem, csv.Error) and self._is_open_quote(str(problem)):
-            raise found.error() from problem
+        found = misread_at(self._file, lambda: first, self._lines.text_up_to(last), problem, f": {reason}")
+        is_open = reason == "unexpected end of data" and last > first
+        if isinstance(problem, csv.Error) and (is_open or reason.startswith("field larger")):
+            raise found.error() from problem  # A quote that nothing closes stands before the last line.
         return found
-
-    def _is_open_quote(self, said: str) -> bool:
-        """Say whether nothing closes a quote that stands before the last line."""
-        return said.startswith("field larger") or (said == "unexpected end of data" and len(self._lines.held) > 1)
 
 
 class _Lines:
-    """The lines of a file with their ends, as `csv.reader` wants them.
+    """The lines of a file with their ends, in blocks, as `csv.reader` wants them.
 
     Attributes:
-        held: those since it was told to forget them: the lines of a row.
-        damage: says that one of them is in another encoding, or in none.
+        done: the number of the last line whose row is done. Blocks before it are let go of.
+        are_plain: no line that is not done is damaged, or may hold quotes around nothing.
+        damaged: what is said of lines in another encoding, or in none, by their numbers.
     """
 
-    def __init__(self, part: Part, encoding: str) -> None:
-        self.held: list[str] = []
-        self.damage: Misread | None = None
+    def __init__(self, part: Part, encoding: str, quote: str | None) -> None:
+        self.done = 0
+        self.are_plain = True
+        self.damaged: dict[int, Misread] = {}
         self._part = part
         self._encoding = encoding
-        self._given = 0
+        self._quotes_around_nothing = quote * 2 if quote else None
+        self._held: list[tuple[int, list[str], bool]] = []
 
-    def forget(self) -> None:
-        """Begin a row."""
-        self.held.clear()
-        self.damage = None
-
-    def first(self) -> int:
-        """Return the number of the first line that is held."""
-        return self._given - len(self.held) + 1
-
-    def __iter__(self) -> Iterator[str]:
-        hold = self.held.append
-        numbers = LineNumbers(self._part, self._encoding)
+    def blocks(self) -> Iterator[list[str]]:
+        """Give the lines in lists; `reader.line_num` counts them."""
+        given = 0
         for block in self._blocks():
-            bad = block.bad if isinstance(block, Damaged) else ()
-            for place, line in enumerate(block):
-                hold(line)
-                self._given += 1
-                if "\0" in line or place in bad:
-                    self.damage = self.damage or self._damage(block, place, numbers)
-                yield line
-
-    def _damage(self, block: list[str], place: int, numbers: LineNumbers) -> Misread:
-        line = self._given
-        if isinstance(block, Damaged) and place in block.bad:
-            return numbers.undecodable(block, place, line)
-        # Since Python 3.11, `csv` takes NUL characters, which only torn files hold.
-        said = " holds a NUL character: is this a CSV file?"
-        return misread_at(self._part.file, lambda: line, block[place].rstrip("\r\n"), ValueError(said[1:]), said)
+            self._held = [each for each in self._held if each[0] + len(each[1]) > self.done]
+            self.damaged = {number: misread for number, misread in self.damaged.items() if number > self.done}
+            text = "".join(block)
+            if isinstance(block, Damaged) or "\0" in text:
+                self._note_damage(block, given)
+            has_quotes = self._quotes_around_nothing is not None and self._quotes_around_nothing in text
+            self._held.append((given, block, has_quotes or isinstance(block, Damaged) or "\0" in text))
+            self.are_plain = not any(is_special for _, _, is_special in self._held)
+            yield block
+            given += len(block)
 
     def _blocks(self) -> Iterator[list[str]]:
         if splits_at_newlines(self._encoding):
@@ -186,12 +178,38 @@ class _Lines:
     def _decoded_at_once(self) -> Iterator[list[str]]:
         with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
             try:
-                for line in text:
-                    yield [line]
+                while block := list(itertools.islice(text, LINES)):
+                    yield block
             except UnicodeDecodeError:
                 # Its error counts from some buffer's start. Reading the file as lines says where it is.
                 collections.deque(line_blocks(self._part, self._encoding), maxlen=0)
                 raise
+
+    def _note_damage(self, block: list[str], given: int) -> None:
+        numbers = LineNumbers(self._part, self._encoding)
+        bad = block.bad if isinstance(block, Damaged) else ()
+        for place, line in enumerate(block):
+            number = given + place + 1
+            if isinstance(block, Damaged) and place in bad:
+                self.damaged[number] = numbers.undecodable(block, place, number)
+            elif "\0" in line:  # Since Python 3.11, `csv` takes NUL characters, which only torn files hold.
+                self.damaged[number] = _of_nul(self._part, number, line)
+
+    def damage_up_to(self, last: int) -> Misread | None:
+        """Return what is said of the first damaged line of those that are not done, up to one."""
+        if not self.damaged:
+            return None
+        return next((self.damaged[each] for each in range(self.done + 1, last + 1) if each in self.damaged), None)
+
+    def text_up_to(self, last: int) -> str:
+        """Return the lines that are not done, up to one, without the last line end."""
+        lines = (block[max(self.done - given, 0) : max(last - given, 0)] for given, block, _ in self._held)
+        return "".join(itertools.chain.from_iterable(lines)).rstrip("\r\n")
+
+
+def _of_nul(part: Part, number: int, line: str) -> Misread:
+    said = " holds a NUL character: is this a CSV file?"
+    return misread_at(part.file, lambda: number, line.rstrip("\r\n"), ValueError(said[1:]), said)
 
 
 class _Quotes:
@@ -202,10 +220,6 @@ class _Quotes:
         escaped, end = re.escape(quote), f"({re.escape(delimiter)}|\\Z)"
         quoted = f"{escaped}[^{escaped}]*(?:{escaped * 2}[^{escaped}]*)*{escaped}"
         self._field = re.compile(f"(?:{quoted}|[^{re.escape(delimiter)}]*){end}")
-
-    def may_be_around_nothing(self, text: str) -> bool:
-        """Say whether some field may have quotes and nothing between them."""
-        return self._quote * 2 in text
 
     def around(self, text: str) -> list[bool]:
         """Say of each field whether it has quotes around it, in a row that the `csv` module has read."""

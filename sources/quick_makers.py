@@ -27,27 +27,37 @@ def maker_of_objects(form: FormOfItem) -> Callable[[Any], Any]:
     if isinstance(form, Modelled):
         return form.made
     forms = {name: each for name, _, each, _ in form.fields}
-    return _compiled(form.kind, forms, [f"a{index} = value[a{index}_name]" for index in range(len(forms))], form.made)
+    taking = [f"a{index} = value[a{index}_name]" for index in range(len(forms))]
+    return _compiled(form.kind, forms, taking, form.made, empty_is_none=False)
 
 
-def maker_of_rows(form: FormOfItem, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+def maker_of_rows(
+    form: FormOfItem, names: Sequence[str], *, empty_is_none: bool = False
+) -> Callable[[Sequence[Any]], Any]:
     """Return a function that makes the item of the values of these columns, one for each name.
 
     Fields whose column is not there are missing, and columns of other names are left out.
+
+    Args:
+        form: that of the item.
+        names: those of the columns.
+        empty_is_none: the values are texts, and an empty one stands for None.
     """
 
     def made(row: Sequence[Any]) -> Any:
-        return form.made(dict(zip(names, row, strict=True)))
+        values = [value or None for value in row] if empty_is_none else row
+        return form.made(dict(zip(names, values, strict=True)))
 
     if isinstance(form, Modelled) or any(is_required and name not in names for name, _, _, is_required in form.fields):
         return made
     forms = {name: each for name, _, each, _ in form.fields if name in names}
     places = {name: f"a{index}" for index, name in enumerate(forms)}
-    return _compiled(form.kind, forms, [f"[{', '.join(places.get(name, '_') for name in names)}] = value"], made)
+    taking = [f"[{', '.join(places.get(name, '_') for name in names)}] = value"]
+    return _compiled(form.kind, forms, taking, made, empty_is_none=empty_is_none)
 
 
 def _compiled(
-    kind: Any, forms: Mapping[str, Form], taking: list[str], slowly: Callable[[Any], Any]
+    kind: Any, forms: Mapping[str, Form], taking: list[str], slowly: Callable[[Any], Any], *, empty_is_none: bool
 ) -> Callable[[Any], Any]:
     """Write and compile a function.
 
@@ -56,9 +66,10 @@ def _compiled(
         forms: of the fields that are given, by their names.
         taking: the lines that give the value of field `i` the name `a<i>`.
         slowly: takes what does not fit.
+        empty_is_none: an empty text is None.
     """
     known: dict[str, Any] = {"kind": kind, "slowly": slowly}
-    made = [_expression(form, f"a{index}", known) for index, form in enumerate(forms.values())]
+    made = [_expression(form, f"a{index}", known, empty_is_none) for index, form in enumerate(forms.values())]
     known.update((f"a{index}_name", name) for index, name in enumerate(forms))
     call = _call(kind, list(forms), made)
     if call is None:
@@ -74,19 +85,29 @@ def _code(source: str) -> types.CodeType:
     return next(each for each in module.co_consts if isinstance(each, types.CodeType))
 
 
-def _expression(form: Form, value: str, known: dict[str, Any]) -> str:
+def _expression(form: Form, value: str, known: dict[str, Any], empty_is_none: bool) -> str:
     """Return what makes the value of a field, or raises if it does not fit at once; `known` gets what it names."""
     if isinstance(form, OneOf) and len(form.forms) == 2 and form.forms[1] == Scalar(type(None)):
-        return f"None if {value} is None else {_of_one(form.forms[0], value, known)}"
-    return _of_one(form, value, known)
+        is_none = f"not {value}" if empty_is_none else f"{value} is None"
+        return f"None if {is_none} else {_of_one(form.forms[0], value, known, empty_is_none)}"
+    return _of_one(form, value, known, empty_is_none)
 
 
-def _of_one(form: Form, value: str, known: dict[str, Any]) -> str:
+def _of_one(form: Form, value: str, known: dict[str, Any], empty_is_none: bool) -> str:
     made, own = f"{value}_made", fitting(form)
+    if empty_is_none and not isinstance(form, Parsed | Spelled):
+        known[made] = form.made
+        return f"{made}({value} or None)"
     match form:
+        case Parsed() if own is str and empty_is_none:
+            known[made] = form.made
+            return f"({value} or {made}(None))"
         case Parsed(kind=kind) if kind is int:
             known[made] = form.parse
             return f"(int({value}) if {value}.isdecimal() else {made}({value}))"
+        case Parsed(kind=kind) if kind is float:
+            known[made] = form.parse
+            return f"(float({value}) if '_' not in {value} and {value}.strip() == {value} else {made}({value}))"
         case Parsed() if own is None:
             known[made] = form.parse
             return f"{made}({value})"

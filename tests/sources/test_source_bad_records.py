@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import pathlib
+import tempfile
 import uuid
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dstream import BadRecord, Stream
 from dstream.errors import IllegalStateError, SourceError
@@ -117,3 +122,37 @@ def test_options_are_checked_at_the_call(make):
         make("a", on_bad="skip", into=to_ilist("bad"))
     with pytest.raises(TypeError, match="with_path must be True or False, not str"):
         make("a", with_path="yes")
+
+
+PIECES = st.sampled_from([b'{"n": 1}', b"7", b"x", b"\xff", b"", b" ", b'"caf\xc3\xa9"', b"[", b'"\xe9"'])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(PIECES, st.sampled_from([b"\n", b"\r\n", b"\r"]))), st.integers(1, 5), st.integers(1, 9))
+def test_lines_have_their_numbers_wherever_a_file_is_cut(pieces, parallelism, block):
+    """As one pass over the whole file counts them; good lines and bad ones are what Python says they are."""
+    content = b"".join(piece + end for piece, end in pieces)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        for name, size in {"file_access.SMALLEST_SPLIT": 1, "file_access.OPENING": 1, "lines.BLOCK": block}.items():
+            patch.setattr(f"sources.{name}", size)
+        path = pathlib.Path(folder) / "a.txt"
+        path.write_bytes(content)
+        found = [
+            item
+            for split in json_lines(path).splits(parallelism)
+            for item in split.read_past(lambda bad: [bad.record()])
+        ]
+
+    lines = io.StringIO(content.decode(errors="surrogateescape"), newline=None).read().split("\n")
+    assert found == [each for number, line in enumerate(lines, 1) for each in parsed(str(path), number, line)]
+
+
+def parsed(path, number, line):
+    """Return what one line becomes, by the short way of Python."""
+    if not line or line.isspace():
+        return []
+    try:
+        line.encode()
+        return [json.loads(line)]
+    except ValueError:
+        return [BadRecord(path, number, line.encode(errors="surrogateescape").decode(errors="backslashreplace"))]
