@@ -35,6 +35,7 @@ __all__ = [
     "plan",
     "raw",
     "reading",
+    "within",
     "written_call",
 ]
 
@@ -151,6 +152,19 @@ def _instead_of(path: object) -> str:
             "the lines of a file that is open are ctx.stream(file)"
         )
     return ""
+
+
+def within(directory: str, pattern: str) -> str:
+    """Return the path for the files below a directory that match a glob.
+
+    Example:
+        >>> within("logs[1]", "*.txt")
+        'logs[[]1]/*.txt'
+    """
+    import glob
+
+    is_url = _URL.match(directory) is not None  # fsspec knows no escapes.
+    return f"{(directory if is_url else glob.escape(directory)).rstrip('/')}/{pattern}"
 
 
 def find_files(paths: Iterable[str]) -> list[File]:
