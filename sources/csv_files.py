@@ -165,8 +165,8 @@ def csv_rows(
     csv.reader([], **dialect)  # type: ignore[arg-type]  # Refuses what is not one character.
     names = checked_names(fieldnames, "fieldnames")
     form = None if kind is None else form_of(kind, TEXTS)
-    if names is not None and (missing := missing_columns(form, names)):
-        raise ValueError(f"fieldnames must hold the fields of {kind.__qualname__}: there is no {', '.join(missing)}")
+    if names is not None and form is not None and (missing := missing_columns(form, names)):
+        raise ValueError(f"fieldnames must hold the fields of {form.expected}: there is no {', '.join(missing)}")
     format = CsvFormat(checked_encoding(encoding), tuple(dialect.items()), names, form)
     shown = (("encoding", encoding), ("fieldnames", names), ("kind", kind))
     return RecordFiles("csv_rows", path_list(*paths), format, options(with_path, on_bad, into), shown)

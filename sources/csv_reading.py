@@ -47,13 +47,12 @@ class RowsOfFile:
         names: tuple[str, ...] | None,
         form: FormOfItem | None,
     ) -> None:
-        quote = dialect["quotechar"]
         self._file = part.file
         self._names = names
         self._form = form
-        self._lines = _Lines(part, encoding, quote)
+        self._quotes = _Quotes(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
+        self._lines = _Lines(part, encoding, self._quotes)
         self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **dialect)
-        self._quotes = _Quotes(dialect["delimiter"], quote) if quote else None
 
     def items(self, misread: OnMisread) -> Iterator[Any]:
         """Give what becomes of each row behind the header; in the place of a bad one what `misread` gives, or raises.
@@ -69,7 +68,7 @@ class RowsOfFile:
         while True:
             try:
                 for row in reader:
-                    if len(row) == count and lines.are_plain:
+                    if len(row) == count and (lines.are_plain or ("" not in row and not lines.damaged)):
                         yield make_of_plain(row)
                     elif row or lines.damaged:
                         yield make(self._completed(row, names))
@@ -146,13 +145,13 @@ class _Lines:
         damaged: what is said of lines in another encoding, or in none, by their numbers.
     """
 
-    def __init__(self, part: Part, encoding: str, quote: str | None) -> None:
+    def __init__(self, part: Part, encoding: str, quotes: _Quotes | None) -> None:
         self.done = 0
         self.are_plain = True
         self.damaged: dict[int, Misread] = {}
         self._part = part
         self._encoding = encoding
-        self._quotes_around_nothing = quote * 2 if quote else None
+        self._quotes = quotes
         self._held: list[tuple[int, list[str], bool]] = []
 
     def blocks(self) -> Iterator[list[str]]:
@@ -162,10 +161,11 @@ class _Lines:
             self._held = [each for each in self._held if each[0] + len(each[1]) > self.done]
             self.damaged = {number: misread for number, misread in self.damaged.items() if number > self.done}
             text = "".join(block)
-            if isinstance(block, Damaged) or "\0" in text:
+            is_damaged = isinstance(block, Damaged) or "\0" in text
+            if is_damaged:
                 self._note_damage(block, given)
-            has_quotes = self._quotes_around_nothing is not None and self._quotes_around_nothing in text
-            self._held.append((given, block, has_quotes or isinstance(block, Damaged) or "\0" in text))
+            has_quotes = self._quotes is not None and self._quotes.may_be_around_nothing(text)
+            self._held.append((given, block, has_quotes or is_damaged))
             self.are_plain = not any(is_special for _, _, is_special in self._held)
             yield block
             given += len(block)
@@ -217,9 +217,16 @@ class _Quotes:
 
     def __init__(self, delimiter: str, quote: str) -> None:
         self._quote = quote
+        self._before = f"{delimiter}\r\n"
+        self._nothing = re.compile(f"{re.escape(quote * 2)}(?![^{re.escape(delimiter)}\r\n])")
         escaped, end = re.escape(quote), f"({re.escape(delimiter)}|\\Z)"
         quoted = f"{escaped}[^{escaped}]*(?:{escaped * 2}[^{escaped}]*)*{escaped}"
         self._field = re.compile(f"(?:{quoted}|[^{re.escape(delimiter)}]*){end}")
+
+    def may_be_around_nothing(self, text: str) -> bool:
+        """Say whether a field of some lines may have quotes and nothing between them."""
+        found = map(re.Match.start, self._nothing.finditer(text))
+        return any(not place or text[place - 1] in self._before for place in found)
 
     def around(self, text: str) -> list[bool]:
         """Say of each field whether it has quotes around it, in a row that the `csv` module has read."""

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
 from dstream.errors import SourceError
-from dstream.spi import Reducer, Source
+from dstream.spi import Misread, Reducer, Source
 from dstream.values import DeadLetter
-from dstream.values.blaming import shown
 from sources.file_access import OPENING, File, Paths, group, path_list, raw
 from sources.forms import FormOfItem, Record, Unfit
 from sources.kinds import BINARY, form_of, kind_behind, missing_columns
@@ -129,9 +128,10 @@ def parquet_rows(
     """
     paths, kind = kind_behind(paths, kind)
     names = checked_names(columns, "columns")
-    format = ParquetFormat(names, None if kind is None else form_of(kind, BINARY))
-    if names is not None and (missing := missing_columns(format.form, names)):
-        raise ValueError(f"columns must hold the fields of {kind.__qualname__}: there is no {', '.join(missing)}")
+    form = None if kind is None else form_of(kind, BINARY)
+    format = ParquetFormat(names, form)
+    if names is not None and form is not None and (missing := missing_columns(form, names)):
+        raise ValueError(f"columns must hold the fields of {form.expected}: there is no {', '.join(missing)}")
     shown_arguments = (("columns", names), ("kind", kind))
     return RecordFiles("parquet_rows", path_list(*paths), format, options(with_path, on_bad, into), shown_arguments)
 
@@ -224,12 +224,13 @@ class ParquetFormat:
             try:
                 item = make(row)
             except Unfit as error:
-                said = f": {error.said('column')}"
-                text = shown(dict(zip(names, row, strict=True)))
-                found = misread_at(file, lambda number=number: number, text, error, said, unit="row")  # type: ignore[misc]
-                yield from misread(found)
+                yield from misread(_misread(file, number, dict(zip(names, row, strict=True)), error))
             else:
                 yield item
+
+
+def _misread(file: File, number: int, row: dict[str, Any], error: Unfit) -> Misread:
+    return misread_at(file, lambda: number, repr(row), error, f": {error.said('column')}", unit="row")
 
 
 def _by_file(groups: Iterable[RowGroup]) -> Iterator[_RowGroups]:

@@ -18,6 +18,7 @@ import psutil
 
 import dstream as ds
 from tests.benchmarks import (
+    files_in,
     grouping,
     growth,
     iterating,
@@ -62,6 +63,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "B11": ("growth", growth.rows),
     "B12": ("start", _compared(start.cases)),
     "B13": ("keys", _compared(keys.cases)),
+    "E4": ("filesin", _compared(files_in.cases)),
     "P1": ("tfidf", _compared(pipelines.tf_idf)),
     "P2": ("forks", _compared(pipelines.forks)),
     "P3": ("cogroup", _compared(pipelines.co_groups)),

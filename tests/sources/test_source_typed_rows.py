@@ -144,7 +144,7 @@ def test_columns_are_found_by_their_names(write, read):
     assert read(csv_rows(write("x,name", "1,Ada"), Person)) == [("Ada", 7)]
     assert read(csv_rows(write("Ada;2"), Person, fieldnames=["name", "age"], delimiter=";")) == [("Ada", 2)]
     assert "line 1: there is no column name; there are x, age" in error_of(csv_rows(write("x,age", "1,2"), Person))
-    with pytest.raises(ValueError, match=r"fieldnames must hold the fields of .*Person: there is no name"):
+    with pytest.raises(ValueError, match=r"fieldnames must hold the fields of Person: there is no name"):
         csv_rows("a", Person, fieldnames=["x"])
 
 
