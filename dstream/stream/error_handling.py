@@ -25,7 +25,8 @@ E = TypeVar("E", bound=Exception)
 class Recovering(BaseStream[T]):
     """A stream whose steps may fail on some items.
 
-    The three methods apply to the step before, which runs a function on each item. Several may follow
+    The three methods apply to the step before, which runs a function on each item, or to a source of files behind which
+    they stand: what it fails on is a `BadRecord`, with the parser's exception or a `SourceError`. Several may follow
     one another: the first that is for the exception decides. Per item it is all or nothing: an
     iterable given to `flat_map` is read to its end before its first item goes on, so that one that
     fails half-way adds nothing.

@@ -88,6 +88,18 @@ def test_on_error_stands_behind_a_source(engine, lines, bad):
     assert (letter.item.line, letter.item.text, letter.error) == (2, "caf\\xe9", "UnicodeDecodeError")
 
 
+def test_letters_of_several_tasks_have_the_lines_of_the_file(engine, lines, bad, tiny_splits):
+    """In its order, once each."""
+    path = lines(*[b"x%d" % n if n % 3 == 0 else b"%d" % n for n in range(1, 10)])
+
+    assert engine.context.read(json_lines(path, into=to_ilist(bad))).to_list() == [1, 2, 4, 5, 7, 8]
+    assert [(letter.item.line, letter.item.text) for letter in engine.context.get_list(bad)] == [
+        (3, "x3"),
+        (6, "x6"),
+        (9, "x9"),
+    ]
+
+
 def test_short_circuits_see_no_later_bad_record(engine, lines):
     """What is not read is not counted either, and does not fail."""
     visits = engine.context.read(csv_rows(lines(*VISITS), Visit))
