@@ -75,8 +75,9 @@ def test_methods_stand_behind_a_source(engine, lines):
     assert visits.ignore(ValueError).map(lambda visit: visit.ms).to_list() == [1]
     lost = visits.resolve(json.JSONDecodeError, lambda bad, error: Visit(bad.text, bad.line)).ignore(SourceError)
     assert lost.to_list() == [Visit("a", 1), Visit("{", 2)]
-    with pytest.raises(SourceError, match=r"a\.txt, line 2 is not JSON"):
+    with pytest.raises(SourceError, match=r"a\.txt, line 2 is not JSON") as caught:
         visits.ignore(KeyError).count()
+    assert any("What to do: correct the record" in note for note in caught.value.__notes__)
 
 
 def test_on_error_stands_behind_a_source(engine, lines, bad):
