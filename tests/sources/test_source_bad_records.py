@@ -109,6 +109,17 @@ def test_short_circuits_see_no_later_bad_record(engine, lines):
     assert visits.find_first().get() == Visit("ada", 12)
 
 
+def test_a_last_line_of_bad_bytes_alone_is_a_bad_record(tmp_path):
+    """Nothing is left of it without them."""
+    (tmp_path / "a.txt").write_bytes(b"a\n\xff")
+    (split,) = text_files(tmp_path / "a.txt").splits(1)
+
+    assert list(split.read_past(lambda misread: [(misread.record().line, misread.record().text)])) == [
+        "a",
+        (2, "\\xff"),
+    ]
+
+
 def test_pairs_with_the_path_and_what_is_resolved(engine, lines):
     """What `resolve` gives takes the place of the whole pair."""
     path = lines(b"1", b"x")
