@@ -53,9 +53,14 @@ def main(paths: list[str]) -> None:
     """Print a small report, and leave the sums in files and in a map."""
     with ds.connect(engine=os.environ.get("DSTREAM_ENGINE", "local")) as ctx:
         orders = ctx.read(csv_rows(paths, kind=Order, into=replacing(to_ilist("bad-orders"))))
-        by_month = grouping_by(lambda order: f"{order.day:%Y-%m} {order.customer}", summing(lambda order: order.amount))
-        sums = ctx.stream(orders.collect(by_month).items())
-        spent = sums.map(lambda pair: Spent(pair[0][:7], NAMES.get(pair[0][8:], pair[0][8:]), float(pair[1]))).cache()
+        sums = orders.collect(
+            grouping_by(lambda order: f"{order.day:%Y-%m} {order.customer}", summing(lambda order: order.amount))
+        )
+        spent = (
+            ctx.stream(sums.items())
+            .map(lambda pair: Spent(pair[0][:7], NAMES.get(pair[0][8:], pair[0][8:]), float(pair[1])))
+            .cache()
+        )
 
         spent.collect(replacing(to_files("spent", format="json")))
         best = spent.collect(replacing(to_imap("best", lambda each: each.month, lambda each: each, more)))
