@@ -217,16 +217,16 @@ class _Quotes:
 
     def __init__(self, delimiter: str, quote: str) -> None:
         self._quote = quote
-        self._before = f"{delimiter}\r\n"
-        self._nothing = re.compile(f"{re.escape(quote * 2)}(?![^{re.escape(delimiter)}\r\n])")
+        # With no character of a field before and behind. It begins with what is rare, to be found quickly.
+        nothing, inside = re.escape(quote * 2), f"[^{re.escape(delimiter)}\\r\\n]"
+        self._nothing = re.compile(f"{nothing}(?<!{inside}{nothing})(?!{inside})")
         escaped, end = re.escape(quote), f"({re.escape(delimiter)}|\\Z)"
         quoted = f"{escaped}[^{escaped}]*(?:{escaped * 2}[^{escaped}]*)*{escaped}"
         self._field = re.compile(f"(?:{quoted}|[^{re.escape(delimiter)}]*){end}")
 
     def may_be_around_nothing(self, text: str) -> bool:
         """Say whether a field of some lines may have quotes and nothing between them."""
-        found = map(re.Match.start, self._nothing.finditer(text))
-        return any(not place or text[place - 1] in self._before for place in found)
+        return self._nothing.search(text) is not None
 
     def around(self, text: str) -> list[bool]:
         """Say of each field whether it has quotes around it, in a row that the `csv` module has read."""
