@@ -74,7 +74,9 @@ def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> s
 def _is_about_a_record(error: Exception, node: Node | None) -> bool:
     """Say whether a record did not become an item; for one in another encoding the message says what to do."""
     is_wrong = isinstance(error.__cause__, ValueError) and not isinstance(error.__cause__, UnicodeError)
-    return is_wrong and isinstance(error, errors.SourceError) and isinstance(node, Read) and hasattr(node.source, "on_bad")
+    return (
+        is_wrong and isinstance(error, errors.SourceError) and isinstance(node, Read) and hasattr(node.source, "on_bad")
+    )
 
 
 def _is_too_large(error: Exception, node: Node | None) -> bool:
