@@ -15,7 +15,7 @@ from dstream.spi import Collector
 from dstream.spi.service import Service
 from dstream.stream import DoubleStream, IntStream, LongStream, Stream
 from dstream.stream.map_services import imap_service
-from dstream.values import DeadLetter, Entry, JournalEvent, Optional, Predicate, where
+from dstream.values import BadRecord, DeadLetter, Entry, JournalEvent, Optional, Predicate, where
 
 if TYPE_CHECKING:
     from dstream.distributed.counter import IStreamCounter
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dstream.pipeline import JoinClause, Pipeline
 
 __all__ = [
+    "BadRecord",
     "Collector",
     "Context",
     "DeadLetter",

@@ -1,8 +1,8 @@
 """Where the items of a stream come from.
 
-Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`. Collections: `imap`, `icache`, `ilist`. Memory: `items`;
-`Items`, `Range`, `Iterate`, `Generate`, which the factories of `dstream.Stream` use. Each one is a
-`dstream.spi.Source`; `docs/how-to/write-a-source.md` adds another in 30 lines.
+Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Collections: `imap`, `icache`,
+`ilist`. Memory: `items`; `Items`, `Range`, `Iterate`, `Generate`, which the factories of `dstream.Stream` use. Each one
+is a `dstream.spi.Source`; `docs/how-to/write-a-source.md` adds another in 30 lines.
 """
 
 from importlib import import_module
@@ -12,11 +12,13 @@ from sources.memory import Generate, Items, ItemsSplit, Iterate, items
 from sources.ranges import Range
 
 if TYPE_CHECKING:
+    from sources.avro import avro_records
     from sources.csv_files import csv_rows
     from sources.jsonlines import json_lines
     from sources.parquet import parquet_rows
     from sources.stored import icache, ilist, imap
     from sources.text import text_files
+    from sources.whole_files import files
 
 __all__ = [
     "Generate",
@@ -24,7 +26,9 @@ __all__ = [
     "ItemsSplit",
     "Iterate",
     "Range",
+    "avro_records",
     "csv_rows",
+    "files",
     "icache",
     "ilist",
     "imap",
@@ -35,7 +39,9 @@ __all__ = [
 ]
 
 _LATER = {
+    "avro_records": "sources.avro",
     "csv_rows": "sources.csv_files",
+    "files": "sources.whole_files",
     "icache": "sources.stored",
     "ilist": "sources.stored",
     "imap": "sources.stored",

@@ -1,38 +1,123 @@
-"""Rows of CSV files, as dictionaries."""
+"""Rows of CSV files, as dictionaries or as what a class makes of them. `sources.csv_reading` reads a file."""
 
 from __future__ import annotations
 
-import collections
 import csv
-import io
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
-from dstream.errors import SourceError
-from dstream.spi.source import Source
-from sources.files import File, Part, Paths, find_files, opened, path_list, plan, written_call
-from sources.lines import checked_encoding, from_the_start, line_blocks
-from sources.names import checked_names, repeated
+from dstream.spi import Reducer, Source
+from dstream.values import DeadLetter
+from sources.csv_reading import RowsOfFile
+from sources.file_access import File, Part, Paths, path_list, plan
+from sources.forms import FormOfItem
+from sources.kinds import TEXTS, form_of, kind_behind, missing_columns
+from sources.lines import checked_encoding
+from sources.names import checked_names
+from sources.record_files import OnBad, OnMisread, RecordFiles, options
 
-__all__ = ["CsvFiles", "CsvSplit", "csv_rows"]
+__all__ = ["CsvFormat", "csv_rows"]
 
-LONGEST_FIELD = 64 << 20
-"""A longer field is taken for an unclosed quote. The `csv` module's own limit is 128 KiB."""
+T = TypeVar("T")
 
 
+@overload
+def csv_rows(
+    path: Paths,
+    kind: type[T],
+    /,
+    *,
+    encoding: str = ...,
+    delimiter: str = ...,
+    quotechar: str | None = ...,
+    fieldnames: Iterable[str] | None = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[T]: ...
+@overload
+def csv_rows(
+    path: Paths,
+    kind: type[T],
+    /,
+    *,
+    encoding: str = ...,
+    delimiter: str = ...,
+    quotechar: str | None = ...,
+    fieldnames: Iterable[str] | None = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, T]]: ...
+@overload
 def csv_rows(
     *paths: Paths,
+    kind: type[T],
+    encoding: str = ...,
+    delimiter: str = ...,
+    quotechar: str | None = ...,
+    fieldnames: Iterable[str] | None = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[T]: ...
+@overload
+def csv_rows(
+    *paths: Paths,
+    kind: type[T],
+    encoding: str = ...,
+    delimiter: str = ...,
+    quotechar: str | None = ...,
+    fieldnames: Iterable[str] | None = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, T]]: ...
+@overload
+def csv_rows(
+    *paths: Paths,
+    encoding: str = ...,
+    delimiter: str = ...,
+    quotechar: str | None = ...,
+    fieldnames: Iterable[str] | None = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[dict[str, Any]]: ...
+@overload
+def csv_rows(
+    *paths: Paths,
+    encoding: str = ...,
+    delimiter: str = ...,
+    quotechar: str | None = ...,
+    fieldnames: Iterable[str] | None = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, dict[str, Any]]]: ...
+def csv_rows(
+    *paths: Any,
+    kind: Any = None,
     encoding: str = "utf-8",
     delimiter: str = ",",
     quotechar: str | None = '"',
     fieldnames: Iterable[str] | None = None,
-) -> Source[dict[str, str]]:
-    r"""Read the rows of CSV files as dictionaries of strings; blank lines are skipped.
+    with_path: bool = False,
+    on_bad: OnBad = "fail",
+    into: Reducer[DeadLetter, Any] | None = None,
+) -> Source[Any]:
+    r"""Read the rows of CSV files as dictionaries, or as what `kind` makes of them; blank lines are skipped.
 
     Paths, order and compressed files are those of `text_files`. A row must have as many fields as
-    there are names: one that is torn is never filled up in silence.
+    there are names: one that is torn is never filled up in silence. A field that is empty is None, and `""` is the
+    empty text.
+
+    Without a `kind`, rows are dictionaries of texts and None. With one, each becomes an item by the names and the types
+    of its fields: `str`, `int`, `float`, `Decimal`, `bool`, `date`, `datetime`, `time`, enumerations (by value),
+    `Literal`, and `X | None` for what may be empty. Nothing is guessed: an `int` is written with digits, a `bool` as
+    `true` or `false`, with a capital or all in capitals; spaces around a number are refused. Columns that the kind has
+    not are left out; a field with a default needs no column. A pydantic model converts by its own rules.
 
     **Parallelism**: one task for each file, since a quoted field may hold line ends; small
     neighbours share a task.
@@ -41,106 +126,65 @@ def csv_rows(
 
     Args:
         paths: as for `text_files`.
-        encoding: as for `open`; use "utf-8-sig" for files that Excel wrote.
+        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
+            its name.
+        encoding: as for `open`; the byte order mark of UTF-8 that Excel writes is dropped.
         delimiter: what stands between two fields.
         quotechar: what stands around a field that holds a delimiter; None if nothing does.
         fieldnames: the names of the fields, for files without a header line.
+        with_path: give pairs of the path, absolute or a URL, and the row.
+        on_bad: what becomes of a row that does not fit: `"fail"` ends the run, `"skip"` leaves it out and says at the
+            end how many there were. A quote that nothing closes always ends the run, unless it stands in the last line:
+            where the next row begins is not known then.
+        into: a reducer that gets a `DeadLetter` for each such row instead, whose item is a `BadRecord`.
 
     Raises:
         LookupError: there is no such encoding.
-        TypeError: `delimiter` or `quotechar` is not one character, or `fieldnames` is one str.
-        ValueError: `fieldnames` is empty or holds a name twice.
-        SourceError: when it runs: a file is missing, unreadable or torn, a header holds a name
-            twice, or a row does not fit the header; the message names the file and the line.
+        TypeError, ValueError: an argument is of another kind or none of its choices; `delimiter` or `quotechar` is not
+            one character; `fieldnames` holds a name twice or lacks a field of `kind`; no text becomes the type of a
+            field of `kind`.
+        SourceError: when it runs: a file is missing, unreadable or torn, a header holds a name twice or lacks a field
+            of `kind`, or a row does not fit; the message names the file, the line, the column and the value.
 
     Example:
         >>> import pathlib, tempfile
+        >>> from typing import NamedTuple
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
-        >>> _ = path.write_text('name,age\nAda,36\n"Hopper, Grace",85\n')
+        >>> _ = path.write_text('name,age\nAda,36\n"Hopper, Grace",\n')
         >>> [row for split in csv_rows(path).splits(2) for row in split.read()]
-        [{'name': 'Ada', 'age': '36'}, {'name': 'Hopper, Grace', 'age': '85'}]
+        [{'name': 'Ada', 'age': '36'}, {'name': 'Hopper, Grace', 'age': None}]
+        >>> class Person(NamedTuple):
+        ...     name: str
+        ...     age: int | None
+        >>> [row for split in csv_rows(path, Person).splits(2) for row in split.read()]
+        [Person(name='Ada', age=36), Person(name='Hopper, Grace', age=None)]
     """
+    paths, kind = kind_behind(paths, kind)
     quoting = csv.QUOTE_MINIMAL if quotechar is not None else csv.QUOTE_NONE
     dialect = {"delimiter": delimiter, "quotechar": quotechar, "quoting": quoting, "strict": True}
     csv.reader([], **dialect)  # type: ignore[arg-type]  # Refuses what is not one character.
     names = checked_names(fieldnames, "fieldnames")
-    return CsvFiles(path_list(*paths), checked_encoding(encoding), tuple(dialect.items()), names)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class CsvFiles:
-    """What `csv_rows` returns."""
-
-    paths: tuple[str, ...]
-    encoding: str
-    dialect: tuple[tuple[str, Any], ...]
-    fieldnames: tuple[str, ...] | None
-
-    ordered = True
-    bounded = True
-    in_caller = False
-
-    def splits(self, parallelism: int) -> list[CsvSplit]:
-        """Find the files and divide them, each of them whole."""
-        parts = plan(find_files(self.paths), parallelism, lambda file: False)
-        return [CsvSplit(each, self.encoding, self.dialect, self.fieldnames) for each in parts]
-
-    def __repr__(self) -> str:
-        return written_call("csv_rows", self.paths, encoding=self.encoding, fieldnames=self.fieldnames)
+    form = None if kind is None else form_of(kind, TEXTS)
+    if names is not None and form is not None and (missing := missing_columns(form, names)):
+        raise ValueError(f"fieldnames must hold the fields of {form.expected}: there is no {', '.join(missing)}")
+    format = CsvFormat(checked_encoding(encoding), tuple(dialect.items()), names, form)
+    shown = (("encoding", encoding), ("fieldnames", names), ("kind", kind))
+    return RecordFiles("csv_rows", path_list(*paths), format, options(with_path, on_bad, into), shown)
 
 
 @dataclass(frozen=True, slots=True)
-class CsvSplit:
-    """Files that one task reads one after another."""
+class CsvFormat:
+    """Rows of CSV, and the form of what each becomes."""
 
-    parts: tuple[Part, ...]
     encoding: str
     dialect: tuple[tuple[str, Any], ...]
     fieldnames: tuple[str, ...] | None
+    form: FormOfItem | None
 
-    def read(self) -> Iterator[dict[str, str]]:
-        """Give the rows."""
-        return itertools.chain.from_iterable(self._rows(part.file) for part in self.parts)
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
+        """Divide the files, each of them whole."""
+        return plan(files, parallelism, lambda file: False)
 
-    def _rows(self, file: File) -> Iterator[dict[str, str]]:
-        with opened(file) as stream, io.TextIOWrapper(stream, from_the_start(self.encoding), newline="") as text:
-            # The limit is one for the whole process, and never lowered here.
-            csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
-            reader = csv.reader(_without_nul(text, file), **dict(self.dialect))
-            names = self.fieldnames
-            while row := _next_row(reader, file, self.encoding):
-                if names is None:
-                    names = _header(row, file, reader.line_num)
-                elif len(row) != len(names):
-                    raise SourceError(
-                        f"{file.name}, line {reader.line_num:,}: {len(row)} fields, "
-                        f"but there are {len(names)} names ({', '.join(names)})"
-                    )
-                else:
-                    yield dict(zip(names, row, strict=True))
-
-
-def _without_nul(lines: Iterable[str], file: File) -> Iterator[str]:
-    """Pass lines on; since Python 3.11, `csv` takes NUL characters, which only torn files hold."""
-    for number, line in enumerate(lines, start=1):
-        if "\0" in line:
-            raise SourceError(f"{file.name}, line {number:,} holds a NUL character: is this a CSV file?")
-        yield line
-
-
-def _next_row(reader: Any, file: File, encoding: str) -> list[str]:
-    """Return the next row that is not blank, or an empty one at the end."""
-    try:
-        return next(filter(None, reader), [])
-    except csv.Error as error:
-        raise SourceError(f"{file.name}, line {reader.line_num:,}: {error}") from error
-    except UnicodeDecodeError:
-        # The error of a text stream counts from some buffer's start. Reading the file as lines says where it is.
-        collections.deque(line_blocks(Part(file), encoding), maxlen=0)
-        raise
-
-
-def _header(row: list[str], file: File, line: int) -> tuple[str, ...]:
-    if twice := repeated(row):
-        raise SourceError(f"{file.name}, line {line:,}: the header holds {twice} more than once")
-    return tuple(row)
+    def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
+        """Give the rows of a file."""
+        return RowsOfFile(part, self.encoding, dict(self.dialect), self.fieldnames, self.form).items(misread)

@@ -1,7 +1,8 @@
-"""Forms: what a value of JSON has to be, and what is made of it. `sources.kinds` makes them of annotations.
+"""Forms: what a value that stands in a file has to be, and what is made of it.
 
-They are values that hold classes and no annotations, so that they travel to workers, which may not know the module that
-an annotation refers to.
+`sources.kinds` makes them of annotations, `sources.text_forms` has those of formats that hold texts only,
+`sources.quick_makers` writes a function for what fits at once. They are values that hold classes and no annotations,
+so that they travel to workers, which may not know the module that an annotation refers to.
 """
 
 from __future__ import annotations
@@ -15,7 +16,23 @@ from typing import Any, Protocol
 
 from dstream.values.blaming import shown
 
-__all__ = ["MADE", "Anything", "Each", "Fixed", "Form", "Made", "Mapped", "OneOf", "Record", "Scalar", "Unfit", "Whole"]
+__all__ = [
+    "MADE",
+    "Anything",
+    "Each",
+    "Fixed",
+    "Form",
+    "FormOfItem",
+    "Made",
+    "Mapped",
+    "Modelled",
+    "OneOf",
+    "Record",
+    "Scalar",
+    "Unfit",
+    "Whole",
+    "fitting",
+]
 
 
 class Unfit(ValueError):
@@ -35,13 +52,17 @@ class Unfit(ValueError):
         """Return it as what is around sees it."""
         return Unfit(self.reason, name, *self.place)
 
+    def said(self, unit: str) -> str:
+        """Return the reason behind the place, which is one in a field or in a column."""
+        place = "".join(part if part.startswith("[") else f".{part}" for part in self.place).removeprefix(".")
+        return f"{unit} {place}: {self.reason}" if place else self.reason
+
     def __str__(self) -> str:
-        field = "".join(part if part.startswith("[") else f".{part}" for part in self.place).removeprefix(".")
-        return f"field {field}: {self.reason}" if field else self.reason
+        return self.said("field")
 
 
 class Form(Protocol):
-    """Makes a value of one of JSON."""
+    """Makes a value of one that stands in a file."""
 
     @property
     def expected(self) -> str:
@@ -78,7 +99,7 @@ class Anything:
 
 @dataclass(frozen=True)
 class Scalar:
-    """Takes a text, a truth value, None or an int, and nothing that only looks like one."""
+    """Takes values of one class, such as a text, None or an int, and nothing that only looks like one."""
 
     kind: type
 
@@ -116,7 +137,7 @@ def fitting(form: Form) -> type | None:
     """Return the type whose values a form leaves as they are; None if it looks at each."""
     if isinstance(form, Scalar):
         return form.kind
-    return float if isinstance(form, Whole) else None
+    return float if isinstance(form, Whole) else getattr(form, "fits", None)
 
 
 def _within(name: str, form: Form, value: Any) -> Any:
@@ -134,7 +155,7 @@ class Made:
     """Makes a value of a text, or of something else that stands for one.
 
     Attributes:
-        kind: what is made.
+        kind: what is made; formats such as Parquet hold it already.
         expected: of what, in words.
         accepted: types of JSON.
         make: makes it.
@@ -147,6 +168,8 @@ class Made:
 
     def made(self, value: Any) -> Any:
         """Return what is made."""
+        if type(value) is self.kind:
+            return value
         if type(value) not in self.accepted:
             raise unfit(self, value)
         try:
@@ -262,6 +285,8 @@ class Mapped:
         """Return the dictionary."""
         if type(value) is not dict:
             raise unfit(self, value)
+        if wrong := [key for key in value if type(key) is not str]:  # Parquet has other keys, too.
+            raise Unfit(f"expected an object with names, got the key {shown(wrong[0])}")
         return {key: _within(key, self.each, part) for key, part in value.items()}
 
 
@@ -302,3 +327,35 @@ class Record:
             return self.kind(**values)
         except Exception as error:
             raise Unfit(f"{self.expected} cannot be made of it ({type(error).__name__}: {error})") from error
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """Takes an object as a pydantic model, which checks and converts its fields by its own rules."""
+
+    kind: Any
+
+    @property
+    def expected(self) -> str:
+        """The name of the class."""
+        return str(self.kind.__name__)
+
+    def made(self, value: Any) -> Any:
+        """Return it."""
+        if type(value) is not dict:
+            raise unfit(self, value)
+        try:
+            return self.kind.model_validate(value)
+        except ValueError as error:
+            raise _first_of(error) from error
+
+
+def _first_of(error: Any) -> Unfit:
+    """Return what pydantic says of the first field that does not fit."""
+    first = error.errors(include_url=False)[0]
+    place = (f"[{part}]" if isinstance(part, int) else str(part) for part in first["loc"])
+    return Unfit(f"{first['msg']}, got {shown(first['input'])}", *place)
+
+
+FormOfItem = Record | Modelled
+"""What a whole line or row becomes."""

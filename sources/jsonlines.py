@@ -2,34 +2,89 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
-from dstream.errors import SourceError
-from dstream.spi.source import Source
-from sources.files import Part, Paths, find_files, path_list, plan, written_call
-from sources.forms import Record, Unfit
-from sources.kinds import form_of
-from sources.lines import checked_encoding, is_divisible, line_blocks, lines_before
+from dstream.spi import Reducer, Source
+from dstream.values import DeadLetter
+from sources.file_access import File, Part, Paths, path_list, plan
+from sources.forms import FormOfItem, Unfit
+from sources.kinds import JSON, form_of, kind_behind
+from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible
+from sources.quick_makers import maker_of_objects
+from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
 
-__all__ = ["JsonLines", "JsonSplit", "json_lines"]
+__all__ = ["JsonFormat", "json_lines"]
 
 T = TypeVar("T")
 
-SHOWN = 200
-"""How much of a bad line its error shows."""
-
 
 @overload
-def json_lines(path: Paths, kind: type[T], /, *, encoding: str = ...) -> Source[T]: ...
+def json_lines(
+    path: Paths,
+    kind: type[T],
+    /,
+    *,
+    encoding: str = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[T]: ...
 @overload
-def json_lines(*paths: Paths, kind: type[T], encoding: str = ...) -> Source[T]: ...
+def json_lines(
+    path: Paths,
+    kind: type[T],
+    /,
+    *,
+    encoding: str = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, T]]: ...
 @overload
-def json_lines(*paths: Paths, encoding: str = ...) -> Source[Any]: ...
-def json_lines(*paths: Any, kind: Any = None, encoding: str = "utf-8") -> Source[Any]:
+def json_lines(
+    *paths: Paths,
+    kind: type[T],
+    encoding: str = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[T]: ...
+@overload
+def json_lines(
+    *paths: Paths,
+    kind: type[T],
+    encoding: str = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, T]]: ...
+@overload
+def json_lines(
+    *paths: Paths,
+    encoding: str = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[Any]: ...
+@overload
+def json_lines(
+    *paths: Paths,
+    encoding: str = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, Any]]: ...
+def json_lines(
+    *paths: Any,
+    kind: Any = None,
+    encoding: str = "utf-8",
+    with_path: bool = False,
+    on_bad: OnBad = "fail",
+    into: Reducer[DeadLetter, Any] | None = None,
+) -> Source[Any]:
     r"""Read files that hold one JSON value a line; blank lines are skipped.
 
     Paths, line ends, order and compressed files are those of `text_files`; values are those of
@@ -38,7 +93,8 @@ def json_lines(*paths: Any, kind: Any = None, encoding: str = "utf-8") -> Source
     With a `kind`, each line is an object that becomes one, by the names and the types of its fields: `int`, `float`,
     `str`, `bool`, `None`, `Decimal`, `date`, `datetime`, `time`, enumerations (by value), `Literal`, `X | Y`, lists,
     sets, tuples and dictionaries of these, and other such classes. A field with a default may be missing. Fields that
-    the kind has not are left out. Nothing else is converted: a text with digits is no `int`.
+    the kind has not are left out. Nothing else is converted: a text with digits is no `int`. A pydantic model converts
+    by its own rules.
 
     **Parallelism**: large files are cut into ranges of 1 to 64 MiB, and small neighbours share a
     task. A compressed file, and one in an encoding such as UTF-16, is read by one task.
@@ -47,12 +103,19 @@ def json_lines(*paths: Any, kind: Any = None, encoding: str = "utf-8") -> Source
 
     Args:
         paths: as for `text_files`.
-        kind: a dataclass, a named tuple or a `TypedDict`; behind a single path it may stand without its name.
+        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
+            its name.
         encoding: as for `text_files`.
+        with_path: give pairs of the path, absolute or a URL, and the value.
+        on_bad: what becomes of a line that is no such value: `"fail"` ends the run, `"skip"` leaves it out and says at
+            the end how many there were.
+        into: a reducer that gets a `DeadLetter` for each such line instead, whose item is a `BadRecord`. To know the
+            number of a line in a file that is read in ranges, the task counts the lines before its range, once.
 
     Raises:
         LookupError: there is no such encoding.
-        TypeError: `kind` is none of these, or has a field of a type that no JSON becomes.
+        TypeError, ValueError: an argument is of another kind or none of its choices; a field of `kind` has a type that
+            no JSON becomes.
         SourceError: when it runs: a file is missing, unreadable or torn, a line is not JSON, or does not become a
             `kind`; the message names the file, the line, and the field.
 
@@ -68,65 +131,77 @@ def json_lines(*paths: Any, kind: Any = None, encoding: str = "utf-8") -> Source
         >>> [value for split in json_lines(path, Event).splits(2) for value in split.read()]
         [Event(n=1), Event(n=2)]
     """
-    *before, last = paths or (None,)
-    if kind is None and before and isinstance(last, type):
-        paths, kind = tuple(before), last
-    form = None if kind is None else form_of(kind)
-    return JsonLines(path_list(*paths), checked_encoding(encoding), form)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class JsonLines:
-    """What `json_lines` returns."""
-
-    paths: tuple[str, ...]
-    encoding: str
-    form: Record | None = None
-
-    ordered = True
-    bounded = True
-    in_caller = False
-
-    def splits(self, parallelism: int) -> list[JsonSplit]:
-        """Find the files and divide them by bytes."""
-        files = find_files(self.paths)
-        parts = plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
-        return [JsonSplit(each, self.encoding, self.form) for each in parts]
-
-    def __repr__(self) -> str:
-        call = written_call("json_lines", self.paths, encoding=self.encoding)
-        return call if self.form is None else f"{call[:-1]}, kind={self.form.expected})"
+    paths, kind = kind_behind(paths, kind)
+    format = JsonFormat(checked_encoding(encoding), None if kind is None else form_of(kind, JSON))
+    shown = (("encoding", encoding), ("kind", kind))
+    return RecordFiles("json_lines", path_list(*paths), format, options(with_path, on_bad, into), shown)
 
 
 @dataclass(frozen=True, slots=True)
-class JsonSplit:
-    """Parts of files that one task reads one after another."""
+class JsonFormat:
+    """One JSON value a line, and the form of what each becomes."""
 
-    parts: tuple[Part, ...]
     encoding: str
-    form: Record | None = None
+    form: FormOfItem | None = None
 
-    def read(self) -> Iterator[Any]:
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
+        """Divide the files by bytes."""
+        return plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
+
+    def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
         """Give the values."""
-        return itertools.chain.from_iterable(map(self._values, self.parts))
+        numbers, given = LineNumbers(part, self.encoding), 0
+        make = _unchanged if self.form is None else maker_of_objects(self.form)
+        for block in blocks_of_lines(part, self.encoding):
+            if isinstance(block, Damaged):
+                yield from self._damaged(block, given, numbers, misread)
+            else:
+                yield from self._quickly(block, make, given, numbers, misread)
+            given += len(block)
 
-    def _values(self, part: Part) -> Iterator[Any]:
-        lines = itertools.chain.from_iterable(line_blocks(part, self.encoding))
-        form = self.form
-        for number, line in enumerate(lines, start=1):
-            if not line or line.isspace():
-                continue
+    def _quickly(
+        self, block: list[str], make: Any, given: int, numbers: LineNumbers, misread: OnMisread
+    ) -> Iterator[Any]:
+        """Give the values of a block; a line that does not become one at once is looked at again."""
+        for number, line in enumerate(block, given + 1):
             try:
-                value = json.loads(line)
-                if form is not None:
-                    value = form.made(value)
-            except Unfit as error:
-                raise _at(part, self.encoding, number, f": {error}", line) from error.__cause__
-            except (ValueError, RecursionError) as error:
-                raise _at(part, self.encoding, number, f" is not JSON ({error})", line) from error
+                value, end = _decode(line)
+                if end != len(line):
+                    value = json.loads(line)
+                value = make(value)
+            except (ValueError, RecursionError):
+                yield from self._slowly(line, number, numbers, misread)
+            else:
+                yield value
+
+    def _slowly(self, line: str, number: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Any]:
+        """Give the value of a line, if it is not blank: the definition."""
+        if not line or line.isspace():
+            return
+        problem: Exception
+        try:
+            value = json.loads(line)
+            value = value if self.form is None else self.form.made(value)
+        except Unfit as error:
+            problem, said = error, f": {error}"
+        except (ValueError, RecursionError) as error:
+            problem, said = error, f" is not JSON ({error})"
+        else:
             yield value
+            return
+        yield from misread(misread_at(numbers.part.file, lambda: numbers.number(number), line, problem, said))
+
+    def _damaged(self, block: Damaged, given: int, numbers: LineNumbers, misread: OnMisread) -> Iterator[Any]:
+        for place, line in enumerate(block):
+            if place in block.bad:
+                yield from misread(numbers.undecodable(block, place, given + place + 1))
+            else:
+                yield from self._slowly(line, given + place + 1, numbers, misread)
 
 
-def _at(part: Part, encoding: str, number: int, problem: str, line: str) -> SourceError:
-    shown = line if len(line) <= SHOWN else line[:SHOWN] + "..."
-    return SourceError(f"{part.file.name}, line {lines_before(part, encoding) + number:,}{problem}: {shown}")
+_decode = json.JSONDecoder().raw_decode
+"""It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11)."""
+
+
+def _unchanged(value: Any) -> Any:
+    return value

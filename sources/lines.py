@@ -10,12 +10,26 @@ from __future__ import annotations
 import codecs
 import functools
 import io
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 
 from dstream.errors import SourceError
-from sources.files import File, Part, is_compressed, opened
+from dstream.spi import Misread
+from sources.file_access import File, Part, is_compressed, opened
+from sources.record_files import misread_at
 
-__all__ = ["checked_encoding", "from_the_start", "is_divisible", "line_blocks", "lines_before", "splits_at_newlines"]
+__all__ = [
+    "Damaged",
+    "LineNumbers",
+    "blocks_of_lines",
+    "checked_encoding",
+    "from_the_start",
+    "is_divisible",
+    "line_blocks",
+    "lines_before",
+    "splits_at_newlines",
+    "whole_lines",
+]
 
 BLOCK = 256 << 10
 """How many bytes are read, decoded and divided into lines at a time.
@@ -67,6 +81,52 @@ def _every_lead() -> bytes:
     return b"".join(lead + tail + b"\n" for lead in leads for tail in tails)
 
 
+class Damaged(list[str]):
+    r"""The lines of a block, of which some are not in the encoding; their bad bytes are written as `\xe9`.
+
+    Attributes:
+        bad: the places of these lines.
+        error: what the decoder says of the first of them.
+        byte: where in the file that is.
+    """
+
+    def __init__(self, lines: Iterable[str], bad: Iterable[int], error: UnicodeDecodeError, byte: int) -> None:
+        super().__init__(lines)
+        self.bad = frozenset(bad)
+        self.error = error
+        self.byte = byte
+
+
+class LineNumbers:
+    """The numbers of the lines of a part in its file, which are counted when somebody wants to know one."""
+
+    def __init__(self, part: Part, encoding: str) -> None:
+        self.part = part
+        self._encoding = encoding
+        self._before: int | None = None
+
+    def number(self, line: int) -> int:
+        """Return the number of a line in the file, of its number in the part; both from 1."""
+        if self._before is None:
+            self._before = lines_before(self.part, self._encoding)
+        return self._before + line
+
+    def undecodable(self, block: Damaged, place: int, line: int) -> Misread:
+        """Return what is said of a line that is not in the encoding, by its place in its block."""
+        problem, text = block.error, block[place].rstrip("\r\n")
+        if place != min(block.bad):
+            said = f" is not {self._encoding}"
+            return misread_at(self.part.file, lambda: self.number(line), text, problem, said)
+
+        def error() -> SourceError:
+            found = _undecodable(self.part, self.number(line), block.byte, self._encoding, problem)
+            found.__cause__ = problem
+            return found
+
+        record = misread_at(self.part.file, lambda: self.number(line), text, problem, "").record
+        return Misread(problem, record, error)
+
+
 def line_blocks(part: Part, encoding: str) -> Iterator[list[str]]:
     r"""Give the lines of a part in lists, one for each block of the file.
 
@@ -76,25 +136,50 @@ def line_blocks(part: Part, encoding: str) -> Iterator[list[str]]:
     Raises:
         SourceError: the file cannot be read, or not decoded; the lines before are given first.
     """
+    given = 0
+    for block in blocks_of_lines(part, encoding):
+        if isinstance(block, Damaged):
+            first = min(block.bad)
+            yield block[:first]
+            line = lines_before(part, encoding) + given + first + 1
+            raise _undecodable(part, line, block.byte, encoding, block.error) from block.error
+        yield block
+        given += len(block)
+
+
+def blocks_of_lines(part: Part, encoding: str) -> Iterator[list[str]]:
+    """Give the same, with `Damaged` blocks for what is not in the encoding.
+
+    Where bytes cannot be cut at line ends nobody knows where the next line begins, so that is an error here, too.
+    """
     if splits_at_newlines(encoding):
-        return _pieces_of_lines(part, encoding)
+        return _pieces_of_lines(part, encoding, _lines)
     return _whole_file_of_lines(part.file, encoding)
 
 
-def _pieces_of_lines(part: Part, encoding: str) -> Iterator[list[str]]:
-    given = 0
+def whole_lines(part: Part, encoding: str) -> Iterator[list[str]]:
+    """Give blocks of lines with the line ends that they have; only of encodings that are cut at newlines."""
+    return _pieces_of_lines(part, encoding, _lines_as_they_are)
+
+
+def _pieces_of_lines(part: Part, encoding: str, lines: Callable[[str], list[str]]) -> Iterator[list[str]]:
     with opened(part.file) as stream:
         for offset, piece in _pieces(stream, part):
             codec = from_the_start(encoding) if offset == 0 else _past_the_start(encoding)
             try:
-                lines = _lines(piece.decode(codec))
+                yield lines(piece.decode(codec))
             except UnicodeDecodeError as error:
                 bad = len(piece) - len(error.object) + error.start  # UTF-8-sig counts from behind its mark.
-                before = _ended(piece[:bad].decode(codec))
-                yield before
-                raise _undecodable(part, given + len(before), offset + bad, encoding, error) from error
-            yield lines
-            given += len(lines)
+                yield _damaged(piece, codec, lines, error, offset + bad)
+
+
+def _damaged(
+    piece: bytes, codec: str, lines: Callable[[str], list[str]], error: UnicodeDecodeError, byte: int
+) -> Damaged:
+    """Find the bad lines: they look different with their bad bytes and without them."""
+    shown, without = (lines(piece.decode(codec, errors)) for errors in ("backslashreplace", "ignore"))
+    pairs = itertools.zip_longest(shown, without)  # A last line of bad bytes alone is missing without them.
+    return Damaged(shown, [place for place, (with_them, line) in enumerate(pairs) if with_them != line], error, byte)
 
 
 def _pieces(stream: io.BufferedReader, part: Part) -> Iterator[tuple[int, bytes]]:
@@ -143,6 +228,10 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
+def _lines_as_they_are(text: str) -> list[str]:
+    return list(io.StringIO(text, newline=""))
+
+
 def _ended(text: str) -> list[str]:
     """Return the lines of a text, without one that has not ended."""
     return _one_kind_of_end(text).split("\n")[:-1]
@@ -166,7 +255,7 @@ def _whole_file_of_lines(file: File, encoding: str) -> Iterator[list[str]]:
                 bad = offset - len(error.object) + error.start
                 before = _ended(rest + _decodable(decoder, state, block, len(error.object) - error.start))
                 yield before
-                raise _undecodable(Part(file), given + len(before), bad, encoding, error) from error
+                raise _undecodable(Part(file), given + len(before) + 1, bad, encoding, error) from error
             if not block:
                 break
             head, newline, tail = text.rpartition("\n")
@@ -184,12 +273,11 @@ def _decodable(decoder: io.IncrementalNewlineDecoder, state: tuple[bytes, int], 
     return decoder.decode(block[: max(0, len(block) - bad)])
 
 
-def _undecodable(part: Part, given: int, offset: int, encoding: str, error: UnicodeDecodeError) -> SourceError:
+def _undecodable(part: Part, line: int, offset: int, encoding: str, error: UnicodeDecodeError) -> SourceError:
     if offset == 0 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return SourceError(
             f"{part.file.name} begins with the byte order mark of UTF-16: read it with encoding='utf-16'"
         )
-    line = lines_before(part, encoding) + given + 1
     found = error.object[error.start : max(error.end, error.start + 1)][:20]
     where = "decompressed byte" if is_compressed(part.file) else "byte"
     return SourceError(
@@ -202,4 +290,4 @@ def lines_before(part: Part, encoding: str) -> int:
     """Count the lines of the file that belong to earlier parts; only errors are worth this reading."""
     if not part.start:
         return 0
-    return sum(map(len, line_blocks(Part(part.file, 0, part.start), encoding)))
+    return sum(map(len, blocks_of_lines(Part(part.file, 0, part.start), encoding)))

@@ -1,29 +1,101 @@
-"""Rows of Parquet files, as dictionaries."""
+"""Rows of Parquet files, as dictionaries or as what a class makes of them."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from dstream.errors import SourceError
-from dstream.spi.source import Source
-from sources.files import OPENING, File, Paths, find_files, group, path_list, raw, written_call
+from dstream.spi import Misread, Reducer, Source
+from dstream.values import DeadLetter
+from sources.file_access import OPENING, File, Paths, group, path_list, raw
+from sources.forms import FormOfItem, Record, Unfit
+from sources.kinds import BINARY, form_of, kind_behind, missing_columns
 from sources.names import checked_names
+from sources.quick_makers import maker_of_rows
+from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
 
-__all__ = ["ParquetFiles", "ParquetSplit", "RowGroup", "parquet_rows"]
+__all__ = ["ParquetFormat", "RowGroup", "parquet_rows"]
+
+T = TypeVar("T")
 
 BATCH_BYTES = 1 << 20
 BATCH_ROWS = 8_192
 """Rows become dictionaries in batches of about 1 MiB of Parquet data, and of 8,192 rows at most."""
 
 
-def parquet_rows(*paths: Paths, columns: Iterable[str] | None = None) -> Source[dict[str, Any]]:
-    """Read the rows of Parquet files as dictionaries of Python values.
+@overload
+def parquet_rows(
+    path: Paths,
+    kind: type[T],
+    /,
+    *,
+    columns: Iterable[str] | None = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[T]: ...
+@overload
+def parquet_rows(
+    path: Paths,
+    kind: type[T],
+    /,
+    *,
+    columns: Iterable[str] | None = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, T]]: ...
+@overload
+def parquet_rows(
+    *paths: Paths,
+    kind: type[T],
+    columns: Iterable[str] | None = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[T]: ...
+@overload
+def parquet_rows(
+    *paths: Paths,
+    kind: type[T],
+    columns: Iterable[str] | None = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, T]]: ...
+@overload
+def parquet_rows(
+    *paths: Paths,
+    columns: Iterable[str] | None = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[dict[str, Any]]: ...
+@overload
+def parquet_rows(
+    *paths: Paths,
+    columns: Iterable[str] | None = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, dict[str, Any]]]: ...
+def parquet_rows(
+    *paths: Any,
+    kind: Any = None,
+    columns: Iterable[str] | None = None,
+    with_path: bool = False,
+    on_bad: OnBad = "fail",
+    into: Reducer[DeadLetter, Any] | None = None,
+) -> Source[Any]:
+    """Read the rows of Parquet files as dictionaries of Python values, or as what `kind` makes of them.
 
-    Paths and order are those of `text_files`.
+    Paths and order are those of `text_files`. With a `kind`, each row becomes one by the names and the types of its
+    fields, nested ones too, as with `json_lines`; dates, times, decimals and bytes are there already. Only the columns
+    of its fields are read.
 
     **Parallelism**: row groups are divided among tasks; small neighbours share one. The driver
     reads only the metadata of each file.
@@ -32,12 +104,20 @@ def parquet_rows(*paths: Paths, columns: Iterable[str] | None = None) -> Source[
 
     Args:
         paths: as for `text_files`.
-        columns: the top-level columns to read, in this order; by default all.
+        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
+            its name.
+        columns: the top-level columns to read, in this order; by default all, or those that `kind` has.
+        with_path: give pairs of the path, absolute or a URL, and the row.
+        on_bad: what becomes of a row that does not become a `kind`: `"fail"` ends the run, `"skip"` leaves it out and
+            says at the end how many there were.
+        into: a reducer that gets a `DeadLetter` for each such row instead. Its item is a `BadRecord`, which has the
+            number of the row as its line, and the row as Python shows it.
 
     Raises:
-        TypeError: `columns` is a str.
-        ValueError: `columns` is empty or holds a name twice.
-        SourceError: when it runs: a file is missing or no Parquet file, or lacks a column.
+        TypeError, ValueError: an argument is of another kind or none of its choices; `columns` is a str, is empty or
+            holds a name twice; a field of `kind` is of a type that no Parquet becomes.
+        SourceError: when it runs: a file is missing or no Parquet file, lacks a column, or has a row that does not
+            become a `kind`; the message names the file, the row, the column and the value.
 
     Example:
         >>> import pathlib, tempfile, pyarrow, pyarrow.parquet
@@ -46,72 +126,149 @@ def parquet_rows(*paths: Paths, columns: Iterable[str] | None = None) -> Source[
         >>> [row for split in parquet_rows(path).splits(2) for row in split.read()]
         [{'name': 'Ada', 'age': 36}]
     """
-    return ParquetFiles(path_list(*paths), checked_names(columns, "columns"))
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ParquetFiles:
-    """What `parquet_rows` returns."""
-
-    paths: tuple[str, ...]
-    columns: tuple[str, ...] | None
-
-    ordered = True
-    bounded = True
-    in_caller = False
-
-    def splits(self, parallelism: int) -> list[ParquetSplit]:
-        """Read the metadata of the files and divide their row groups."""
-        units = itertools.chain.from_iterable(_row_groups(file, self.columns) for file in find_files(self.paths))
-        groups = group(units, parallelism) or [()]
-        return [ParquetSplit(each, self.columns) for each in groups]
-
-    def __repr__(self) -> str:
-        return written_call("parquet_rows", self.paths, columns=self.columns)
+    paths, kind = kind_behind(paths, kind)
+    names = checked_names(columns, "columns")
+    form = None if kind is None else form_of(kind, BINARY)
+    format = ParquetFormat(names, form)
+    if names is not None and form is not None and (missing := missing_columns(form, names)):
+        raise ValueError(f"columns must hold the fields of {form.expected}: there is no {', '.join(missing)}")
+    shown_arguments = (("columns", names), ("kind", kind))
+    return RecordFiles("parquet_rows", path_list(*paths), format, options(with_path, on_bad, into), shown_arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group of a file, and how many rows of it make a batch."""
+    """One row group of a file, how many rows stand before it, and how many of it make a batch."""
 
     file: File
     index: int
+    before: int
     batch_rows: int
 
 
-def _row_groups(file: File, columns: tuple[str, ...] | None) -> list[tuple[int, RowGroup]]:
-    """Return each row group with its size in bytes."""
-    with _parquet(file) as parquet:
-        names = parquet.schema_arrow.names
-        if unknown := [name for name in columns or () if name not in names]:
-            raise SourceError(f"{file.name} has no column {', '.join(unknown)}; there are {', '.join(names)}")
-        groups = map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))
-        return [(OPENING + each.total_byte_size, _unit(file, index, each)) for index, each in enumerate(groups)]
+@dataclass(frozen=True, slots=True)
+class _RowGroups:
+    """Row groups of one file that one task reads one after another."""
 
-
-def _unit(file: File, index: int, row_group: Any) -> RowGroup:
-    row_bytes = max(1, row_group.total_byte_size // max(1, row_group.num_rows))
-    return RowGroup(file, index, max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes)))
+    file: File
+    groups: tuple[RowGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetSplit:
-    """Row groups that one task reads one after another."""
+class ParquetFormat:
+    """Rows of Parquet, and the form of what each becomes."""
 
-    groups: tuple[RowGroup, ...]
     columns: tuple[str, ...] | None
+    form: FormOfItem | None
 
-    def read(self) -> Iterator[dict[str, Any]]:
-        """Give the rows."""
-        by_file = itertools.groupby(self.groups, key=lambda row_group: row_group.file)
-        batches = itertools.chain.from_iterable(self._batches(file, list(groups)) for file, groups in by_file)
-        return itertools.chain.from_iterable(batches)
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[_RowGroups, ...]]:
+        """Read the metadata of the files and divide their row groups."""
+        units = itertools.chain.from_iterable(map(self._row_groups, files))
+        return [tuple(_by_file(each)) for each in group(units, parallelism)] or [()]
 
-    def _batches(self, file: File, groups: list[RowGroup]) -> Iterator[list[dict[str, Any]]]:
-        rows = min(row_group.batch_rows for row_group in groups)
+    def _row_groups(self, file: File) -> list[tuple[int, RowGroup]]:
+        """Return each row group with its size in bytes."""
         with _parquet(file) as parquet:
-            for batch in parquet.iter_batches(rows, [row_group.index for row_group in groups], self.columns):
+            self._check_columns(file, parquet.schema_arrow.names)
+            found, before = [], 0
+            for index, each in enumerate(map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))):
+                unit = RowGroup(file, index, before, _batch_rows(each))
+                found.append((OPENING + each.total_byte_size, unit))
+                before += each.num_rows
+            return found
+
+    def _check_columns(self, file: File, names: Sequence[str]) -> None:
+        wanted = missing_columns(self.form, names) if self.columns is None else self.columns
+        if unknown := [name for name in wanted if name not in names]:
+            raise SourceError(f"{file.name} has no column {', '.join(unknown)}; there are {', '.join(names)}")
+
+    def items(self, part: _RowGroups, misread: OnMisread) -> Iterator[Any]:
+        """Give the rows of a file, batch by batch."""
+        if self.form is None:
+            return itertools.chain.from_iterable(self._dictionaries(part))
+        numbers = itertools.count(part.groups[0].before + 1)  # A task reads neighbouring row groups of a file.
+        columns = self._columns(part)
+        return itertools.chain.from_iterable(
+            self._made(names, rows, numbers, part.file, misread) for names, rows in columns
+        )
+
+    def _dictionaries(self, part: _RowGroups) -> Iterator[list[dict[str, Any]]]:
+        with _parquet(part.file) as parquet:
+            for batch in _batches(parquet, part.groups, self.columns):
                 yield batch.to_pylist()
+
+    def _columns(self, part: _RowGroups) -> Iterator[tuple[list[str], Iterable[tuple[Any, ...]]]]:
+        """Give the names and the rows of each batch. None of the user's code runs in here, as `reading` wants it."""
+        with _parquet(part.file) as parquet:
+            for batch in _batches(parquet, part.groups, self._names(parquet.schema_arrow.names)):
+                columns = list(map(_values, batch.columns))
+                yield batch.schema.names, zip(*columns, strict=True) if columns else [()] * batch.num_rows
+
+    def _names(self, there: Sequence[str]) -> Sequence[str] | None:
+        """Return the columns to read: those that are asked for, or those of the fields."""
+        if self.columns is not None or not isinstance(self.form, Record):
+            return self.columns
+        return [name for name, *_ in self.form.fields if name in there]
+
+    def _made(
+        self,
+        names: list[str],
+        rows: Iterable[tuple[Any, ...]],
+        numbers: Iterator[int],
+        file: File,
+        misread: OnMisread,
+    ) -> Iterator[Any]:
+        assert self.form is not None, "rows become something"
+        make = maker_of_rows(self.form, names)
+        for row, number in zip(rows, numbers, strict=False):
+            try:
+                item = make(row)
+            except Unfit as error:
+                yield from misread(_misread(file, number, dict(zip(names, row, strict=True)), error))
+            else:
+                yield item
+
+
+def _misread(file: File, number: int, row: dict[str, Any], error: Unfit) -> Misread:
+    return misread_at(file, lambda: number, repr(row), error, f": {error.said('column')}", unit="row")
+
+
+def _by_file(groups: Iterable[RowGroup]) -> Iterator[_RowGroups]:
+    for file, each in itertools.groupby(groups, key=lambda row_group: row_group.file):
+        yield _RowGroups(file, tuple(each))
+
+
+def _batch_rows(row_group: Any) -> int:
+    row_bytes: int = max(1, row_group.total_byte_size // max(1, row_group.num_rows))
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes))
+
+
+def _batches(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str] | None) -> Iterator[Any]:
+    rows = min(row_group.batch_rows for row_group in groups)
+    return parquet.iter_batches(rows, [row_group.index for row_group in groups], columns)  # type: ignore[no-any-return]
+
+
+def _values(column: Any) -> list[Any]:
+    """Return the values of a column; nanoseconds, which no time of Python has, are an error and not cut."""
+    if getattr(column.type, "unit", "") == "ns":
+        column = column.cast(_in_microseconds(column.type))
+    values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_maps(column.type) else column.to_pylist()
+    return values
+
+
+def _in_microseconds(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
+
+
+def _has_maps(kind: Any) -> bool:
+    import pyarrow as pa
+
+    fields = range(kind.num_fields)
+    return pa.types.is_map(kind) or any(_has_maps(kind.field(index).type) for index in fields)
 
 
 @contextlib.contextmanager

@@ -5,22 +5,40 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Any, Literal, cast, overload
 
-from dstream.spi.source import Source
-from sources.files import Part, Paths, find_files, path_list, plan, written_call
-from sources.lines import checked_encoding, is_divisible, line_blocks
+from dstream.spi import Reducer, Source
+from dstream.values import DeadLetter
+from sources.file_access import File, Part, Paths, path_list, plan
+from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible, line_blocks
+from sources.record_files import OnBad, OnMisread, RecordFiles, RecordSplit, options
 
-__all__ = ["NamedTextFiles", "NamedTextSplit", "TextFiles", "TextSplit", "text_files"]
+__all__ = ["TextFiles", "TextFormat", "TextSplit", "text_files"]
 
 
 @overload
-def text_files(*paths: Paths, encoding: str = ..., with_names: Literal[False] = ...) -> Source[str]: ...
-@overload
-def text_files(*paths: Paths, encoding: str = ..., with_names: Literal[True]) -> Source[tuple[str, str]]: ...
 def text_files(
-    *paths: Paths, encoding: str = "utf-8", with_names: bool = False
-) -> Source[str] | Source[tuple[str, str]]:
+    *paths: Paths,
+    encoding: str = ...,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[str]: ...
+@overload
+def text_files(
+    *paths: Paths,
+    encoding: str = ...,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, str]]: ...
+def text_files(
+    *paths: Paths,
+    encoding: str = "utf-8",
+    with_path: bool = False,
+    on_bad: OnBad = "fail",
+    into: Reducer[DeadLetter, Any] | None = None,
+) -> Source[Any]:
     r"""Read the lines of text files, without their line ends.
 
     The lines are those of `open(path, encoding=encoding)`: "\n", "\r\n" and "\r" end a line and
@@ -38,10 +56,15 @@ def text_files(
         paths: one path or several, or lists of them: a file, a directory (the files directly inside, without those
             that start with "." or "_"), a glob (`**` too), or any URL that fsspec knows.
         encoding: as for `open`; "utf-8-sig" drops a byte order mark.
-        with_names: give pairs of the path, absolute or a URL, and the line.
+        with_path: give pairs of the path, absolute or a URL, and the line.
+        on_bad: what becomes of a line that is not in the encoding: `"fail"` ends the run, `"skip"` leaves it out and
+            says at the end how many there were. In an encoding such as UTF-16, where nobody knows where the next line
+            begins, it ends the run.
+        into: a reducer that gets a `DeadLetter` for each such line instead, whose item is a `BadRecord`.
 
     Raises:
         LookupError: there is no such encoding.
+        TypeError, ValueError: an argument is of another kind, or none of its choices.
         SourceError: when it runs: a file is missing, unreadable, torn, or not in this encoding.
 
     Example:
@@ -53,62 +76,50 @@ def text_files(
         >>> [line for split in source.splits(2) for line in split.read()]
         ['one', 'two', 'three']
     """
-    names = path_list(*paths)
-    if not isinstance(with_names, bool):
-        raise TypeError(f"with_names must be True or False, not {type(with_names).__name__}")
-    if with_names:
-        return NamedTextFiles(names, checked_encoding(encoding))
-    return TextFiles(names, checked_encoding(encoding))
+    format = TextFormat(checked_encoding(encoding))
+    shown = (("encoding", encoding),)
+    return TextFiles("text_files", path_list(*paths), format, options(with_path, on_bad, into), shown)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TextFiles:
+class TextFiles(RecordFiles):
     """What `text_files` returns."""
 
-    paths: tuple[str, ...]
-    encoding: str
-
-    ordered = True
-    bounded = True
-    in_caller = False
-
-    def splits(self, parallelism: int) -> list[TextSplit]:
-        """Find the files and divide them by bytes."""
-        return [TextSplit(parts, self.encoding) for parts in _parts(self.paths, self.encoding, parallelism)]
-
-    def __repr__(self) -> str:
-        return written_call("text_files", self.paths, encoding=self.encoding)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class NamedTextFiles:
-    """What `text_files(..., with_names=True)` returns."""
-
-    paths: tuple[str, ...]
-    encoding: str
-
-    ordered = True
-    bounded = True
-    in_caller = False
-
-    def splits(self, parallelism: int) -> list[NamedTextSplit]:
-        """Find the files and divide them by bytes."""
-        return [NamedTextSplit(parts, self.encoding) for parts in _parts(self.paths, self.encoding, parallelism)]
-
-    def __repr__(self) -> str:
-        return written_call("text_files", self.paths, encoding=self.encoding, with_names=True)
-
-
-def _parts(paths: tuple[str, ...], encoding: str, parallelism: int) -> list[tuple[Part, ...]]:
-    return plan(find_files(paths), parallelism, lambda file: is_divisible(file, encoding))
+    def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
+        kind = RecordSplit if self.options.with_path else TextSplit
+        return kind(parts, self.format, self.options.with_path)
 
 
 @dataclass(frozen=True, slots=True)
-class TextSplit:
-    """Parts of files that one task reads one after another."""
+class TextFormat:
+    """Lines of text."""
 
-    parts: tuple[Part, ...]
     encoding: str
+
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
+        """Divide the files by bytes."""
+        return plan(files, parallelism, lambda file: is_divisible(file, self.encoding))
+
+    def items(self, part: Part, misread: OnMisread) -> Iterator[str]:
+        """Give the lines; those that are not in the encoding are bad records."""
+        numbers, given = LineNumbers(part, self.encoding), 0
+        for block in blocks_of_lines(part, self.encoding):
+            if not isinstance(block, Damaged):
+                yield from block
+            else:
+                for place, line in enumerate(block):
+                    is_bad = place in block.bad
+                    yield from misread(numbers.undecodable(block, place, given + place + 1)) if is_bad else (line,)
+            given += len(block)
+
+    def blocks(self, part: Part) -> Iterator[list[str]]:
+        """Give the lines in lists, one for each block of a file, up to one that is not in the encoding."""
+        return line_blocks(part, self.encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class TextSplit(RecordSplit):
+    """Lines of text, which come in blocks anyway."""
 
     def read(self) -> Iterator[str]:
         """Give the lines; the file is closed at its end, or when the iterator is dropped."""
@@ -116,19 +127,5 @@ class TextSplit:
 
     def read_blocks(self) -> Iterator[list[str]]:
         """Give the lines in lists, one for each block of a file."""
-        return itertools.chain.from_iterable(line_blocks(part, self.encoding) for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class NamedTextSplit:
-    """Parts of files that one task reads one after another, each line with the name of its file."""
-
-    parts: tuple[Part, ...]
-    encoding: str
-
-    def read(self) -> Iterator[tuple[str, str]]:
-        """Give the pairs of name and line."""
-        return itertools.chain.from_iterable(
-            zip(itertools.repeat(part.file.name), TextSplit((part,), self.encoding).read(), strict=False)
-            for part in self.parts
-        )
+        blocks = cast(TextFormat, self.format).blocks
+        return itertools.chain.from_iterable(map(blocks, self.parts))

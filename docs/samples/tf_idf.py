@@ -30,7 +30,7 @@ STOP_WORDS = {*keyword.kwlist, "self"}
 def inverted_index(paths: list[str]) -> Pipeline:
     """Return a pipeline that writes `word -> [(score, document), ...]` into the map `index`, best documents first."""
     pipeline = Pipeline()
-    lines = pipeline.read_from(text_files(paths, with_names=True)).set_name("lines")
+    lines = pipeline.read_from(text_files(paths, with_path=True)).set_name("lines")
     how_many = lines.map(lambda line: line[0]).aggregate(to_set()).map(len).set_name("documents")
     holding = (
         lines.flat_map(words)

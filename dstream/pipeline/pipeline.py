@@ -21,6 +21,7 @@ from dstream.pipeline.stage_arguments import named_source, sink_of
 from dstream.pipeline.stage_record import StageRecord, names_of
 from dstream.plan import Read, Union, call_site
 from dstream.spi import Sink, Source
+from dstream.stream.error_handling import delivery_of
 from dstream.stream.runtime import default_stages
 from dstream.stream.stream_arguments import kind_of
 
@@ -75,7 +76,8 @@ class Pipeline:
         if isinstance(source, type) or not isinstance(source, Source):
             raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
         where = call_site()
-        record = StageRecord("read_from", Read(source, f"read_from({shown(source)})", where=where), where=where)
+        node = Read(source, f"read_from({shown(source)})", delivery_of(source, None), where=where)
+        record = StageRecord("read_from", node, where=where)
         stage: BatchStage[T] = BatchStage(self, record)
         if name is not None:
             stage.set_name(name)  # A name that is refused leaves no source behind, which would end nowhere.

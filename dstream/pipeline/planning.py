@@ -87,9 +87,9 @@ def _check_ends(records: Sequence[StageRecord], names: Mapping[int, str]) -> Non
 
 
 def _sink_of_letters(record: StageRecord) -> Sink[Any, Any] | None:
-    """Return where a stage sends its dead letters, if it does."""
+    """Return where a stage sends its dead letters, or a source those of its bad records, if it does."""
     node = record.node
-    return node.delivery.reducer if isinstance(node, Recover) and isinstance(node.delivery, Delivery) else None
+    return node.delivery.reducer if isinstance(node, Recover | Read) and isinstance(node.delivery, Delivery) else None
 
 
 def _check_that_all_end(

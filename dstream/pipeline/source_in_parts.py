@@ -38,6 +38,11 @@ class InParts:
         """Whether the splits hold their items themselves."""
         return self.source.in_caller
 
+    @property
+    def on_bad(self) -> str:
+        """What becomes of bad records; a source without records has none."""
+        return getattr(self.source, "on_bad", "fail")
+
     def splits(self, parallelism: int) -> Iterable[Split[Any]]:
         """Divide the source into the parts that were asked for."""
         return self.source.splits(self.parts)

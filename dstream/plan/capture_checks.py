@@ -70,10 +70,11 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
             yield from _resolving(guards)
         case Aggregate(reductions=reductions, to=to):
             yield from ((each.step, value) for value in (*reductions, *(() if to is None else (to,))))
-        case Read(source=source):
+        case Read(source=source, guards=guards):
             # What travels is a source's splits; of ours it is known that these hold the source's functions.
             if is_our_name(type(source).__module__):
                 yield each.step, source
+            yield from _resolving(guards)
         case _:
             values = (getattr(each, field.name) for field in dataclasses.fields(each))
             yield from ((each.step, value) for value in values if _may_hold_functions(value))

@@ -117,9 +117,14 @@ class Keeping(Unary):
 
 @node
 class Read(Core):
-    """The items of a source."""
+    """The items of a source.
+
+    Attributes:
+        guards: what happens to its bad records.
+    """
 
     source: Source[Any]
+    guards: tuple[Guard, ...] = ()
 
 
 @node

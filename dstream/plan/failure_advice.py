@@ -71,6 +71,14 @@ def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> s
     return ""
 
 
+def _is_about_a_record(error: Exception, node: Node | None) -> bool:
+    """Say whether a record did not become an item; for one in another encoding the message says what to do."""
+    is_wrong = isinstance(error.__cause__, ValueError) and not isinstance(error.__cause__, UnicodeError)
+    return (
+        is_wrong and isinstance(error, errors.SourceError) and isinstance(node, Read) and hasattr(node.source, "on_bad")
+    )
+
+
 def _is_too_large(error: Exception, node: Node | None) -> bool:
     return isinstance(node, HashJoin) and isinstance(error, errors.UnsupportedError)
 
@@ -107,6 +115,8 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         return "use join(), whose sides may be of any size, or raise broadcast_limit if each worker can hold that much"
     if isinstance(error, errors.SerializationError) and (item := _ITEM.match(str(error))):
         return _of_an_item(item[1])
+    if _is_about_a_record(error, node):
+        return "correct the record, or give the source on_bad='skip' or into=..., or put .ignore(ValueError) behind it"
     if known.origin is None or known.step is None:
         for kind, words in _TO_DO.items():
             if isinstance(error, kind):

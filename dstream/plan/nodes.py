@@ -76,10 +76,15 @@ class Node:
 
 @node
 class Read(Node):
-    """The items of a source."""
+    """The items of a source.
+
+    Attributes:
+        delivery: takes the dead letters of its bad records, if the source itself says where they go.
+    """
 
     source: Source[Any]
     name: str = "read"
+    delivery: Delivery | None = None
 
     def label(self) -> str:
         return self.name

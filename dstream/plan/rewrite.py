@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import overload
 
-from dstream.errors import UnsupportedError
+from dstream.errors import SourceError, UnsupportedError
 from dstream.plan import (
     core,
     core_of_stages,
@@ -151,6 +151,8 @@ class _Rewriting:
                 return core.Called(inputs[0], gatherer.parallel, remedies, step=step)
             case nodes_of_services.UsingBatches(size=size):
                 return UsingBatches(inputs[0], self._served(node), size, step=step)
+            case nodes.Read(source=source):
+                return core.Read(source, (*remedies, *_own_guards(node, step)), step=step)
             case Limit():
                 return self._limit(node, inputs[0], step)
             case Skip(count=count):
@@ -170,6 +172,16 @@ class _Rewriting:
                 upstream.upstream, node.count, upstream.key, upstream.reverse, is_one_call, step=upstream.step
             )
         return core.Limit(upstream, node.count, step=step)
+
+
+def _own_guards(node: nodes.Read, step: Step) -> tuple[Guard, ...]:
+    """Return what a source itself wants for its bad records; what the user says behind it comes first."""
+    silent = dataclasses.replace(step, label="")
+    if node.delivery is not None:
+        return (Guard((SourceError,), "sent", None, None, node.delivery, silent, step),)
+    if getattr(node.source, "on_bad", "fail") == "skip":
+        return (Guard((SourceError,), "ignored", None, None, None, silent, step),)
+    return ()
 
 
 def _behind(count: int, upstream: Core, step: Step) -> Core:
@@ -216,11 +228,6 @@ def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tu
 def core_of(node: nodes.Node, inputs: Sequence[Core], step: Step) -> Core:
     """Return the operation of `node`, which reads from `inputs` and names itself with `step`."""
     raise UnsupportedError(f"{node!r} is nothing that an engine runs")
-
-
-@core_of.register
-def _(node: nodes.Read, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Read(node.source, step=step)
 
 
 @core_of.register

@@ -23,7 +23,7 @@ from dstream.spi.sink import (
     WriteJob,
     Writer,
 )
-from dstream.spi.source import Counted, Held, InBlocks, SizedSource, Source, Split
+from dstream.spi.source import Counted, Held, InBlocks, Misread, OfRecords, SizedSource, Source, Split, SplitOfRecords
 from dstream.spi.store import (
     UNCHANGED,
     EntrySplit,
@@ -65,6 +65,8 @@ __all__ = [
     "ListView",
     "MapStore",
     "MapWriter",
+    "Misread",
+    "OfRecords",
     "OpenedLater",
     "Options",
     "Outcome",
@@ -83,6 +85,7 @@ __all__ = [
     "Source",
     "Splice",
     "Split",
+    "SplitOfRecords",
     "Storage",
     "Target",
     "Unchanged",

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-__all__ = ["Counted", "Held", "InBlocks", "SizedSource", "Source", "Split"]
+from dstream.errors import SourceError
+from dstream.values.bad_record import BadRecord
+
+__all__ = ["Counted", "Held", "InBlocks", "Misread", "OfRecords", "SizedSource", "Source", "Split", "SplitOfRecords"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -41,6 +44,45 @@ class InBlocks(Split[T_co], Protocol[T_co]):
     def read_blocks(self) -> Iterator[Sequence[T_co]]:
         """Open the split and give its items in lists, which the engine may keep."""
         ...
+
+
+class Misread(NamedTuple):
+    """A record that does not become an item. To say where it stands may take reading, so that is asked for.
+
+    Attributes:
+        problem: what the parser raised.
+        record: gives what stands there, and where.
+        error: gives the exception that ends the run, unless somebody deals with it.
+    """
+
+    problem: Exception
+    record: Callable[[], BadRecord]
+    error: Callable[[], SourceError]
+
+
+@runtime_checkable
+class SplitOfRecords(Split[T_co], Protocol[T_co]):
+    """A split that can go on behind a record that does not become an item; those of `OfRecords` can."""
+
+    def read_past(self, misread: Callable[[Misread], Iterable[Any]]) -> Iterator[T_co]:
+        """Give the items as `read` does, and in the place of a bad record what `misread` gives, or raises."""
+        ...
+
+
+@runtime_checkable
+class OfRecords(Protocol):
+    """A source whose splits are `SplitOfRecords`: `ignore`, `resolve` and `on_error` may stand behind it.
+
+    Attributes:
+        on_bad: what becomes of bad records that nobody there deals with: `"fail"` or `"skip"`.
+        into: a reducer that gets a dead letter for each of them instead, or None.
+    """
+
+    @property
+    def on_bad(self) -> str: ...
+
+    @property
+    def into(self) -> Any: ...
 
 
 @runtime_checkable

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Self, TypeVar
 from dstream.errors import IllegalStateError
 from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, unchanged
 from dstream.plan.nodes_of_stages import Using
-from dstream.spi import Calling, Reducer, Runtime
+from dstream.spi import Calling, Reducer, Runtime, Source
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import default_runtime
 from dstream.stream.stream_arguments import function, is_sink, kind_of
 from dstream.stream.writing import write
 from dstream.values import DeadLetter
 
-__all__ = ["Delivery", "Recovering"]
+__all__ = ["Delivery", "Recovering", "delivery_of"]
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
@@ -25,7 +25,8 @@ E = TypeVar("E", bound=Exception)
 class Recovering(BaseStream[T]):
     """A stream whose steps may fail on some items.
 
-    The three methods apply to the step before, which runs a function on each item. Several may follow
+    The three methods apply to the step before, which runs a function on each item, or to a source of files behind which
+    they stand: what it fails on is a `BadRecord`, with the parser's exception or a `SourceError`. Several may follow
     one another: the first that is for the exception decides. Per item it is all or nothing: an
     iterable given to `flat_map` is read to its end before its first item goes on, so that one that
     fails half-way adds nothing.
@@ -101,7 +102,7 @@ class Recovering(BaseStream[T]):
         if not _calls_for_each_item(self._node):
             raise IllegalStateError(
                 f".{name}() is about the step before it, which must run a function on each item (map, filter, "
-                "flat_map, map_multi and their kin, gather(map_concurrent(...))); "
+                "flat_map, map_multi and their kin, gather(map_concurrent(...))) or read records of files; "
                 f"here it is {self._node.label() or 'none'}"
             )
         return self._then(Recover(self._node, checked, name=name, where=call_site(), **treatment))
@@ -113,10 +114,12 @@ class Recovering(BaseStream[T]):
 
 
 def _calls_for_each_item(step: Node) -> bool:
-    """Say whether a step runs a function of the user's on each item, so that `Recover` may follow it."""
+    """Say whether a step runs a function of the user's on each item, or parses it, so that `Recover` may follow it."""
     match step:
         case Map(fn=fn):
             return fn is not unchanged
+        case Read(source=source):
+            return hasattr(source, "on_bad")
         case Filter() | FlatMap() | MapMulti() | Recover() | Using():
             return True
         case Gather(gatherer=gatherer):
@@ -157,6 +160,12 @@ class Delivery:
         """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
         runtime = self.runtime or default_runtime()
         write(runtime, Read(_Letters(letters), "dead letters"), self.reducer, runtime.engine_here)
+
+
+def delivery_of(source: Source[Any], runtime: Runtime | None) -> Delivery | None:
+    """Return what commits the dead letters of a source that was given a reducer for them; None if it was not."""
+    reducer = getattr(source, "into", None) if hasattr(source, "on_bad") else None
+    return None if reducer is None else Delivery(reducer, runtime)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
 from dstream.stream.builder import StreamBuilder
-from dstream.stream.error_handling import Recovering
+from dstream.stream.error_handling import Recovering, delivery_of
 from dstream.stream.keyed import Keyed
 from dstream.stream.neighbouring import Gathering
 from dstream.stream.shorthands import Shorthands
@@ -308,7 +308,7 @@ def _key(key: Callable[[Any], Any] | None) -> str:
 
 def read(source: Source[U], name: str = "read(...)", runtime: Runtime | None = None) -> Stream[U]:
     """Return a stream of the items of `source` on a context, the default one if it is None."""
-    return Stream(Read(source, name, where=call_site()), runtime)
+    return Stream(Read(source, name, delivery_of(source, runtime), where=call_site()), runtime)
 
 
 def from_iterable(iterable: Iterable[U], partitions: int | None, runtime: Runtime | None) -> Stream[U]:

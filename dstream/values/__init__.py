@@ -1,9 +1,10 @@
 """Small values that streams, collectors and maps hand out: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
 
-Look into `optional`, `entry`, `journal`, `dead_letter`, `statistics` for each, into `conditions` for `where`, and into
-`sums` for how floats are added. `secrets` says what may be shown of a URL.
+Look into `optional`, `entry`, `journal`, `dead_letter`, `bad_record`, `statistics` for each, into `conditions` for
+`where`, and into `sums` for how floats are added. `secrets` says what may be shown of a URL.
 """
 
+from dstream.values.bad_record import BadRecord
 from dstream.values.conditions import where
 from dstream.values.dead_letter import DeadLetter
 from dstream.values.entry import Entry
@@ -14,6 +15,7 @@ from dstream.values.statistics import DoubleSummaryStatistics, IntSummaryStatist
 from dstream.values.sums import ExactSum
 
 __all__ = [
+    "BadRecord",
     "DeadLetter",
     "DoubleSummaryStatistics",
     "Entry",

@@ -13,7 +13,7 @@ class DeadLetter:
     """An item that a step failed on: what `stream.on_error(kinds, into=reducer)` hands to the reducer.
 
     Attributes:
-        item: what the step was given; how it reads, as a str, if it cannot be pickled.
+        item: what the step was given; how it reads, as a str, if it cannot be pickled; of a source the `BadRecord`.
         error: the name of the exception's class.
         message: what the exception says.
         step: the call that made the step, such as `.map(parse)`.

@@ -18,6 +18,7 @@ import psutil
 
 import dstream as ds
 from tests.benchmarks import (
+    files_in,
     files_out,
     grouping,
     growth,
@@ -64,6 +65,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "B11": ("growth", growth.rows),
     "B12": ("start", _compared(start.cases)),
     "B13": ("keys", _compared(keys.cases)),
+    "E4": ("filesin", _compared(files_in.cases)),
     "E6": ("indexes", _compared(indexes.cases)),
     "P1": ("tfidf", _compared(pipelines.tf_idf)),
     "P2": ("forks", _compared(pipelines.forks)),

@@ -43,7 +43,7 @@ def tf_idf(bench: Bench) -> list[Case]:
         ctx.new_job(_inverted_index(paths)).join()
 
     def stream() -> None:
-        lines = ctx.read(text_files(paths, with_names=True))
+        lines = ctx.read(text_files(paths, with_path=True))
         scored = collecting_and_then(
             mapping(operator.itemgetter(0), frequencies()), functools.partial(_scores, len(paths))
         )
@@ -69,7 +69,7 @@ def _inverted_index(paths: list[str]) -> Pipeline:
     pipeline = Pipeline()
     total = pipeline.read_from(items(*paths)).aggregate(counting())
     holding = (
-        pipeline.read_from(text_files(paths, with_names=True))
+        pipeline.read_from(text_files(paths, with_path=True))
         .flat_map(_words)
         .grouping_key(operator.itemgetter(1))
         .aggregate(mapping(operator.itemgetter(0), frequencies()))

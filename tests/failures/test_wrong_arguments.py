@@ -157,7 +157,17 @@ def test_a_wrong_argument_of_a_factory_is_refused_at_its_call(label):
     assert wrong in str(caught.value)
 
 
-@pytest.mark.parametrize("factory", [sources.text_files, sources.csv_rows, sources.json_lines, sources.parquet_rows])
+OF_FILES = [
+    sources.text_files,
+    sources.csv_rows,
+    sources.json_lines,
+    sources.parquet_rows,
+    sources.avro_records,
+    sources.files,
+]
+
+
+@pytest.mark.parametrize("factory", OF_FILES)
 def test_what_is_no_path_is_refused_by_a_source_of_files(factory):
     """At the call, also behind a good one."""
     for paths in [(5,), ("a.txt", None), ("a.txt", ["b.txt", 5])]:

@@ -89,7 +89,7 @@ ILLEGAL = [
     (PLUGINS, "reducers/__init__.py", "import collectors"),
     (PLUGINS, "dstream/spi/__init__.py", "import collectors"),
     (PLUGINS_ALONE, "reducers/__init__.py", "import dstream"),
-    (PLUGINS_ALONE, "sources/files.py", "import dstream.failures"),
+    (PLUGINS_ALONE, "sources/file_access.py", "import dstream.failures"),
     (PLUGIN_USERS, "dstream/engine/local/__init__.py", "import collectors"),
     (PLUGIN_USERS, "dstream/plan/__init__.py", "import sources"),
     (REDUCER_USERS, "dstream/stream/__init__.py", "import reducers"),

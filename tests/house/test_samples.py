@@ -30,6 +30,12 @@ SAID = {
         f"{way}: 100 of Pequod Whaling, 50 of Rachel Shipping, 70 of Pequod Whaling, 10 of an unknown company"
         for way in ("by_hash_join", "by_service", "by_map")
     ],
+    "orders.py": [
+        "2026-01: Ada spent 42.75",
+        "2026-02: C3 spent 19.90",
+        "line 4 is left out: 3,A1,4 EUR,2026-01-10,",
+        "line 6 is left out: 5,B2,7.10,2026-02-01",
+    ],
     "primes.py": ["1,229 primes up to 10,000", "[2, 3, 5, 7, 11, 13, 17, 19, 23, 29]", "the next one is 10007"],
 }
 """What each script says about its own data."""

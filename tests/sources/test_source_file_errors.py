@@ -136,7 +136,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", file.path)
 
     (tmp_path / "a.txt").write_text("1")
-    monkeypatch.setattr("sources.files._open", refuse)
+    monkeypatch.setattr("sources.file_access._open", refuse)
 
     message, _ = first_error(text_files(tmp_path))
     assert message == f"cannot read {tmp_path}/a.txt: this process may not read it"
@@ -149,7 +149,7 @@ def test_whatever_a_remote_file_system_raises_is_a_source_error(tmp_path, monkey
         raise RuntimeError("token expired")
 
     (tmp_path / "a.txt").write_text("1")
-    monkeypatch.setattr("sources.files._open", refuse)
+    monkeypatch.setattr("sources.file_access._open", refuse)
 
     assert "a.txt: RuntimeError: token expired" in first_error(text_files(tmp_path))[0]
 

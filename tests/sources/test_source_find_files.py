@@ -10,7 +10,7 @@ import pytest
 
 from dstream.errors import SourceError
 from sources import csv_rows, json_lines, parquet_rows, text_files
-from sources.files import find_files, path_list
+from sources.file_access import find_files, path_list
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_urls_work_as_local_paths_do(memory, read, tiny_splits, path, lines):
 
 def test_urls_name_their_files(memory, read):
     """The name of a remote file is its URL."""
-    assert read(text_files("memory://dir/a.txt", with_names=True))[0] == ("memory:///dir/a.txt", "1")
+    assert read(text_files("memory://dir/a.txt", with_path=True))[0] == ("memory:///dir/a.txt", "1")
 
 
 def test_urls_are_listed_afresh(memory, monkeypatch):
@@ -186,7 +186,7 @@ def test_urls_may_be_chained(tmp_path, read):
 
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("a.txt", "1\n2")
-    source = text_files(f"zip://*.txt::file://{tmp_path}/x.zip", with_names=True)
+    source = text_files(f"zip://*.txt::file://{tmp_path}/x.zip", with_path=True)
 
     assert read(source) == [(f"zip://a.txt::file://{tmp_path}/x.zip", line) for line in ("1", "2")]
 

@@ -34,7 +34,7 @@ def test_parquet_rows_reads_dictionaries(path, read):
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 5, 20])
 def test_parquet_rows_divides_row_groups(path, read, monkeypatch, parallelism):
     """Row groups are spread over the tasks and never cut; neighbours share one."""
-    monkeypatch.setattr("sources.files.SMALLEST_SPLIT", 1)
+    monkeypatch.setattr("sources.file_access.SMALLEST_SPLIT", 1)
     source = parquet_rows([path, path.parent])
 
     assert len(source.splits(parallelism)) == min(parallelism, 5)
@@ -70,8 +70,8 @@ def test_parquet_rows_makes_batches_of_bounded_size(tmp_path):
     pyarrow.parquet.write_table(table, tmp_path / "a", compression="none", use_dictionary=False)
     [split] = parquet_rows(tmp_path).splits(1)
 
-    assert [row_group.batch_rows for row_group in split.groups] == [10]
-    assert [len(batch) for batch in split._batches(split.groups[0].file, list(split.groups))] == [10] * 5
+    assert [row_group.batch_rows for part in split.parts for row_group in part.groups] == [10]
+    assert [len(batch) for batch in split.format._dictionaries(split.parts[0])] == [10] * 5
 
 
 def test_parquet_rows_of_an_empty_table_is_empty(tmp_path, read):

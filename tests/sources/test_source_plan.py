@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sources import text_files
-from sources.files import LARGEST_SPLIT, OPENING, SMALLEST_SPLIT, File, group, plan
+from sources.file_access import LARGEST_SPLIT, OPENING, SMALLEST_SPLIT, File, group, plan
 
 MIB = 1 << 20
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sources.files
+import sources.file_access
 import sources.lines
 from dstream.spi.source import Source
 from sources import text_files
-from sources.files import File, Part
+from sources.file_access import File, Part
 from sources.lines import splits_at_newlines
-from sources.text import TextSplit
+from sources.text import TextFormat, TextSplit
 
 SAMPLES = "a b,é\u00e9ßя中あ한\x85\u2028\x0b\x0c\x1c\ufeff\U0001f600"
 
@@ -34,7 +34,7 @@ def read_cut(path, encoding, cuts, block):
     parts = [Part(file, start, end) for start, end in itertools.pairwise(bounds)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources.lines, "BLOCK", block)
-        return [line for part in parts for line in TextSplit((part,), encoding).read()]
+        return [line for part in parts for line in TextSplit((part,), TextFormat(encoding), False).read()]
 
 
 def texts(encoding):
@@ -53,7 +53,7 @@ def can_encode(letter, encoding):
 
 def test_text_files_meets_the_contract(tmp_path):
     """Files are an ordered, bounded source that workers open."""
-    for source in (text_files(tmp_path), text_files(tmp_path, with_names=True)):
+    for source in (text_files(tmp_path), text_files(tmp_path, with_path=True)):
         assert isinstance(source, Source)
         assert (source.ordered, source.bounded, source.in_caller) == (True, True, False)
 
@@ -102,7 +102,7 @@ def test_text_files_equals_open_in_every_encoding(encoding, data, parallelism, b
     """With splits of a few bytes where the encoding allows it, and whole files where it does not."""
     text = data.draw(texts(encoding))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        for name, size in {"files.SMALLEST_SPLIT": 1, "files.OPENING": 1, "lines.BLOCK": block}.items():
+        for name, size in {"file_access.SMALLEST_SPLIT": 1, "file_access.OPENING": 1, "lines.BLOCK": block}.items():
             patch.setattr(f"sources.{name}", size)
         path = pathlib.Path(folder) / "a.txt"
         path.write_bytes(text.encode(encoding))
@@ -144,13 +144,13 @@ def test_text_files_reads_one_endless_line_once(tmp_path):
         assert stream.tell() == 200
 
 
-def test_text_files_with_names_gives_pairs(tmp_path, read):
+def test_text_files_with_path_gives_pairs(tmp_path, read):
     """The absolute path as a str, and the line; the order is that of the paths."""
     for name in ("b.txt", "a.txt"):
         (tmp_path / name).write_text(f"1{name}\n2{name}\n")
     a, b = str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
 
-    pairs = read(text_files(tmp_path / "*.txt", with_names=True))
+    pairs = read(text_files(tmp_path / "*.txt", with_path=True))
 
     assert pairs == [(a, "1a.txt"), (a, "2a.txt"), (b, "1b.txt"), (b, "2b.txt")]
 
@@ -170,7 +170,7 @@ def test_text_files_closes_its_file_when_the_iterator_is_dropped(tmp_path, monke
     (tmp_path / "a.txt").write_text("1\n2\n")
     [split] = text_files(tmp_path).splits(1)
     stream = open(tmp_path / "a.txt", "rb")  # noqa: SIM115
-    monkeypatch.setattr(sources.files, "_open", lambda file: stream)
+    monkeypatch.setattr(sources.file_access, "_open", lambda file: stream)
     lines = split.read()
 
     assert next(lines) == "1"

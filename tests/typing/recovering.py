@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 import dstream as ds
-from dstream import DeadLetter, DoubleStream, IntStream, LongStream, Stream, gatherers
+from dstream import BadRecord, DeadLetter, DoubleStream, IntStream, LongStream, Stream, gatherers
 from dstream.gatherers import Retry, map_concurrent
 from reducers import to_ilist, to_imap
 
@@ -37,6 +37,13 @@ def letters(letter: DeadLetter) -> None:
     assert_type(letter.item, Any)
     assert_type(letter.error, str)
     assert_type(letter.where, str)
+
+
+def bad_records(record: BadRecord) -> None:
+    """A bad record says where it stands."""
+    assert_type(BadRecord(record.path, record.line, record.text), BadRecord)
+    assert_type(record.line, int)
+    assert_type(record.text, str)
 
 
 def length(word: str) -> int:

@@ -16,13 +16,16 @@ from dstream.jobs import Job
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.session import CollectionName
 from dstream.spi import Source
+from reducers import to_ilist
 from sources import (
     Generate,
     Items,
     ItemsSplit,
     Iterate,
     Range,
+    avro_records,
     csv_rows,
+    files,
     icache,
     ilist,
     imap,
@@ -91,17 +94,29 @@ def jobs(ctx: Context, plan: PipelinePlan) -> None:
 def sources(ctx: Context) -> None:
     """Every source knows its items."""
     assert_type(text_files("*.txt"), Source[str])
-    assert_type(text_files("*.txt", with_names=True), Source[tuple[str, str]])
+    assert_type(text_files("*.txt", with_path=True), Source[tuple[str, str]])
     assert_type(text_files("a.txt", Path("b.txt"), encoding="ascii"), Source[str])
-    assert_type(text_files("a.txt", "b.txt", with_names=True), Source[tuple[str, str]])
-    assert_type(csv_rows("a.csv", "b.csv"), Source[dict[str, str]])
+    assert_type(text_files("a.txt", "b.txt", with_path=True), Source[tuple[str, str]])
+    assert_type(csv_rows("a.csv", "b.csv"), Source[dict[str, Any]])
     assert_type(json_lines("a.jsonl", "b.jsonl"), Source[Any])
     assert_type(parquet_rows("a.parquet", "b.parquet"), Source[dict[str, Any]])
-    assert_type(csv_rows("*.csv", delimiter=";"), Source[dict[str, str]])
+    assert_type(csv_rows("*.csv", delimiter=";"), Source[dict[str, Any]])
     assert_type(json_lines("*.jsonl"), Source[Any])
     assert_type(json_lines("*.jsonl", CollectionName), Source[CollectionName])
     assert_type(json_lines("a.jsonl", "b.jsonl", kind=CollectionName), Source[CollectionName])
     assert_type(json_lines("*.jsonl", Row), Source[Row])
+    assert_type(csv_rows("*.csv", Row, delimiter=";"), Source[Row])
+    assert_type(csv_rows("*.csv", CollectionName, with_path=True), Source[tuple[str, CollectionName]])
+    assert_type(csv_rows("a.csv", "b.csv", kind=CollectionName, on_bad="skip"), Source[CollectionName])
+    assert_type(csv_rows("*.csv", with_path=True), Source[tuple[str, dict[str, Any]]])
+    assert_type(json_lines("*.jsonl", CollectionName, with_path=True), Source[tuple[str, CollectionName]])
+    assert_type(parquet_rows("*.parquet", CollectionName, into=to_ilist("bad")), Source[CollectionName])
+    assert_type(avro_records("*.avro"), Source[Any])
+    assert_type(avro_records("*.avro", Row), Source[Row])
+    assert_type(files("in", glob="*.bin"), Source[tuple[str, bytes]])
+    assert_type(files("in", read=lambda path, open_file: [len(open_file.read())]), Source[int])
+    assert_type(ctx.read(csv_rows("*.csv", CollectionName)).ignore(ValueError), Stream[CollectionName])
+    csv_rows("*.csv", on_bad="drop")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     assert_type(imap("ages"), Source[Entry[Any, Any]])
     assert_type(imap("ages", projection=lambda entry: str(entry.key)), Source[str])
     assert_type(icache("ages", lambda entry: entry.value), Source[Entry[Any, Any]])

@@ -26,7 +26,7 @@ from dstream.engine.graph.vertices import (
     Vertex,
     with_calls,
 )
-from dstream.plan.core import Called, Chain, Recall
+from dstream.plan.core import Called, Chain, Read, Recall
 from dstream.plan.core_of_services import Served
 from dstream.plan.properties import is_ordered_after
 from dstream.plan.stages import ONE, Amount, Call, Exchange, Stage
@@ -67,7 +67,7 @@ def _calls_of(applied: Applied) -> Iterator[Call]:
                 seen = _IN_THIS_PROCESS if op.action == "peek" else _of_service(op.fn) or note
                 yield Call(op.step.label, op.step.where, seen)
                 yield from _guarded(op.guards)
-        case Called(guards=guards):
+        case Called(guards=guards) | Read(guards=guards):
             yield Call(node.label(), node.step.where, note)
             yield from _guarded(guards)
         case _:

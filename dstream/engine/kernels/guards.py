@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.fused_steps import converted, many
 from dstream.engine.kernels.spilling import Run
+from dstream.errors import SourceError
 from dstream.failures import blame, near, shown
 from dstream.pickling import dumps
-from dstream.plan.core import Called, Chain, Core
+from dstream.plan.core import Called, Chain, Core, Read
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import topological
+from dstream.spi.source import Misread
 from dstream.values import DeadLetter
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.core_operations import Task
     from dstream.engine.progress import Progress
 
-__all__ = ["Action", "Handler", "Recovered", "guards_of", "recovering", "shipped"]
+__all__ = ["Action", "Handler", "HandlerOfMisread", "Recovered", "guards_of", "recovering", "shipped"]
 
 _HELD = 1024
 
@@ -79,9 +81,39 @@ class Handler:
         """Return what takes the place of the item, maybe nothing; None if no guard is for this exception."""
         for guard, note in self._guards:
             if isinstance(error, guard.kinds):
-                note(_letter(item, error, guard.of) if guard.treatment == "sent" else type(error).__name__)
-                return _resolved(guard, item, error) if guard.treatment == "resolved" else ()
+                return _treated(guard, note, item, error)
         return None
+
+
+class HandlerOfMisread:
+    """Decides what takes the place of a bad record of a source.
+
+    A guard may be for the `SourceError` that says where the record stands, or for what the parser raised.
+    """
+
+    def __init__(self, guards: Iterable[Guard], task: Task) -> None:
+        self._guards = [(guard, task.noting(guard)) for guard in guards]
+
+    def __call__(self, misread: Misread) -> tuple[Any, ...]:
+        """Return what takes its place, maybe nothing.
+
+        Raises:
+            SourceError: no guard is for it.
+        """
+        for guard, note in self._guards:
+            is_for_all = issubclass(SourceError, guard.kinds)
+            if is_for_all or isinstance(misread.problem, guard.kinds):
+                kind = SourceError if is_for_all else type(misread.problem)
+                if guard.treatment == "ignored":  # Nobody asks where it stands, which may take reading.
+                    note(kind.__name__)
+                    return ()
+                return _treated(guard, note, misread.record(), misread.error() if is_for_all else misread.problem)
+        raise misread.error()
+
+
+def _treated(guard: Guard, note: Callable[[Any], object], item: Any, error: Exception) -> tuple[Any, ...]:
+    note(_letter(item, error, guard.of) if guard.treatment == "sent" else type(error).__name__)
+    return _resolved(guard, item, error) if guard.treatment == "resolved" else ()
 
 
 def _resolved(guard: Guard, item: Any, error: Exception) -> tuple[Any]:
@@ -168,7 +200,7 @@ def guards_of(core: Core) -> Iterator[Guard]:
     for each in topological(core):
         if isinstance(each, Chain):
             yield from chain.from_iterable(op.guards for op in each.ops)
-        elif isinstance(each, Called):
+        elif isinstance(each, Called | Read):
             yield from each.guards
 
 

@@ -6,20 +6,28 @@ stands only around sources that run code for each item.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from dstream.failures import naming
-from dstream.spi import Split
+from dstream.spi import Misread, Split, SplitOfRecords
 
 __all__ = ["items_of"]
 
 _NEVER_FAIL = frozenset(map(type, map(iter, ([], (), range(0), range(2**70), ""))))
 
 
-def items_of(split: Split[Any], step: Any) -> Iterator[Any]:
-    """Open a split and give its items; an exception meanwhile names `step`."""
+def items_of(split: Split[Any], step: Any, misread: Callable[[Misread], Iterable[Any]] | None = None) -> Iterator[Any]:
+    """Open a split and give its items; an exception meanwhile names `step`.
+
+    Args:
+        split: of any source; one of records if there is a `misread`.
+        step: how the source names itself.
+        misread: says what takes the place of a bad record.
+    """
+    if misread is not None:
+        return _named(cast("SplitOfRecords[Any]", split).read_past(misread), step)
     with naming(step):
         read_blocks = getattr(split, "read_blocks", None)  # Asking for `InBlocks` takes as long as a small job.
         if read_blocks is not None:

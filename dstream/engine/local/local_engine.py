@@ -17,7 +17,7 @@ from dstream.engine.kernels.arrow_columns import batches_of, table_of
 from dstream.engine.kernels.cached_items import KeptItems
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import by_bucket, operation, partial_groups, written, written_entries
-from dstream.engine.kernels.guards import Recovered
+from dstream.engine.kernels.guards import HandlerOfMisread, Recovered
 from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
 from dstream.engine.kernels.join_sides import sides_of
 from dstream.engine.kernels.long_plans import Depth, relayed, stack_is_deep
@@ -305,13 +305,14 @@ def _start(node: Core, task: _LocalTask) -> Iterator[Any]:
 
 @_start.register
 def _(node: Read, task: _LocalTask) -> Iterator[Any]:
-    return chain.from_iterable(map(task.counted, _splits(node)))
+    return chain.from_iterable(map(task.counted, _splits(node, task)))
 
 
-def _splits(node: Read) -> Iterator[Iterator[Any]]:
+def _splits(node: Read, task: _LocalTask) -> Iterator[Iterator[Any]]:
+    misread = HandlerOfMisread(node.guards, task) if node.guards else None
     with naming(node.step):
         for split in node.source.splits(1):
-            yield items_of(split, node.step)
+            yield items_of(split, node.step, misread)
 
 
 @_start.register

@@ -389,10 +389,11 @@ def _levels_of(each: Splits) -> Sequence[Splits]:
 
 def _split(source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
     node = source.node
-    cut = _in_batches if node.source.in_caller else _whole
+    guards = tuple(guard.on_a_worker() for guard in node.guards)
+    cut = _in_batches if node.source.in_caller and not guards else _whole
     with naming(node.step):
         for split in node.source.splits(source.divisor):
-            yield _followed(cut(split, node.step), *operations)
+            yield replace(_followed(cut(split, node.step), *operations), guards=guards)
 
 
 def _whole(split: Split[Any], step: Step) -> Piece:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.engine.kernels.arrow_columns import fitted, unpacked_batches
 from dstream.engine.kernels.core_operations import Operation, Task, operated
+from dstream.engine.kernels.guards import HandlerOfMisread
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
 from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.reading import items_of
@@ -181,19 +182,22 @@ class Piece:
     Attributes:
         split: the pickled split; None if there are `parts`.
         step: how the source names itself.
+        guards: what happens to bad records of the source.
     """
 
     split: bytes | None
     parts: tuple[Piece, ...]
     operations: tuple[Operation, ...]
     step: Step | None
+    guards: tuple[Guard, ...] = ()
 
     def open(self, task: Task) -> Iterator[Any]:
         """Give the items."""
         if self.split is None:
             items: Iterator[Any] = chain.from_iterable(part.open(task) for part in self.parts)
         else:
-            items = items_of(self._split(self.split), self.step)
+            misread = HandlerOfMisread(self.guards, task) if self.guards else None
+            items = items_of(self._split(self.split), self.step, misread)
         return operated(self.operations, items, task)
 
     def size(self) -> int:

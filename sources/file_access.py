@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from dstream.errors import SourceError
+from dstream.spi.functions import shown_function
 from dstream.values.secrets import scrub, shown_url
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "plan",
     "raw",
     "reading",
+    "within",
     "written_call",
 ]
 
@@ -116,15 +118,21 @@ def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
     """Return the call that makes a source as its user would write it, without what is the default.
 
     Example:
-        >>> written_call("text_files", ("a.txt",), encoding="utf-8", with_names=True)
-        "text_files('a.txt', with_names=True)"
+        >>> written_call("text_files", ("a.txt",), encoding="utf-8", with_path=True)
+        "text_files('a.txt', with_path=True)"
     """
     given = [
         *(_SHORT.repr(shown_url(path)) for path in paths[: _SHORT.maxlist]),
         *(["..."] if len(paths) > _SHORT.maxlist else []),
     ]
-    named = [f"{name}={_SHORT.repr(other)}" for name, other in others.items() if other not in (None, "utf-8")]
+    named = [f"{name}={_shown(other)}" for name, other in others.items() if other not in (None, "utf-8")]
     return f"{maker}({', '.join([*given, *named])})"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, type):
+        return value.__qualname__.rpartition("<locals>.")[2]
+    return shown_function(value) if callable(value) else _SHORT.repr(value)
 
 
 def _text(path: object) -> str:
@@ -144,6 +152,19 @@ def _instead_of(path: object) -> str:
             "the lines of a file that is open are ctx.stream(file)"
         )
     return ""
+
+
+def within(directory: str, pattern: str) -> str:
+    """Return the path for the files below a directory that match a glob.
+
+    Example:
+        >>> within("logs[1]", "*.txt")
+        'logs[[]1]/*.txt'
+    """
+    import glob
+
+    is_url = _URL.match(directory) is not None  # fsspec knows no escapes.
+    return f"{(directory if is_url else glob.escape(directory)).rstrip('/')}/{pattern}"
 
 
 def find_files(paths: Iterable[str]) -> list[File]:

@@ -1,0 +1,158 @@
+"""Records of Avro files, as Python values or as what a class makes of them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, overload
+
+from dstream.errors import SetupError
+from dstream.spi import Misread, Reducer, Source
+from dstream.values import DeadLetter
+from sources.file_access import File, Part, Paths, opened, path_list, plan
+from sources.forms import FormOfItem, Unfit
+from sources.kinds import BINARY, form_of, kind_behind
+from sources.quick_makers import maker_of_objects
+from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
+
+__all__ = ["AvroFormat", "avro_records"]
+
+T = TypeVar("T")
+
+
+@overload
+def avro_records(
+    path: Paths,
+    kind: type[T],
+    /,
+    *,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[T]: ...
+@overload
+def avro_records(
+    path: Paths,
+    kind: type[T],
+    /,
+    *,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, T]]: ...
+@overload
+def avro_records(
+    *paths: Paths,
+    kind: type[T],
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[T]: ...
+@overload
+def avro_records(
+    *paths: Paths,
+    kind: type[T],
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, T]]: ...
+@overload
+def avro_records(
+    *paths: Paths,
+    with_path: Literal[False] = ...,
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[Any]: ...
+@overload
+def avro_records(
+    *paths: Paths,
+    with_path: Literal[True],
+    on_bad: OnBad = ...,
+    into: Reducer[DeadLetter, Any] | None = ...,
+) -> Source[tuple[str, Any]]: ...
+def avro_records(
+    *paths: Any,
+    kind: Any = None,
+    with_path: bool = False,
+    on_bad: OnBad = "fail",
+    into: Reducer[DeadLetter, Any] | None = None,
+) -> Source[Any]:
+    """Read the records of Avro files, each with the schema that its file holds.
+
+    Paths, order and compressed files are those of `text_files`. Values are those of fastavro: records are dictionaries,
+    and dates, times, decimals and UUIDs are Python's. With a `kind`, each record becomes one, as with `parquet_rows`.
+    It needs the package fastavro: `pip install dstream[avro]`.
+
+    **Parallelism**: one task for each file; small neighbours share a task.
+    **Guarantee**: every record once, as long as nobody writes to the files meanwhile.
+    **On re-run**: the files are read again.
+
+    Args:
+        paths: as for `text_files`.
+        kind: a dataclass, a named tuple, a `TypedDict` or a pydantic model; behind a single path it may stand without
+            its name.
+        with_path: give pairs of the path, absolute or a URL, and the record.
+        on_bad: what becomes of a record that does not become a `kind`: `"fail"` ends the run, `"skip"` leaves it out
+            and says at the end how many there were. A torn file always ends the run.
+        into: a reducer that gets a `DeadLetter` for each such record instead. Its item is a `BadRecord`, which has the
+            number of the record as its line, and the record as Python shows it.
+
+    Raises:
+        SetupError: fastavro is not installed.
+        TypeError, ValueError: an argument is of another kind or none of its choices; a field of `kind` is of a type
+            that no Avro becomes.
+        SourceError: when it runs: a file is missing, torn or no Avro file, or has a record that does not become a
+            `kind`; the message names the file, the record, the field and the value.
+
+    Example:
+        >>> import fastavro, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.avro"
+        >>> fields = [{"name": "name", "type": "string"}, {"name": "age", "type": ["null", "int"]}]
+        >>> with open(path, "wb") as out:
+        ...     schema = {"type": "record", "name": "Person", "fields": fields}
+        ...     fastavro.writer(out, schema, [{"name": "Ada", "age": None}])
+        >>> [record for split in avro_records(path).splits(2) for record in split.read()]
+        [{'name': 'Ada', 'age': None}]
+    """
+    if importlib.util.find_spec("fastavro") is None:
+        raise SetupError("avro_records() needs the package fastavro: pip install dstream[avro]")
+    paths, kind = kind_behind(paths, kind)
+    format = AvroFormat(None if kind is None else form_of(kind, BINARY))
+    return RecordFiles("avro_records", path_list(*paths), format, options(with_path, on_bad, into), (("kind", kind),))
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFormat:
+    """Records of Avro, and the form of what each becomes."""
+
+    form: FormOfItem | None
+
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
+        """Divide the files, each of them whole."""
+        return plan(files, parallelism, lambda file: False)
+
+    def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
+        """Give what becomes of the records of a file."""
+        if self.form is None:
+            yield from _records(part.file)
+            return
+        make = maker_of_objects(self.form)
+        for number, record in enumerate(_records(part.file), start=1):
+            try:
+                item = make(record)
+            except Unfit as error:
+                yield from misread(_misread(part.file, number, record, error))
+            else:
+                yield item
+
+
+def _records(file: File) -> Iterator[Any]:
+    import fastavro
+
+    with opened(file) as stream:
+        yield from fastavro.reader(stream)
+
+
+def _misread(file: File, number: int, record: Any, error: Unfit) -> Misread:
+    return misread_at(file, lambda: number, repr(record), error, f": {error}", unit="record")

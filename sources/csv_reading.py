@@ -1,0 +1,240 @@
+"""Reading one CSV file: its lines, its header, its rows, and what is said of a row that does not fit."""
+
+from __future__ import annotations
+
+import collections
+import csv
+import io
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dstream.errors import SourceError
+from dstream.spi import Misread
+from sources.file_access import Part, opened
+from sources.forms import FormOfItem, Unfit
+from sources.kinds import missing_columns
+from sources.lines import Damaged, LineNumbers, line_blocks, splits_at_newlines, whole_lines
+from sources.names import repeated
+from sources.quick_makers import maker_of_rows
+from sources.record_files import OnMisread, misread_at
+
+__all__ = ["RowsOfFile"]
+
+LONGEST_FIELD = 64 << 20
+"""A longer field is taken for an unclosed quote. The `csv` module's own limit is 128 KiB."""
+LINES = 1_024
+"""So many lines are a block where bytes are not cut at line ends."""
+
+
+class RowsOfFile:
+    """The rows of one file, read one after another, once.
+
+    Args:
+        part: the whole file.
+        encoding: that of the file.
+        dialect: what `csv.reader` takes.
+        names: those of the columns; None if the first row has them.
+        form: of what a row becomes; None for dictionaries.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        encoding: str,
+        dialect: dict[str, Any],
+        names: tuple[str, ...] | None,
+        form: FormOfItem | None,
+    ) -> None:
+        self._file = part.file
+        self._names = names
+        self._form = form
+        self._quotes = _Quotes(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
+        self._lines = _Lines(part, encoding, self._quotes)
+        self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **dialect)
+
+    def items(self, misread: OnMisread) -> Iterator[Any]:
+        """Give what becomes of each row behind the header; in the place of a bad one what `misread` gives, or raises.
+
+        Raises:
+            SourceError: the file cannot be read, its header does not fit, or nothing closes a quote.
+        """
+        # The limit is one for the whole process, and never lowered here.
+        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+        reader, lines = self._reader, self._lines
+        names = self._header() if self._names is None else self._names
+        count, make, make_of_plain = len(names), self._maker(names, False), self._maker(names, True)
+        while True:
+            try:
+                for row in reader:
+                    if len(row) == count and (lines.are_plain or ("" not in row and not lines.damaged)):
+                        yield make_of_plain(row)
+                    elif row or lines.damaged:
+                        yield make(self._completed(row, names))
+                    lines.done = reader.line_num
+            except (csv.Error, ValueError) as problem:
+                yield from misread(self._misread(problem))
+                lines.done = reader.line_num
+            else:
+                return
+
+    def _header(self) -> tuple[str, ...]:
+        """Return the names that the first row has, nothing of an empty file."""
+        try:
+            row: Sequence[str] = next(filter(None, self._reader), ())
+        except csv.Error as error:
+            raise self._misread(error).error() from error
+        if damage := self._lines.damage_up_to(self._reader.line_num):
+            raise damage.error()
+        if twice := repeated(row):
+            raise self._bad_header(f"the header holds {twice} more than once")
+        if row and (missing := missing_columns(self._form, row)):
+            raise self._bad_header(f"there is no column {', '.join(missing)}; there are {', '.join(row)}")
+        self._lines.done = self._reader.line_num
+        return tuple(row)
+
+    def _bad_header(self, said: str) -> SourceError:
+        return SourceError(f"{self._file.name}, line {self._reader.line_num:,}: {said}")
+
+    def _maker(self, names: tuple[str, ...], empty_is_none: bool) -> Callable[[Sequence[Any]], Any]:
+        if self._form is not None:
+            return maker_of_rows(self._form, names, empty_is_none=empty_is_none)
+        if empty_is_none:
+            return lambda row: dict(zip(names, [value or None for value in row], strict=True))
+        return lambda row: dict(zip(names, row, strict=True))
+
+    def _completed(self, row: list[str], names: tuple[str, ...]) -> list[str | None]:
+        """Return a row with None for what is empty and has no quotes, which the `csv` module does not tell apart.
+
+        Raises:
+            ValueError: it has too few fields or too many, or lines that are none.
+        """
+        if damage := self._lines.damage_up_to(self._reader.line_num):
+            raise damage.problem
+        if len(row) != len(names):
+            raise Unfit(f"{len(row)} fields, but there are {len(names)} names ({', '.join(names)})")
+        if self._quotes is None or "" not in row:
+            return [value or None for value in row]
+        around = self._quotes.around(self._lines.text_up_to(self._reader.line_num))
+        return [value if value or is_quoted else None for value, is_quoted in zip(row, around, strict=True)]
+
+    def _misread(self, problem: Exception) -> Misread:
+        """Return what is said of the row whose lines are not done.
+
+        Raises:
+            SourceError: where the next row begins is not known.
+        """
+        first, last = self._lines.done + 1, self._reader.line_num
+        if damage := self._lines.damage_up_to(last):
+            return damage
+        reason = problem.said("column") if isinstance(problem, Unfit) else str(problem)
+        found = misread_at(self._file, lambda: first, self._lines.text_up_to(last), problem, f": {reason}")
+        is_open = reason == "unexpected end of data" and last > first
+        if isinstance(problem, csv.Error) and (is_open or reason.startswith("field larger")):
+            raise found.error() from problem  # A quote that nothing closes stands before the last line.
+        return found
+
+
+class _Lines:
+    """The lines of a file with their ends, in blocks, as `csv.reader` wants them.
+
+    Attributes:
+        done: the number of the last line whose row is done. Blocks before it are let go of.
+        are_plain: no line that is not done is damaged, or may hold quotes around nothing.
+        damaged: what is said of lines in another encoding, or in none, by their numbers.
+    """
+
+    def __init__(self, part: Part, encoding: str, quotes: _Quotes | None) -> None:
+        self.done = 0
+        self.are_plain = True
+        self.damaged: dict[int, Misread] = {}
+        self._part = part
+        self._encoding = encoding
+        self._quotes = quotes
+        self._held: list[tuple[int, list[str], bool]] = []
+
+    def blocks(self) -> Iterator[list[str]]:
+        """Give the lines in lists; `reader.line_num` counts them."""
+        given = 0
+        for block in self._blocks():
+            self._held = [each for each in self._held if each[0] + len(each[1]) > self.done]
+            self.damaged = {number: misread for number, misread in self.damaged.items() if number > self.done}
+            text = "".join(block)
+            is_damaged = isinstance(block, Damaged) or "\0" in text
+            if is_damaged:
+                self._note_damage(block, given)
+            has_quotes = self._quotes is not None and self._quotes.may_be_around_nothing(text)
+            self._held.append((given, block, has_quotes or is_damaged))
+            self.are_plain = not any(is_special for _, _, is_special in self._held)
+            yield block
+            given += len(block)
+
+    def _blocks(self) -> Iterator[list[str]]:
+        if splits_at_newlines(self._encoding):
+            return whole_lines(self._part, self._encoding)
+        return self._decoded_at_once()
+
+    def _decoded_at_once(self) -> Iterator[list[str]]:
+        with opened(self._part.file) as stream, io.TextIOWrapper(stream, self._encoding, newline="") as text:
+            try:
+                while block := list(itertools.islice(text, LINES)):
+                    yield block
+            except UnicodeDecodeError:
+                # Its error counts from some buffer's start. Reading the file as lines says where it is.
+                collections.deque(line_blocks(self._part, self._encoding), maxlen=0)
+                raise
+
+    def _note_damage(self, block: list[str], given: int) -> None:
+        numbers = LineNumbers(self._part, self._encoding)
+        bad = block.bad if isinstance(block, Damaged) else ()
+        for place, line in enumerate(block):
+            number = given + place + 1
+            if isinstance(block, Damaged) and place in bad:
+                self.damaged[number] = numbers.undecodable(block, place, number)
+            elif "\0" in line:  # Since Python 3.11, `csv` takes NUL characters, which only torn files hold.
+                self.damaged[number] = _of_nul(self._part, number, line)
+
+    def damage_up_to(self, last: int) -> Misread | None:
+        """Return what is said of the first damaged line of those that are not done, up to one."""
+        if not self.damaged:
+            return None
+        return next((self.damaged[each] for each in range(self.done + 1, last + 1) if each in self.damaged), None)
+
+    def text_up_to(self, last: int) -> str:
+        """Return the lines that are not done, up to one, without the last line end."""
+        lines = (block[max(self.done - given, 0) : max(last - given, 0)] for given, block, _ in self._held)
+        return "".join(itertools.chain.from_iterable(lines)).rstrip("\r\n")
+
+
+def _of_nul(part: Part, number: int, line: str) -> Misread:
+    said = " holds a NUL character: is this a CSV file?"
+    return misread_at(part.file, lambda: number, line.rstrip("\r\n"), ValueError(said[1:]), said)
+
+
+class _Quotes:
+    """Tells which fields of a row have quotes around them."""
+
+    def __init__(self, delimiter: str, quote: str) -> None:
+        self._quote = quote
+        # With no character of a field before and behind. It begins with what is rare, to be found quickly.
+        nothing, inside = re.escape(quote * 2), f"[^{re.escape(delimiter)}\\r\\n]"
+        self._nothing = re.compile(f"{nothing}(?<!{inside}{nothing})(?!{inside})")
+        escaped, end = re.escape(quote), f"({re.escape(delimiter)}|\\Z)"
+        quoted = f"{escaped}[^{escaped}]*(?:{escaped * 2}[^{escaped}]*)*{escaped}"
+        self._field = re.compile(f"(?:{quoted}|[^{re.escape(delimiter)}]*){end}")
+
+    def may_be_around_nothing(self, text: str) -> bool:
+        """Say whether a field of some lines may have quotes and nothing between them."""
+        return self._nothing.search(text) is not None
+
+    def around(self, text: str) -> list[bool]:
+        """Say of each field whether it has quotes around it, in a row that the `csv` module has read."""
+        found: list[bool] = []
+        end, is_last = 0, False
+        while not is_last:
+            field = self._field.match(text, end)
+            assert field is not None, "the csv module has found the same fields"
+            found.append(text.startswith(self._quote, end))
+            end, is_last = field.end(), not field[1]
+        return found

@@ -1,0 +1,143 @@
+"""A function for each kind: straight-line code for values that fit at once, and the form for all others.
+
+The form of a kind is the definition of what becomes of a record (`sources.forms`). It looks at each field in a loop,
+which costs three times what the constructor does. So a function is written for each kind, compiled once and kept. It
+converts what fits, and where anything does not, or raises, it lets the form decide. The source holds generated names,
+numbers, and the names of parameters, which are identifiers. Docs: decision 38.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import keyword
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sources.forms import Fixed, Form, FormOfItem, Made, Modelled, OneOf, Scalar, fitting
+from sources.text_forms import Parsed, Spelled
+
+__all__ = ["maker_of_objects", "maker_of_rows"]
+
+
+def maker_of_objects(form: FormOfItem) -> Callable[[Any], Any]:
+    """Return a function that makes the item of a dictionary, as `form.made` does."""
+    if isinstance(form, Modelled):
+        return form.made
+    forms = {name: each for name, _, each, _ in form.fields}
+    taking = [f"a{index} = value[a{index}_name]" for index in range(len(forms))]
+    return _compiled(form.kind, forms, taking, form.made, empty_is_none=False)
+
+
+def maker_of_rows(
+    form: FormOfItem, names: Sequence[str], *, empty_is_none: bool = False
+) -> Callable[[Sequence[Any]], Any]:
+    """Return a function that makes the item of the values of these columns, one for each name.
+
+    Fields whose column is not there are missing, and columns of other names are left out.
+
+    Args:
+        form: that of the item.
+        names: those of the columns.
+        empty_is_none: the values are texts, and an empty one stands for None.
+    """
+
+    def made(row: Sequence[Any]) -> Any:
+        values = [value or None for value in row] if empty_is_none else row
+        return form.made(dict(zip(names, values, strict=True)))
+
+    if isinstance(form, Modelled) or any(is_required and name not in names for name, _, _, is_required in form.fields):
+        return made
+    forms = {name: each for name, _, each, _ in form.fields if name in names}
+    places = {name: f"a{index}" for index, name in enumerate(forms)}
+    taking = [f"[{', '.join(places.get(name, '_') for name in names)}] = value"]
+    return _compiled(form.kind, forms, taking, made, empty_is_none=empty_is_none)
+
+
+def _compiled(
+    kind: Any, forms: Mapping[str, Form], taking: list[str], slowly: Callable[[Any], Any], *, empty_is_none: bool
+) -> Callable[[Any], Any]:
+    """Write and compile a function.
+
+    Args:
+        kind: what makes the item.
+        forms: of the fields that are given, by their names.
+        taking: the lines that give the value of field `i` the name `a<i>`.
+        slowly: takes what does not fit.
+        empty_is_none: an empty text is None.
+    """
+    known: dict[str, Any] = {"kind": kind, "slowly": slowly}
+    made = [_expression(form, f"a{index}", known, empty_is_none) for index, form in enumerate(forms.values())]
+    known.update((f"a{index}_name", name) for index, name in enumerate(forms))
+    call = _call(kind, list(forms), made)
+    if call is None:
+        return slowly
+    body = [f"        {line}" for line in (*taking, f"return {call}")]
+    lines = ["def make(value):", "    try:", *body, "    except Exception:", "        return slowly(value)"]
+    return types.FunctionType(_code("\n".join(lines)), known)
+
+
+@functools.lru_cache(maxsize=256)
+def _code(source: str) -> types.CodeType:
+    module = compile(source, "<a function that makes items of records>", "exec")
+    return next(each for each in module.co_consts if isinstance(each, types.CodeType))
+
+
+def _expression(form: Form, value: str, known: dict[str, Any], empty_is_none: bool) -> str:
+    """Return what makes the value of a field, or raises if it does not fit at once; `known` gets what it names."""
+    if isinstance(form, OneOf) and len(form.forms) == 2 and form.forms[1] == Scalar(type(None)):
+        is_none = f"not {value}" if empty_is_none else f"{value} is None"
+        return f"None if {is_none} else {_of_one(form.forms[0], value, known, empty_is_none)}"
+    return _of_one(form, value, known, empty_is_none)
+
+
+def _of_one(form: Form, value: str, known: dict[str, Any], empty_is_none: bool) -> str:
+    made, own = f"{value}_made", fitting(form)
+    if empty_is_none and not isinstance(form, Parsed | Spelled):
+        known[made] = form.made
+        return f"{made}({value} or None)"
+    match form:
+        case Parsed() if own is str and empty_is_none:
+            known[made] = form.made
+            return f"({value} or {made}(None))"
+        case Parsed(kind=kind) if kind is int:
+            known[made] = form.parse
+            return f"(int({value}) if {value}.isdecimal() else {made}({value}))"
+        case Parsed(kind=kind) if kind is float:
+            known[made] = form.parse
+            return f"(float({value}) if '_' not in {value} and {value}.strip() == {value} else {made}({value}))"
+        case Parsed() if own is None:
+            known[made] = form.parse
+            return f"{made}({value})"
+        case Made(accepted=(only,)) if only is str:
+            known[made], own = form.make, form.kind
+        case Fixed(values=values) | Spelled(fixed=Fixed(values=values)) if all(type(each) is str for each, _ in values):
+            known[made] = dict(values)
+            return f"{made}[{value}]"
+        case _:
+            known[made] = form.made
+    if own is None:
+        return f"{made}({value})"
+    known[f"{value}_own"] = own
+    return f"({value} if type({value}) is {value}_own else {made}({value}))"
+
+
+def _call(kind: Any, names: list[str], made: list[str]) -> str | None:
+    """Return the call of the kind; None if its fields cannot be written as arguments."""
+    if typing.is_typeddict(kind):
+        return "{" + ", ".join(f"a{index}_name: {each}" for index, each in enumerate(made)) + "}"
+    if _takes_in_order(kind, names):
+        return f"kind({', '.join(made)})"
+    if all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
+        return f"kind({', '.join(f'{name}={each}' for name, each in zip(names, made, strict=True))})"
+    return None
+
+
+def _takes_in_order(kind: Any, names: list[str]) -> bool:
+    try:
+        parameters = list(inspect.signature(kind).parameters.values())[: len(names)]
+    except (ValueError, TypeError):
+        return False
+    return [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD] == names

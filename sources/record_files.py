@@ -1,0 +1,186 @@
+"""`RecordFiles`: what the sources of files return, whatever their format.
+
+A `Format` says how the files are divided and how the records of a part become items. What is the same for all of them
+stands here: pairs with the path, and what becomes of records that are none.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+from dstream.errors import SourceError
+from dstream.spi import Misread, Sink
+from dstream.values import BadRecord
+from sources.file_access import File, find_files, written_call
+
+__all__ = ["Format", "OnBad", "OnMisread", "Options", "RecordFiles", "RecordSplit", "misread_at", "options"]
+
+OnBad: TypeAlias = Literal["fail", "skip"]
+OnMisread: TypeAlias = Callable[[Misread], Iterable[Any]]
+
+SHOWN = 200
+"""How much of a bad record its error shows."""
+LONGEST_TEXT = 64 << 10
+"""How much of a bad record its dead letter holds."""
+
+
+class Format(Protocol):
+    """How the records of files become items. It travels with each split."""
+
+    def divided(self, files: list[File], parallelism: int) -> Sequence[tuple[Any, ...]]:
+        """Return the parts that each split reads, one after another; each part has a `file`."""
+        ...
+
+    def items(self, part: Any, misread: OnMisread) -> Iterator[Any]:
+        """Give the items of a part; in the place of a bad record what `misread` gives, or raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What all sources of files take.
+
+    Attributes:
+        with_path: items are pairs of the path and what the format gives.
+        on_bad: what becomes of bad records.
+        into: gets a dead letter for each of them, or None.
+    """
+
+    with_path: bool
+    on_bad: OnBad
+    into: Any
+
+
+def options(with_path: object, on_bad: object, into: object) -> Options:
+    """Return the options of a source.
+
+    Raises:
+        TypeError: one of them is of another kind.
+        ValueError: `on_bad` is none of its choices, or "skip" beside `into`.
+    """
+    if not isinstance(with_path, bool):
+        raise TypeError(f"with_path must be True or False, not {type(with_path).__name__}")
+    if on_bad not in get_args(OnBad):
+        raise ValueError(f"on_bad must be 'fail' or 'skip', not {on_bad!r}")
+    if into is not None and (isinstance(into, type) or not isinstance(into, Sink)):
+        raise TypeError(f"into must be a reducer, such as to_ilist(...), not {type(into).__name__}")
+    if into is not None and on_bad == "skip":
+        raise ValueError("on_bad='skip' leaves bad records out, and into= sends them away: give one of the two")
+    return Options(with_path, on_bad, into)  # type: ignore[arg-type]  # It is one of the choices.
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RecordFiles:
+    """What the sources of files return.
+
+    Attributes:
+        maker: the name of the function that made it.
+        paths: which files.
+        format: that of the files.
+        options: what all such sources take.
+        shown: other arguments by name, as they are shown.
+    """
+
+    maker: str
+    paths: tuple[str, ...]
+    format: Format
+    options: Options
+    shown: tuple[tuple[str, Any], ...] = ()
+
+    ordered = True
+    bounded = True
+    in_caller = False
+
+    @property
+    def on_bad(self) -> OnBad:
+        """What becomes of bad records."""
+        return self.options.on_bad
+
+    @property
+    def into(self) -> Any:
+        """What gets a dead letter for each bad record, or None."""
+        return self.options.into
+
+    def splits(self, parallelism: int) -> list[RecordSplit]:
+        """Find the files and divide them."""
+        return [self._split(parts) for parts in self.format.divided(find_files(self.paths), parallelism)]
+
+    def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
+        return RecordSplit(parts, self.format, self.options.with_path)
+
+    def __repr__(self) -> str:
+        said = {"with_path": self.options.with_path or None, "on_bad": self.on_bad if self.on_bad != "fail" else None}
+        call = written_call(self.maker, self.paths, **dict(self.shown), **said)
+        return call if self.into is None else f"{call[:-1]}, into={self.into.label})"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSplit:
+    """Parts of files that one task reads one after another."""
+
+    parts: tuple[Any, ...]
+    format: Format
+    with_path: bool
+
+    def read(self) -> Iterator[Any]:
+        """Give the items; a bad record ends that."""
+        return self.read_past(_fail)
+
+    def read_past(self, misread: OnMisread) -> Iterator[Any]:
+        """Give the items, and in the place of a bad record what `misread` gives, or raises."""
+        read = _with_path if self.with_path else _alone
+        return itertools.chain.from_iterable(read(self.format, part, misread) for part in self.parts)
+
+
+def _fail(misread: Misread) -> Iterable[Any]:
+    raise misread.error()
+
+
+def _alone(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
+    return format.items(part, misread)
+
+
+def _with_path(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
+    """Give pairs; what takes the place of a bad record takes that of the pair."""
+    name = part.file.name
+    for item in format.items(part, lambda found: map(_Instead, misread(found))):
+        yield item.item if type(item) is _Instead else (name, item)
+
+
+@dataclass(frozen=True, slots=True)
+class _Instead:
+    """What `misread` gave."""
+
+    item: Any
+
+
+def misread_at(
+    file: File, number: Callable[[], int], text: str, problem: Exception, said: str, *, unit: str = "line"
+) -> Misread:
+    """Return what a format says of a bad record.
+
+    Args:
+        file: where it stands.
+        number: gives that of its first line.
+        text: what stands there.
+        problem: what the parser raised.
+        said: what follows the place in the message.
+        unit: what is numbered.
+    """
+
+    def record() -> BadRecord:
+        return BadRecord(file.name, number(), _cut(text, LONGEST_TEXT))
+
+    def error() -> SourceError:
+        found = SourceError(f"{file.name}, {unit} {number():,}{said}: {_cut(text, SHOWN)}")
+        found.__cause__ = problem
+        return found
+
+    return Misread(problem, record, error)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "..."
