@@ -9,6 +9,7 @@ from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
 from dstream.stream.builder import StreamBuilder
+from dstream.stream.entries import Entries
 from dstream.stream.error_handling import Recovering
 from dstream.stream.keyed import Keyed
 from dstream.stream.neighbouring import Gathering
@@ -38,7 +39,7 @@ U2 = TypeVar("U2")
 U3 = TypeVar("U3")
 
 
-class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], Tabular[T]):
+class Stream(Gathering[T], Keyed[T], Entries[T], Shorthands[T], Recovering[T], Tabular[T]):
     """A stream of objects: `java.util.stream.Stream` over distributed data.
 
     The static factories make streams on the default context, which opens when the first terminal

@@ -24,6 +24,7 @@ OTHERWISE = {"peek", "union", "join", "cogroup", "apply"}  # they take stages, o
 SAME = sorted(set(OPERATIONS) - OTHERWISE)
 
 CALLS = {
+    "aggregate_by_key": None,
     "chunked": (2,),
     "drop_while": (bool,),
     "enumerate": (1,),
@@ -37,6 +38,7 @@ CALLS = {
     "sample": (0.5, 7),
     "skip": (1,),
     "top": (2,),
+    "top_by_key": (2,),
 }
 
 

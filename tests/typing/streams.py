@@ -25,8 +25,9 @@ from collectors import (
     to_map,
     to_set,
 )
-from dstream import DoubleStream, IntStream, LongStream, Optional, Stream
+from dstream import DoubleStream, Entry, IntStream, LongStream, Optional, Stream
 from dstream.plan.show.drawing import Drawing
+from dstream.spi import AggregateOperation
 from dstream.stream import StreamBuilder
 from reducers import to_ilist
 from sources import csv_rows, text_files
@@ -51,6 +52,24 @@ def lazy_operations(words: Stream[str]) -> None:
     assert_type(Stream.concat(words, words), Stream[str])
     assert_type(Stream.concat(words, words, words), Stream[str])
     assert_type(words.union(words, words), Stream[str])
+
+
+def of_entries(
+    crews: Stream[Entry[str, int]], pairs: Stream[tuple[str, list[int]]], most: AggregateOperation[tuple[int], Any, str]
+) -> None:
+    """What is done by key gives entries again, for entries and for pairs."""
+    assert_type(crews.keys(), Stream[str])
+    assert_type(pairs.values(), Stream[list[int]])
+    assert_type(crews.swap(), Stream[Entry[int, str]])
+    assert_type(crews.map_values(lambda crew: crew / 2), Stream[Entry[str, float]])
+    assert_type(pairs.filter_values(lambda crew: len(crew) > 1), Stream[Entry[str, list[int]]])
+    assert_type(pairs.flat_map_values(lambda crew: crew), Stream[Entry[str, int]])
+    assert_type(crews.reduce_by_key(lambda left, right: left + right), Stream[Entry[str, int]])
+    assert_type(crews.aggregate_by_key(averaging()), Stream[Entry[str, float]])
+    assert_type(crews.aggregate_by_key(most), Stream[Entry[str, str]])
+    assert_type(crews.group_by_key(), Stream[Entry[str, list[int]]])
+    assert_type(pairs.count_by_key(), Stream[Entry[str, int]])
+    assert_type(crews.top_by_key(2, key=lambda crew: -crew), Stream[Entry[str, list[int]]])
 
 
 def kept_and_tables(words: Stream[str], ints: IntStream, longs: LongStream, doubles: DoubleStream) -> None:
