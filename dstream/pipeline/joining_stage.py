@@ -11,7 +11,8 @@ from dstream.pipeline.lazy_stage import LazyStage, StageOf
 from dstream.pipeline.stage_record import StageRecord
 from dstream.plan import Map, Node, Union, call_site, shown_function
 from dstream.plan.nodes_of_stages import HashJoin
-from dstream.stream.keyed import How, On
+from dstream.stream.keyed import How
+from dstream.stream.other_side import On
 from dstream.stream.stream_arguments import function, kind_of, partition_count
 from dstream.values import Entry
 

@@ -25,6 +25,7 @@ from dstream.stream.stream_arguments import (
 )
 from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import extreme
+from dstream.stream.two_streams import Paired
 from dstream.values import Optional
 from sources.memory import Generate, Items, Iterate
 
@@ -39,7 +40,7 @@ U2 = TypeVar("U2")
 U3 = TypeVar("U3")
 
 
-class Stream(Gathering[T], Keyed[T], Entries[T], Shorthands[T], Recovering[T], Tabular[T]):
+class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recovering[T], Tabular[T]):
     """A stream of objects: `java.util.stream.Stream` over distributed data.
 
     The static factories make streams on the default context, which opens when the first terminal

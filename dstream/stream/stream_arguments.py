@@ -24,6 +24,7 @@ __all__ = [
     "refuse_frame",
     "running",
     "settings",
+    "whole",
 ]
 
 F = TypeVar("F")
