@@ -20,11 +20,6 @@ _FIXED = "chunked(n), gather(window_fixed(n))"
 _PARTED = "collect(partitioning_by(predicate))"
 _INDEXED = "enumerate().filter(...)"
 _AGGREGATE = "collect(all_of(...))"
-_SHARED = "join(other, on=lambda item: item).map(lambda entry: entry.key).distinct()"
-_MISSING = (
-    'join(other, on=fn, how="left").filter(lambda entry: entry.value[1] is None).map(lambda entry: entry.value[0])'
-)
-_ZIPPED = "enumerate().join(other.enumerate(), on=lambda pair: pair[0])"
 _WRITTEN = "collect(to_imap(name, key, value)), to_df().write"
 _VALUES = "filter(lambda item: item is not None)"
 
@@ -151,14 +146,13 @@ _STEPS = {
     "second": "skip(1).find_first()",
     "withcolumns": "map(fn)",
     "withcolumnrenamed": "map(fn)",
-    "zipequal": _ZIPPED,
-    "ziplongest": _ZIPPED,
+    "zipequal": "zip(other, strict=True)",
     "coalesce": "parallel(n)",
     "compact": "filter(bool)",
     "compress": "filter(predicate)",
     "concatv": "stream + other",
-    "crossjoin": "flat_map(lambda left: ((left, right) for right in others))",
-    "cartesian": "flat_map(lambda left: ((left, right) for right in others))",
+    "crossjoin": "cross(other)",
+    "cartesian": "cross(other)",
     "display": "show(), head()",
     "distinctby": "distinct(key=...)",
     "drop": "skip(n)",
@@ -176,16 +170,20 @@ _STEPS = {
     "fullouterjoin": _JOINED.format("full"),
     "glom": "for_each_partition(action)",
     "groupwith": "cogroup(other, on)",
-    "difference": _MISSING,
-    "except": _MISSING,
-    "exceptall": _MISSING,
-    "intersect": _SHARED,
-    "intersectall": _SHARED,
-    "intersection": _SHARED,
-    "minus": _MISSING,
-    "subtract": _MISSING,
-    "subtractbykey": _MISSING,
+    "difference": "subtract(other)",
+    "except": "subtract(other)",
+    "exceptall": "subtract(other)",
+    "intersect": "intersection(other)",
+    "intersectall": "semi_join(other, on=lambda item: item)",
+    "minus": "subtract(other)",
+    "subtractbykey": "anti_join(other)",
     "islice": "skip(n).limit(n)",
+    "leftantijoin": "anti_join(other, on)",
+    "leftsemijoin": "semi_join(other, on)",
+    "mergeasof": "asof_join(other, on, by)",
+    "joinasof": "asof_join(other, on, by)",
+    "roundrobin": "interleave(other)",
+    "interleavelongest": "interleave(other)",
     "leftouterjoin": _JOINED.format("left"),
     "mapcat": "flat_map(fn)",
     "mapindexed": "enumerate().map(fn)",
@@ -254,7 +252,6 @@ _STEPS = {
     "windowsliding": _SLIDING,
     "withcolumn": "map(fn)",
     "withindex": "enumerate()",
-    "zip": _ZIPPED,
     "zipwithnext": "pairwise()",
     "zipwithuniqueid": "zip_with_index()",
     "mapconcurrent": "gather(map_concurrent(n, fn))",

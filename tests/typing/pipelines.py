@@ -141,6 +141,18 @@ def joins(stage: BatchStage[Order], customers: BatchStage[Customer], ages: Batch
     assert_type(ages.cogroup(ages), BatchStage[Entry[int, tuple[list[float], list[float]]]])
 
 
+def matched(stage: BatchStage[str], others: BatchStage[int], pairs: BatchStage[tuple[int, str]]) -> None:
+    """By place, by membership, by what is nearest."""
+    assert_type(stage.zip(others, strict=True), BatchStage[tuple[str, int]])
+    assert_type(stage.zip_longest(others), BatchStage[tuple[str | None, int | None]])
+    assert_type(stage.interleave(others), BatchStage[str | int])
+    assert_type(stage.cross(others), BatchStage[tuple[str, int]])
+    assert_type(stage.intersection(stage).subtract(stage), BatchStage[str])
+    assert_type(pairs.semi_join(pairs), BatchStage[tuple[int, str]])
+    assert_type(stage.anti_join(others, on=(len, abs)), BatchStage[str])
+    assert_type(stage.asof_join(others, on=(len, abs)), BatchStage[tuple[str, int | None]])
+
+
 def hash_joins(stage: BatchStage[Order], customers: BatchStage[Customer], ages: BatchStage[Entry[int, float]]) -> None:
     """`to` is given the item and its match, which may be None unless the join is an inner one."""
     assert_type(

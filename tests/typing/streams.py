@@ -72,6 +72,34 @@ def of_entries(
     assert_type(crews.top_by_key(2, key=lambda crew: -crew), Stream[Entry[str, list[int]]])
 
 
+def of_two_streams(
+    words: Stream[str],
+    ints: IntStream,
+    crews: Stream[Entry[str, int]],
+    seas: dict[str, float],
+    ports: list[tuple[str, bytes]],
+) -> None:
+    """Items are matched with those of a stream, a dict or a list."""
+    assert_type(words.zip(ints), Stream[tuple[str, int]])
+    assert_type(ints.zip(["a", "b"], strict=True), Stream[tuple[int, str]])
+    assert_type(words.zip_longest(ints), Stream[tuple[str | None, int | None]])
+    assert_type(words.zip_longest(ints, 0), Stream[tuple[str | int, int]])
+    assert_type(words.interleave(ints), Stream[str | int])
+    assert_type(words.cross(range(3)), Stream[tuple[str, int]])
+    assert_type(words.intersection(["a"]).subtract(words), Stream[str])
+    assert_type(ints.subtract([1]), IntStream)
+    assert_type(crews.semi_join(seas), Stream[Entry[str, int]])
+    assert_type(words.anti_join(ints, on=(lambda word: len(word), lambda n: n + 1)), Stream[str])
+    assert_type(words.semi_join(["a"], on=lambda word: word.lower()), Stream[str])
+    assert_type(crews.join(seas), Stream[Entry[str, tuple[int, float]]])
+    assert_type(crews.join(seas, how="left"), Stream[Entry[str, tuple[int, float | None]]])
+    assert_type(crews.join(ports), Stream[Entry[str, tuple[int, bytes]]])
+    assert_type(
+        crews.asof_join(ints, on=(lambda crew: crew.value, lambda n: n)), Stream[tuple[Entry[str, int], int | None]]
+    )
+    assert_type(words.asof_join(words, on=len, direction="nearest", tolerance=2), Stream[tuple[str, str | None]])
+
+
 def kept_and_tables(words: Stream[str], ints: IntStream, longs: LongStream, doubles: DoubleStream) -> None:
     """A stream that is kept stays what it is; tables have the types of their libraries."""
     assert_type(words.cache(), Stream[str])
