@@ -156,6 +156,8 @@ class _Rewriting:
         return core_of(node, inputs, step)
 
     def _limit(self, node: Limit, upstream: Core, step: Step) -> Core:
+        if isinstance(upstream, core.Skip) and not node.count:
+            return self._limit(node, upstream.upstream, step)  # Of an empty page nobody looks at what is skipped.
         if isinstance(upstream, core.Skip):
             # The page behind `skip(n)` ends at n + count: nobody needs to look further.
             first = dataclasses.replace(node, count=upstream.count + node.count)

@@ -9,7 +9,7 @@ from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
 from dstream.stream.builder import StreamBuilder
-from dstream.stream.entries import Entries
+from dstream.stream.entry_operations import Entries
 from dstream.stream.error_handling import Recovering
 from dstream.stream.keyed import Keyed
 from dstream.stream.neighbouring import Gathering

@@ -244,7 +244,13 @@ ACROSS += [
 ]
 ACROSS += [
     ("zip", lambda s: s.zip(s.map(abs)), "2", "1", "4 to 5"),
-    ("zip of shuffles, then more", lambda s: s.sorted().zip(s.sorted()).map(str).sorted(), "3 to 5", "3 to 4", "5 to 11"),
+    (
+        "zip of shuffles, then more",
+        lambda s: s.sorted().zip(s.sorted()).map(str).sorted(),
+        "3 to 5",
+        "3 to 4",
+        "5 to 11",
+    ),
     ("zip, limited", lambda s: s.zip(s).limit(2), "3 to 6", "1", "5 to 9"),
     ("semi-join", lambda s: s.semi_join(s.map(abs), on=last_digit), "2 to 3", "0 to 1", "2 to 4"),
     ("intersection", lambda s: s.intersection(s.map(abs)), "2 to 3", "1 to 2", "3 to 5"),
