@@ -14,7 +14,7 @@ from typing import Any
 from collectors.adapting import mapping
 from collectors.arithmetic import counting
 from collectors.batches import batches, kinds
-from collectors.grouping import groups_of_any_key
+from collectors.grouping import AnyKeys, count_batch, groups_of_any_key
 from dstream.keys import canonical_all
 from dstream.spi import Collector, Keyed
 from dstream.values import Entry
@@ -35,7 +35,7 @@ def values_of_each_key(downstream: Collector[Any, Any, Any]) -> Collector[Any, A
         >>> values_of_each_key(to_list()).collect([("a", 1), ("b", 2), ("a", 3)])
         {'a': [1, 3], 'b': [2]}
     """
-    return groups_of_any_key(key_of, mapping(value_of, downstream))
+    return groups_of_any_key(_KEYS, mapping(value_of, downstream))
 
 
 def counted_entries() -> Collector[Any, Any, Groups]:
@@ -45,7 +45,7 @@ def counted_entries() -> Collector[Any, Any, Groups]:
         >>> counted_entries().collect([("a", 1), ("b", 2), ("a", 3)])
         {'a': 2, 'b': 1}
     """
-    return groups_of_any_key(key_of, counting())
+    return groups_of_any_key(_KEYS, counting())
 
 
 def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
@@ -84,39 +84,53 @@ def _applied(op: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 def _fold_all(op: Callable[[Any, Any], Any], groups: Groups, items: Iterable[Any]) -> Groups:
     for batch in batches(items):
         keys, values = _columns(batch)
-        keys = canonical_all(keys)
         if type(groups) is Counter:
-            if values.count(1) == len(values) and kinds(values) == {int}:
-                groups.update(keys)
+            found = kinds(values)
+            if found == {int} and values.count(1) == len(values):
+                count_batch(_KEYS, groups, keys, batch)
                 continue
-            if kinds(values) != {int}:
+            if found != {int}:
                 groups = dict(groups)
-        _fold_each(op, groups, keys, values, batch)
+        _fold_each(op, groups, canonical_all(keys), values, batch)
     return groups
 
 
 def _columns(batch: list[Any]) -> tuple[list[Any], list[Any]]:
     """Return the keys and the values of entries."""
-    if not kinds(batch) <= _ENTRIES or set(map(len, batch)) != {2}:
+    if not kinds(batch) <= _ENTRIES:
         each(key_of, batch)
-    keys, values = zip(*batch, strict=True)
-    return list(keys), list(values)
+    try:
+        return [key for key, _ in batch], [value for _, value in batch]
+    except ValueError:  # One of them has not two parts.
+        each(key_of, batch)
+        raise
 
 
 _ENTRIES = {Entry, tuple}
 
 
+class _KeysOfEntries(AnyKeys):
+    """The keys that entries have."""
+
+    def given(self, batch: list[Any]) -> list[Any]:
+        return _columns(batch)[0]
+
+
+_KEYS = _KeysOfEntries(key_of)
+
+
 def _fold_each(
     op: Callable[[Any, Any], Any], groups: Groups, keys: list[Any], values: list[Any], batch: list[Any]
 ) -> None:
-    for place, (key, value) in enumerate(zip(keys, values, strict=True)):
+    for item, key, value in zip(batch, keys, values, strict=True):
         if key not in groups:
             groups[key] = value
             continue
         try:
-            groups[key] = _applied(op, groups[key], value)
+            groups[key] = op(groups[key], value)
         except Exception as error:
-            failed_on(error, batch[place])
+            given(error, f"when op was given {shown(groups[key])} and {shown(value)}")
+            failed_on(error, item)
             raise
 
 
