@@ -136,7 +136,9 @@ def grouping_by_concurrent(
     return _grouping(_Keys(classifier), downstream, map_factory, _filled_without_none, Characteristics.UNORDERED)
 
 
-def groups_of_any_key(classifier: Callable[[Any], Any], downstream: Downstream) -> Collector[Any, Any, dict[Any, Any]]:
+def groups_of_any_key(
+    classifier: Callable[[Any], Any] | AnyKeys, downstream: Downstream
+) -> Collector[Any, Any, dict[Any, Any]]:
     """Group items as `grouping_by` does, also under None: for aggregates, whose results are no entries of a map.
 
     Raises:
@@ -146,7 +148,8 @@ def groups_of_any_key(classifier: Callable[[Any], Any], downstream: Downstream) 
         >>> groups_of_any_key({"a": 1}.get, counting()).collect("abc")
         {1: 1, None: 2}
     """
-    return _grouping(_AnyKeys(classifier), downstream, dict, _filled)
+    keys = classifier if isinstance(classifier, AnyKeys) else AnyKeys(classifier)
+    return _grouping(keys, downstream, dict, _filled)
 
 
 @named
@@ -185,7 +188,7 @@ def mode(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
         >>> mode(len).collect(["sea", "whale", "sky"])
         Optional[3]
     """
-    keys = _ItemsAsKeys() if fn is None else _AnyKeys(checked_function(fn, "fn"))
+    keys = _ItemsAsKeys() if fn is None else AnyKeys(checked_function(fn, "fn"))
     return _grouping(keys, counting(), dict, _most_frequent)
 
 
@@ -235,7 +238,7 @@ class _Keys:
         return canonical(key)
 
 
-class _AnyKeys(_Keys):
+class AnyKeys(_Keys):
     """Keys of items, None among them."""
 
     def are_checked(self, given: list[Any]) -> bool:
@@ -245,7 +248,7 @@ class _AnyKeys(_Keys):
         return canonical(key)
 
 
-class _ItemsAsKeys(_AnyKeys):
+class _ItemsAsKeys(AnyKeys):
     """Items that are their own keys, None among them."""
 
     def __init__(self) -> None:
@@ -338,11 +341,11 @@ def _group_together(
 
 def _count_keys(keys: _Keys, groups: Counter[Any], items: Iterable[Any]) -> Counter[Any]:
     for batch in batches(items):
-        _count_batch(keys, groups, keys.given(batch), batch)
+        count_batch(keys, groups, keys.given(batch), batch)
     return groups
 
 
-def _count_batch(keys: _Keys, groups: Counter[Any], given: list[Any], batch: list[Any]) -> None:
+def count_batch(keys: _Keys, groups: Counter[Any], given: list[Any], batch: list[Any]) -> None:
     """Count first, and check only the keys that came in: what equals a key that was in before is that key."""
     known = len(groups)
     try:

@@ -41,7 +41,7 @@ def entries(
         partial(_accumulate_one, split, merge),
         partial(_combine, merge),
         accumulate_all=partial(_accumulate, split, merge),
-        keyed=Keyed(lambda item: split([item])[0][0], one, dict),
+        keyed=Keyed(lambda item: split([item])[0][0], one, dict, takes_entries=split is _parts),
     )
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 from dstream.pipeline.hash_joined import FirstOfPairs, Unnested
 from dstream.pipeline.join_clause import EntriesClause, JoinClause, clause_of
 from dstream.pipeline.lazy_stage import LazyStage, StageOf
+from dstream.pipeline.paired_stage import PairedStage
 from dstream.pipeline.stage_record import StageRecord
 from dstream.plan import Map, Node, Union, call_site, shown_function
 from dstream.plan.nodes_of_stages import HashJoin
-from dstream.stream.keyed import How, On
+from dstream.stream.keyed import How
+from dstream.stream.other_side import On
 from dstream.stream.stream_arguments import function, kind_of, partition_count
 from dstream.values import Entry
 
@@ -30,7 +32,7 @@ R = TypeVar("R")
 Keys: TypeAlias = tuple[Callable[[T], Any], Callable[[U], Any]]
 
 
-class JoiningStage(LazyStage[T]):
+class JoiningStage(PairedStage[T]):
     """A stage that may be put together with other stages of its pipeline."""
 
     __slots__ = ()

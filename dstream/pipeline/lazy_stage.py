@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, TypeVar
 from dstream.gatherers.concurrent import map_concurrent
 from dstream.pipeline.any_stage import AnyStage
 from dstream.pipeline.stage_record import StageRecord
-from dstream.spi import Gatherer, Reducer
+from dstream.spi import AggregateOperation, Collector, Gatherer, Reducer
 from dstream.stream import Stream
 from dstream.stream.base import BaseStream
 from dstream.values import DeadLetter, Entry
@@ -27,6 +27,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 K = TypeVar("K")
 U = TypeVar("U")
+V = TypeVar("V")
 R = TypeVar("R")
 E = TypeVar("E", bound=Exception)
 Ts = TypeVarTuple("Ts")
@@ -177,6 +178,72 @@ class LazyStage(AnyStage, Generic[T]):
         """
         gatherer = map_concurrent(n, fn, rate=rate, retry=retry, cache=cache)
         return self._made("map_concurrent", self._stream().gather(gatherer))
+
+    # Entries
+
+    def keys(self: StageOf[tuple[K, Any]]) -> BatchStage[K]:
+        """Replace each entry by its key."""
+        keys: BatchStage[K] = _of(self)._made("keys", _of(self)._stream().keys())
+        return keys
+
+    def values(self: StageOf[tuple[Any, V]]) -> BatchStage[V]:
+        """Replace each entry by its value."""
+        values: BatchStage[V] = _of(self)._made("values", _of(self)._stream().values())
+        return values
+
+    def swap(self: StageOf[tuple[K, V]]) -> BatchStage[Entry[V, K]]:
+        """Replace each entry by one with key and value exchanged."""
+        swapped: BatchStage[Entry[V, K]] = _of(self)._made("swap", _of(self)._stream().swap())
+        return swapped
+
+    def map_values(self: StageOf[tuple[K, V]], fn: Callable[[V], R]) -> BatchStage[Entry[K, R]]:
+        """Replace the value of each entry by `fn(value)`; the key stays."""
+        mapped: BatchStage[Entry[K, R]] = _of(self)._made("map_values", _of(self)._stream().map_values(fn))
+        return mapped
+
+    def filter_values(self: StageOf[tuple[K, V]], predicate: Callable[[V], object]) -> BatchStage[Entry[K, V]]:
+        """Keep the entries whose values satisfy `predicate`."""
+        kept: BatchStage[Entry[K, V]] = _of(self)._made("filter_values", _of(self)._stream().filter_values(predicate))
+        return kept
+
+    def flat_map_values(self: StageOf[tuple[K, V]], fn: Callable[[V], Iterable[R] | None]) -> BatchStage[Entry[K, R]]:
+        """Replace each entry by one for each item that `fn(value)` gives: any iterable or stream, or None for none."""
+        flat: BatchStage[Entry[K, R]] = _of(self)._made("flat_map_values", _of(self)._stream().flat_map_values(fn))
+        return flat
+
+    def reduce_by_key(self: StageOf[tuple[K, V]], op: Callable[[V, V], V]) -> BatchStage[Entry[K, V]]:
+        """Fold the values of each key with an associative operator, in encounter order."""
+        reduced: BatchStage[Entry[K, V]] = _of(self)._made("reduce_by_key", _of(self)._stream().reduce_by_key(op))
+        return reduced
+
+    @overload
+    def aggregate_by_key(self: StageOf[tuple[K, V]], collector: Collector[V, Any, R]) -> BatchStage[Entry[K, R]]: ...
+
+    @overload
+    def aggregate_by_key(
+        self: StageOf[tuple[K, V]], collector: AggregateOperation[tuple[V], Any, R]
+    ) -> BatchStage[Entry[K, R]]: ...
+
+    def aggregate_by_key(self: Any, collector: Any) -> Any:
+        """Reduce the values of each key with a collector."""
+        return self._made("aggregate_by_key", self._stream().aggregate_by_key(collector))
+
+    def group_by_key(self: StageOf[tuple[K, V]]) -> BatchStage[Entry[K, list[V]]]:
+        """List the values of each key, in encounter order."""
+        grouped: BatchStage[Entry[K, list[V]]] = _of(self)._made("group_by_key", _of(self)._stream().group_by_key())
+        return grouped
+
+    def count_by_key(self: StageOf[tuple[K, Any]]) -> BatchStage[Entry[K, int]]:
+        """Count the entries of each key."""
+        counted: BatchStage[Entry[K, int]] = _of(self)._made("count_by_key", _of(self)._stream().count_by_key())
+        return counted
+
+    def top_by_key(
+        self: StageOf[tuple[K, V]], n: int, key: Callable[[V], Any] | None = None
+    ) -> BatchStage[Entry[K, list[V]]]:
+        """List the `n` greatest values of each key, the greatest first; equal ones keep their order."""
+        top: BatchStage[Entry[K, list[V]]] = _of(self)._made("top_by_key", _of(self)._stream().top_by_key(n, key))
+        return top
 
     # Failures
 

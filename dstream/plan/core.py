@@ -50,6 +50,7 @@ __all__ = [
     "TakeWhile",
     "ToList",
     "Top",
+    "TwoStreams",
     "Unary",
     "Unordered",
     "Write",
@@ -309,18 +310,11 @@ class PartitionBy(Keeping):
 
 
 @node
-class Pairing(Core):
-    """Two streams.
-
-    Attributes:
-        left_key: gives the key of an item of `left`; None: the items are entries, and their values are meant.
-        right_key: the same for `right`.
-    """
+class TwoStreams(Core):
+    """An operation on the items of two streams."""
 
     left: Core
     right: Core
-    left_key: Callable[[Any], Any] | None
-    right_key: Callable[[Any], Any] | None
 
     def inputs(self) -> tuple[Core, ...]:
         return self.left, self.right
@@ -328,6 +322,19 @@ class Pairing(Core):
     def with_inputs(self, inputs: Sequence[Core]) -> Self:
         left, right = inputs
         return dataclasses.replace(self, left=left, right=right)
+
+
+@node
+class Pairing(TwoStreams):
+    """Two streams whose items meet by their keys.
+
+    Attributes:
+        left_key: gives the key of an item of `left`; None: the items are entries, and their values are meant.
+        right_key: the same for `right`.
+    """
+
+    left_key: Callable[[Any], Any] | None
+    right_key: Callable[[Any], Any] | None
 
 
 @node

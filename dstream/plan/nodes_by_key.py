@@ -14,13 +14,18 @@ __all__ = ["CoGroup", "Distinct", "Join", "Pairing", "PartitionBy"]
 
 @node
 class Distinct(Node):
-    """The first item of each key; the key of an item is `key(item)`, or the item itself."""
+    """The first item of each key; the key of an item is `key(item)`, or the item itself.
+
+    Attributes:
+        name: the method that the user called; empty if another node stands for that call already.
+    """
 
     upstream: Node
     key: Callable[[Any], Any] | None = None
+    name: str = "distinct"
 
-    def _arguments(self) -> Iterable[str]:
-        return () if self.key is None else (shown_function(self.key),)
+    def label(self) -> str:
+        return f".{self.name}({'' if self.key is None else shown_function(self.key)})" if self.name else ""
 
 
 @node

@@ -29,6 +29,7 @@ from dstream.plan.core import (
     Unordered,
 )
 from dstream.plan.core_of_forks import Fork, Several
+from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
 from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.steps import unchanged
 from dstream.plan.walk import each, fold, topological
@@ -95,6 +96,10 @@ def _refused(operation: Core, ends: Sequence[bool]) -> str:
             return "this side of a join"
         case HashJoin() if not ends[1]:
             return "the right side of a hash join"
+        case SemiJoin() if not ends[1]:
+            return "the other side here"
+        case AsOf():
+            return "sorted"
     return ""
 
 
@@ -152,7 +157,7 @@ def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
             return not operation.is_keyed
         case Unordered() | PartitionBy() | Pairing() | Table() | Concat(is_union=True):
             return False
-        case Keeping() | Concat() | Several():
+        case Keeping() | Concat() | Several() | Zip():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} are in order")
 
@@ -163,6 +168,8 @@ def _bounded(operation: Core, inputs: Sequence[bool]) -> bool:
             return source.bounded
         case Limit() | Top() | TakeWhile() | Table() | Recall():
             return True
+        case Zip():
+            return operation.ends(inputs)
         case Keeping() | Concat() | Pairing() | Aggregate() | Several():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} end")

@@ -18,11 +18,13 @@ from typing import overload
 from dstream.errors import SourceError, UnsupportedError
 from dstream.plan import (
     core,
+    core_of_pairs,
     core_of_stages,
     ends,
     nodes,
     nodes_by_key,
     nodes_of_forks,
+    nodes_of_pairs,
     nodes_of_services,
     nodes_of_stages,
 )
@@ -160,6 +162,8 @@ class _Rewriting:
         return core_of(node, inputs, step)
 
     def _limit(self, node: Limit, upstream: Core, step: Step) -> Core:
+        if isinstance(upstream, core.Skip) and not node.count:
+            return self._limit(node, upstream.upstream, step)  # Of an empty page nobody looks at what is skipped.
         if isinstance(upstream, core.Skip):
             # The page behind `skip(n)` ends at n + count: nobody needs to look further.
             first = dataclasses.replace(node, count=upstream.count + node.count)
@@ -171,6 +175,8 @@ class _Rewriting:
             return core.Top(
                 upstream.upstream, node.count, upstream.key, upstream.reverse, is_one_call, step=upstream.step
             )
+        if isinstance(upstream, core_of_pairs.Zip) and self._readers[id(node.upstream)] == 1:
+            return _first_pairs(node.count, upstream, step)
         return core.Limit(upstream, node.count, step=step)
 
 
@@ -188,6 +194,13 @@ def _behind(count: int, upstream: Core, step: Step) -> Core:
     if isinstance(upstream, core.Skip):
         return core.Skip(upstream.upstream, upstream.count + count, step=step)
     return core.Skip(upstream, count, step=step)
+
+
+def _first_pairs(count: int, zipped: core_of_pairs.Zip, step: Step) -> Core:
+    """Return what reads no more items of either side than the first pairs take."""
+    left, right = (core.Limit(side, count, step=step) for side in zipped.inputs())
+    first = dataclasses.replace(zipped, left=left, right=right)
+    return core.Limit(first, count, step=step) if zipped.how == "interleaved" else first
 
 
 def _at_most(count: int, operation: core.Limit | core.Top) -> Core:
@@ -315,6 +328,25 @@ def _(node: nodes_of_stages.HashJoin, inputs: Sequence[Core], step: Step) -> Cor
 def _(node: nodes_by_key.CoGroup, inputs: Sequence[Core], step: Step) -> Core:
     left, right = inputs
     return core.CoGroup(left, right, node.left_key, node.right_key, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_pairs.Zip, inputs: Sequence[Core], step: Step) -> Core:
+    left, right = inputs
+    return core_of_pairs.Zip(left, right, node.how, node.fill, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_pairs.SemiJoin, inputs: Sequence[Core], step: Step) -> Core:
+    left, right = inputs
+    return core_of_pairs.SemiJoin(left, right, node.left_key, node.right_key, node.is_anti, step=step)
+
+
+@core_of.register
+def _(node: nodes_of_pairs.AsOf, inputs: Sequence[Core], step: Step) -> Core:
+    left, right = inputs
+    places = node.left_on, node.right_on, node.direction, node.tolerance
+    return core_of_pairs.AsOf(left, right, node.left_key, node.right_key, *places, step=step)
 
 
 @core_of.register

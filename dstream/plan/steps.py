@@ -10,7 +10,7 @@ from dstream.failures import blame
 from dstream.plan.where import Where
 from dstream.spi.functions import shown_function
 
-__all__ = ["Delivery", "Emitted", "Guard", "Op", "Step", "Treatment", "shown_function", "unchanged"]
+__all__ = ["Delivery", "Emitted", "Guard", "Op", "Step", "Treatment", "no_key", "shown_function", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,10 @@ class Emitted:
         emitted: list[Any] = []
         self.fn(item, emitted.append)
         return emitted
+
+
+def no_key(item: Any) -> None:
+    """Return None: the key of an item where all items match each other."""
 
 
 def unchanged(item: Any) -> Any:

@@ -421,8 +421,10 @@ class Keyed(Generic[T, R]):
         classifier: the key of an item; it raises for a key that the collector refuses.
         downstream: what happens to the items of one key, as (container, finished value).
         assemble: makes the result from (key, value) pairs in the order in which the keys were first seen.
+        takes_entries: the items are entries themselves: one that is alone with its key becomes its group as it is.
     """
 
     classifier: Callable[[T], Any]
     downstream: Collector[Any, Any, Any]
     assemble: Callable[[Iterable[tuple[Any, Any]]], R]
+    takes_entries: bool = False

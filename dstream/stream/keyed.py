@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from dstream.plan import CoGroup, Join, Map, PartitionBy, call_site, shown_function
 from dstream.stream.base import BaseStream
+from dstream.stream.other_side import ItemsOf, On, PairsOf, key_functions, other_side
 from dstream.stream.shorthands import StreamOf
-from dstream.stream.stream_arguments import function, kind_of, optional_function, partition_count
+from dstream.stream.stream_arguments import function, optional_function, partition_count
 from dstream.values import Entry
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ W = TypeVar("W")
 
 How = Literal["inner", "left", "right", "full"]
 _HOW = ("inner", "left", "right", "full")
-On = Callable[[Any], Any] | tuple[Callable[[Any], Any], Callable[[Any], Any]] | None
 
 
 class Keyed(BaseStream[T]):
@@ -49,62 +49,62 @@ class Keyed(BaseStream[T]):
 
     @overload
     def join(
-        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None, how: Literal["inner"] = "inner"
+        self: StreamOf[tuple[K, V]], other: PairsOf[K, W], on: None = None, how: Literal["inner"] = "inner"
     ) -> Stream[Entry[K, tuple[V, W]]]: ...
 
     @overload
     def join(
-        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None, *, how: Literal["left"]
+        self: StreamOf[tuple[K, V]], other: PairsOf[K, W], on: None = None, *, how: Literal["left"]
     ) -> Stream[Entry[K, tuple[V, W | None]]]: ...
 
     @overload
     def join(
-        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None, *, how: Literal["right"]
+        self: StreamOf[tuple[K, V]], other: PairsOf[K, W], on: None = None, *, how: Literal["right"]
     ) -> Stream[Entry[K, tuple[V | None, W]]]: ...
 
     @overload
     def join(
-        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None, *, how: Literal["full"]
+        self: StreamOf[tuple[K, V]], other: PairsOf[K, W], on: None = None, *, how: Literal["full"]
     ) -> Stream[Entry[K, tuple[V | None, W | None]]]: ...
 
     @overload
     def join(
-        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["inner"] = "inner"
+        self, other: ItemsOf[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["inner"] = "inner"
     ) -> Stream[Entry[K, tuple[T, U]]]: ...
 
     @overload
     def join(
-        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["left"]
+        self, other: ItemsOf[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["left"]
     ) -> Stream[Entry[K, tuple[T, U | None]]]: ...
 
     @overload
     def join(
-        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["right"]
+        self, other: ItemsOf[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["right"]
     ) -> Stream[Entry[K, tuple[T | None, U]]]: ...
 
     @overload
     def join(
-        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["full"]
+        self, other: ItemsOf[U], on: tuple[Callable[[T], K], Callable[[U], K]], how: Literal["full"]
     ) -> Stream[Entry[K, tuple[T | None, U | None]]]: ...
 
     @overload
     def join(
-        self, other: BaseStream[U], on: Callable[[T | U], K], how: Literal["inner"] = "inner"
+        self, other: ItemsOf[U], on: Callable[[T | U], K], how: Literal["inner"] = "inner"
     ) -> Stream[Entry[K, tuple[T, U]]]: ...
 
     @overload
     def join(
-        self, other: BaseStream[U], on: Callable[[T | U], K], how: Literal["left"]
+        self, other: ItemsOf[U], on: Callable[[T | U], K], how: Literal["left"]
     ) -> Stream[Entry[K, tuple[T, U | None]]]: ...
 
     @overload
     def join(
-        self, other: BaseStream[U], on: Callable[[T | U], K], how: Literal["right"]
+        self, other: ItemsOf[U], on: Callable[[T | U], K], how: Literal["right"]
     ) -> Stream[Entry[K, tuple[T | None, U]]]: ...
 
     @overload
     def join(
-        self, other: BaseStream[U], on: Callable[[T | U], K], how: Literal["full"]
+        self, other: ItemsOf[U], on: Callable[[T | U], K], how: Literal["full"]
     ) -> Stream[Entry[K, tuple[T | None, U | None]]]: ...
 
     def join(self, other: Any, on: On = None, how: How = "inner") -> Any:
@@ -118,7 +118,7 @@ class Keyed(BaseStream[T]):
         keys together. One side may be infinite where the other one is small and no item of it is kept.
 
         Args:
-            other: the other stream, of the same context.
+            other: the other stream, of the same context; or a map or a list of it, a dict, or a list of the caller's.
             on: None if both are streams of entries, which are joined by their keys, with their values; else
                 the key function of both sides, or one for each: `(of_left, of_right)`.
             how: `"inner"`; `"left"`, `"right"` or `"full"` also keep the items of the left, the right or
@@ -133,26 +133,29 @@ class Keyed(BaseStream[T]):
             >>> seas = Stream.of(("Pequod", "Pacific"))
             >>> crews.join(seas, how="left").to_list()
             [Entry(key='Pequod', value=(30, 'Pacific')), Entry(key='Rachel', value=(26, None))]
+            >>> crews.join({"Pequod": "Pacific"}).values().to_list()
+            [(30, 'Pacific')]
             >>> Stream.of("sea", "whale").join(Stream.of(3, 4), on=(len, int)).to_list()
             [Entry(key=3, value=('sea', 3))]
         """
         if how not in _HOW:
             raise ValueError(f"how must be one of {', '.join(_HOW)}, not {how!r}")
-        node = Join(self._node, _node_of(other, "join"), *_keys(on), how, where=call_site())
-        return self._combined(BaseStream._kinds["Stream"], node, other)
+        right = other_side(other, "join")
+        node = Join(self._node, right._node, *key_functions(on), how, where=call_site())
+        return self._combined(BaseStream._kinds["Stream"], node, right)
 
     @overload
     def cogroup(
-        self: StreamOf[tuple[K, V]], other: StreamOf[tuple[K, W]], on: None = None
+        self: StreamOf[tuple[K, V]], other: PairsOf[K, W], on: None = None
     ) -> Stream[Entry[K, tuple[list[V], list[W]]]]: ...
 
     @overload
     def cogroup(
-        self, other: BaseStream[U], on: tuple[Callable[[T], K], Callable[[U], K]]
+        self, other: ItemsOf[U], on: tuple[Callable[[T], K], Callable[[U], K]]
     ) -> Stream[Entry[K, tuple[list[T], list[U]]]]: ...
 
     @overload
-    def cogroup(self, other: BaseStream[U], on: Callable[[T | U], K]) -> Stream[Entry[K, tuple[list[T], list[U]]]]: ...
+    def cogroup(self, other: ItemsOf[U], on: Callable[[T | U], K]) -> Stream[Entry[K, tuple[list[T], list[U]]]]: ...
 
     def cogroup(self, other: Any, on: On = None) -> Any:
         """Give each key with the items of both streams that have it: `Entry(key, (lefts, rights))`.
@@ -162,7 +165,7 @@ class Keyed(BaseStream[T]):
         shuffle.
 
         Args:
-            other: the other stream, of the same context.
+            other: as for `join`.
             on: as for `join`.
 
         Raises:
@@ -175,8 +178,9 @@ class Keyed(BaseStream[T]):
             >>> crews.cogroup(seas).to_list()
             [Entry(key='Pequod', value=([30, 31], ['Pacific'])), Entry(key='Rachel', value=([26], []))]
         """
-        node = CoGroup(self._node, _node_of(other, "cogroup"), *_keys(on), where=call_site())
-        return self._combined(BaseStream._kinds["Stream"], node, other)
+        right = other_side(other, "cogroup")
+        node = CoGroup(self._node, right._node, *key_functions(on), where=call_site())
+        return self._combined(BaseStream._kinds["Stream"], node, right)
 
     def partition_by(self, n: int, key: Callable[[T], Any] | None = None) -> Self:
         """Bring the items of equal keys into the same one of `n` partitions.
@@ -194,24 +198,6 @@ class Keyed(BaseStream[T]):
         """
         node = PartitionBy(self._node, partition_count(n, "n"), optional_function(key, "key"), where=call_site())
         return self._then(node)
-
-
-def _node_of(other: Any, call: str) -> Any:
-    if not isinstance(other, BaseStream):
-        raise TypeError(f"other must be a stream, not {kind_of(other)}: {call}() takes two streams")
-    return other._node
-
-
-def _keys(on: On) -> tuple[Any, Any]:
-    """Return the key function of each side, or None twice."""
-    match on:
-        case None:
-            return None, None
-        case (of_left, of_right):
-            return function(of_left, "on[0]"), function(of_right, "on[1]")
-        case tuple() | list():
-            raise TypeError(f"on must be one key function or a pair of them, not {len(on)} of them")
-    return function(on, "on"), on
 
 
 class _Keying:

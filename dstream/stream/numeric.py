@@ -29,6 +29,7 @@ from dstream.stream.terminals import (
     int_sum,
     nan_extreme,
 )
+from dstream.stream.two_streams import Paired
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, Optional
 from dstream.values.numbers import exact_float, exact_int
 from sources.memory import Generate, Items, whole
@@ -43,7 +44,7 @@ N = TypeVar("N", int, float)
 U = TypeVar("U")
 
 
-class _NumericStream(Gathering[N], Keyed[N], Shared[N], Recovering[N], Ends[N], Tabular[N]):
+class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N], Ends[N], Tabular[N]):
     """What the streams of numbers share."""
 
     __slots__ = ()

@@ -9,6 +9,7 @@ from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
 from dstream.spi import Runtime, Source
 from dstream.stream.builder import StreamBuilder
+from dstream.stream.entry_operations import Entries
 from dstream.stream.error_handling import Recovering, delivery_of
 from dstream.stream.keyed import Keyed
 from dstream.stream.neighbouring import Gathering
@@ -25,6 +26,7 @@ from dstream.stream.stream_arguments import (
 from dstream.stream.stream_ends import EndsOfPairs
 from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import extreme
+from dstream.stream.two_streams import Paired
 from dstream.values import Optional
 from sources.memory import Generate, Items, Iterate
 
@@ -39,7 +41,7 @@ U2 = TypeVar("U2")
 U3 = TypeVar("U3")
 
 
-class Stream(Gathering[T], Keyed[T], Shorthands[T], Recovering[T], EndsOfPairs[T], Tabular[T]):
+class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recovering[T], EndsOfPairs[T], Tabular[T]):
     """A stream of objects: `java.util.stream.Stream` over distributed data.
 
     The static factories make streams on the default context, which opens when the first terminal

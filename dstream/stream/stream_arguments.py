@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any, TypeGuard, TypeVar
 
-from dstream.spi import Collector, Sink
+from dstream.spi import AggregateOperation, Collector, Sink
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
@@ -17,6 +17,7 @@ __all__ = [
     "function",
     "is_sink",
     "kind_of",
+    "operation_of_one_input",
     "optional_function",
     "optional_predicate",
     "partition_count",
@@ -24,6 +25,7 @@ __all__ = [
     "running",
     "seconds",
     "settings",
+    "whole",
 ]
 
 F = TypeVar("F")
@@ -97,6 +99,19 @@ def explained_end(into: Any) -> Collector[Any, Any, Any] | Sink[Any, Any]:
     if isinstance(into, Collector) or is_sink(into):
         return into
     raise TypeError(f"into must be a collector or a reducer, not {kind_of(into)}")
+
+
+def operation_of_one_input(value: Any, name: str) -> AggregateOperation[Any, Any, Any]:
+    """Return `value` if it is a collector, or an aggregate operation of one input.
+
+    Raises:
+        TypeError: it is something else, or has several inputs.
+    """
+    if not isinstance(value, AggregateOperation):
+        raise TypeError(f"{name} must be a Collector, not {kind_of(value)}{hint_of_a_collector(value)}")
+    if value.arity != 1:
+        raise TypeError(f"{name} must have one input: {value!r} has {value.arity} inputs")
+    return value
 
 
 def is_sink(value: object) -> TypeGuard[Sink[Any, Any]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-__all__ = ["Entry"]
+from dstream.values.blaming import shown
+
+__all__ = ["Entry", "key_of", "value_of"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -21,3 +23,27 @@ class Entry(NamedTuple, Generic[K, V]):
 
     key: K
     value: V
+
+
+def key_of(item: Any) -> Any:
+    """Return the key of an entry or a pair.
+
+    Raises:
+        TypeError: `item` is neither.
+    """
+    return _checked(item)[0]
+
+
+def value_of(item: Any) -> Any:
+    """Return the value of an entry or a pair.
+
+    Raises:
+        TypeError: `item` is neither.
+    """
+    return _checked(item)[1]
+
+
+def _checked(item: Any) -> Any:
+    if isinstance(item, tuple) and len(item) == 2:
+        return item
+    raise TypeError(f"the items must be entries, (key, value), not {shown(item)}; key_by(fn) makes entries")

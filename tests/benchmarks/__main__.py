@@ -18,6 +18,7 @@ import psutil
 
 import dstream as ds
 from tests.benchmarks import (
+    everyday,
     files_in,
     files_out,
     grouping,
@@ -71,6 +72,9 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "P2": ("forks", _compared(pipelines.forks)),
     "P3": ("cogroup", _compared(pipelines.co_groups)),
     "P4": ("smallpipelines", _compared(pipelines.small_pipelines)),
+    "E1": ("reducebykey", _compared(everyday.reductions_by_key)),
+    "E2": ("zip", _compared(everyday.zips)),
+    "E3": ("semijoin", _compared(everyday.semi_joins)),
     "E5": ("filesout", _compared(files_out.cases)),
     "memory": ("memory", memory.rows),
 }

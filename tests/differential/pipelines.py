@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
-from more_itertools import chunked
+from more_itertools import chunked, interleave_longest
 
 from dstream import Stream
 from dstream.gatherers import window_sliding
@@ -273,6 +275,39 @@ def _partitions(n: int | None) -> Step:
     return _element_wise(f".parallel({n})", lambda s: s.sequential() if n == 1 else s.parallel(n), iter)
 
 
+def _zip_longest(other: list[Any]) -> Step:
+    text = f".zip_longest({other})"
+    return _element_wise(text, lambda s: s.zip_longest(other), lambda items: itertools.zip_longest(items, other))
+
+
+def _interleave(other: list[Any]) -> Step:
+    return _element_wise(
+        f".interleave({other})", lambda s: s.interleave(other), lambda items: interleave_longest(items, other)
+    )
+
+
+def _cross(other: list[Any]) -> Step:
+    return _element_wise(f".cross({other})", lambda s: s.cross(other), lambda items: itertools.product(items, other))
+
+
+def _subtract(other: list[Any]) -> Step:
+    def plain(items: Iterator[Any]) -> Iterator[Any]:
+        return (item for item in items if identity_of(item) not in set(map(identity_of, other)))
+
+    return _element_wise(f".subtract({other})", lambda s: s.subtract(other), plain)
+
+
+def _sizes_by_kind() -> Step:
+    def plain(items: Iterator[Any]) -> Iterator[Any]:
+        sizes: Counter[str] = Counter()
+        for item in items:
+            sizes[kind(item)] += size(item)
+        return iter(sizes.items())
+
+    text = ".key_by(kind).map_values(size).reduce_by_key(add)"
+    return _element_wise(text, lambda s: s.key_by(kind).map_values(size).reduce_by_key(operator.add).map(tuple), plain)
+
+
 _ANY_ORDER = [
     *map(_map, (repr, wrapped, nothing_if_short, kind, size)),
     *map(_filter, (is_even, is_long, is_something)),
@@ -297,6 +332,9 @@ _IN_ORDER = [
     _sliding(3),
     _chunked(4),
     _numbered(),
+    _zip_longest([0, None, "z", 3]),
+    _interleave([None, "i"]),
+    _cross([1, None]),
     _without_four(),
     _peek(),
     _twice_over(),
@@ -323,6 +361,8 @@ _unordered_steps = st.one_of(
     st.sampled_from(
         [
             _sorted(repr, False),
+            _subtract([None, 1, math.nan]),
+            _sizes_by_kind(),
             _element_wise(
                 ".map(repr).distinct()",
                 lambda s: s.map(repr).distinct(),

@@ -147,13 +147,20 @@ def _outcome(run: Callable[[], Any]) -> str:
         return type(error).__name__
 
 
+_IN_TWO_PARTITIONS = {"NullElementError", "IllegalStateError"}
+"""A None in one partition, and a key that two of them have: nobody promises which is seen first."""
+
+
 def _check(pipeline: Pipeline, terminal: str, context: ds.Context) -> None:
     on_engine, in_plain = TERMINALS[terminal]
     items, expected_seen = pipeline.in_plain_python()
     expected = _outcome(lambda: in_plain(items))
     stream, seen = pipeline.on(context)
 
-    assert _outcome(lambda: on_engine(stream)) == expected
+    found = _outcome(lambda: on_engine(stream))
+    if context.engine != "local" and terminal == "to_map once" and {found, expected} == _IN_TWO_PARTITIONS:
+        return
+    assert found == expected
     if context.engine == "local" or (
         pipeline.reads_everything and terminal in WHOLE and not expected.endswith("Error")
     ):

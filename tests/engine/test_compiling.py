@@ -13,7 +13,7 @@ from dstream.engine.graph.decisions import Ask, Done, Report
 from dstream.engine.graph.vertices import FromTable, Rows, Splits, operations_of
 from dstream.engine.kernels.item_batches import dumps_items
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
-from dstream.plan import Partitions, core, core_of_stages, rewrite
+from dstream.plan import Partitions, core, core_of_pairs, core_of_stages, rewrite
 from dstream.stream import Stream
 from sources import Items
 
@@ -174,6 +174,7 @@ s = Stream.of(1, 2, 3).map(abs).peek(print)
 streams = [
     s.sorted(), s.sorted().limit(2), s.distinct(), s.unordered().distinct(), s.limit(2), s.skip(2),
     s.take_while(bool), s.drop_while(bool), s.join(s, on=abs), s.cogroup(s, on=abs), s + s, s.cache(),
+    s.zip(s), s.semi_join(s, on=abs), s.asof_join(s, on=abs), s.cross(s), s.key_by(abs).group_by_key(),
     s.partition_by(3), s.parallel(3).configure({"a": "b"}), Stream.generate(int).limit(3),
     s.gather(window_sliding(2)), s.gather(scan(int, operator.add)), s.gather(fold(int, operator.add)),
     s.gather(Gatherer.of(list, integrator=push)),
@@ -213,8 +214,8 @@ def test_every_operation_is_compiled_without_pyspark():
     )
 
     assert done.stderr[-500:] == ""
-    families = {core.Core, core.Unary, core.Keeping, core.Hint, core.Pairing}
-    named = {**vars(core), **vars(core_of_stages)}
+    families = {core.Core, core.Unary, core.Keeping, core.Hint, core.TwoStreams, core.Pairing}
+    named = {**vars(core), **vars(core_of_pairs), **vars(core_of_stages)}
     kinds = {each for each in named.values() if isinstance(each, type) and issubclass(each, core.Core)}
     operations = {each.__name__ for each in kinds - families if not issubclass(each, core.End)}
     assert set(done.stdout.split()) == operations - {"Table", "Recall"}  # These have what an engine gave.

@@ -243,6 +243,21 @@ ACROSS += [
     ("own gatherer of nothing", lambda s: s.limit(0).gather(own), "2", "1", "3"),
 ]
 ACROSS += [
+    ("zip", lambda s: s.zip(s.map(abs)), "2", "1", "4 to 5"),
+    (
+        "zip of shuffles, then more",
+        lambda s: s.sorted().zip(s.sorted()).map(str).sorted(),
+        "3 to 5",
+        "3 to 4",
+        "5 to 11",
+    ),
+    ("zip, limited", lambda s: s.zip(s).limit(2), "3 to 6", "1", "5 to 9"),
+    ("semi-join", lambda s: s.semi_join(s.map(abs), on=last_digit), "2 to 3", "0 to 1", "2 to 4"),
+    ("intersection", lambda s: s.intersection(s.map(abs)), "2 to 3", "1 to 2", "3 to 5"),
+    ("as-of join", lambda s: s.asof_join(s.map(abs), on=abs, by=last_digit), "1", "1", "3"),
+    ("cross", lambda s: s.cross(s.limit(1)), "4 to 5", "0", "3 to 4"),
+]
+ACROSS += [
     ("aggregate", reduced(counting()), "1", "1", "2"),
     ("aggregate, then more", lambda s: reduced(counting())(s).map(str).sorted().distinct(), "1", "1", "2"),
     ("aggregate by key", reduced(counting(), last_digit), "1", "1", "2"),

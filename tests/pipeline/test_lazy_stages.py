@@ -21,10 +21,22 @@ TERMINAL = {
 FACTORIES = {"builder", "concat", "empty", "from_iterable", "generate", "iterate", "of", "of_nullable"}
 OF_A_RUN = {"configure", "is_parallel", "parallel", "sequential"}  # `set_local_parallelism` and contexts have these
 OPERATIONS = sorted({name for name in dir(Stream) if not name.startswith("_")} - TERMINAL - FACTORIES - OF_A_RUN)
-OTHERWISE = {"peek", "union", "join", "cogroup", "apply"}  # they take stages, or more
+PAIRED = {
+    "zip",
+    "zip_longest",
+    "interleave",
+    "cross",
+    "intersection",
+    "subtract",
+    "semi_join",
+    "anti_join",
+    "asof_join",
+}
+OTHERWISE = {"peek", "union", "join", "cogroup", "apply", *PAIRED}  # they take stages, or more
 SAME = sorted(set(OPERATIONS) - OTHERWISE)
 
 CALLS = {
+    "aggregate_by_key": None,
     "chunked": (2,),
     "drop_while": (bool,),
     "enumerate": (1,),
@@ -39,6 +51,7 @@ CALLS = {
     "shuffle": (7,),
     "skip": (1,),
     "top": (2,),
+    "top_by_key": (2,),
 }
 
 
@@ -86,3 +99,17 @@ def test_stages_make_the_nodes_of_streams(name):
     assert (type(node), node.label()) == (type(stream._node), stream._node.label())
     assert node.where is None or re.search(r"test_lazy_stages\.py$", node.where.file)
     assert stage.name == stage._record.kind == name
+
+
+@pytest.mark.parametrize("name", sorted(PAIRED))
+def test_stages_are_matched_as_streams_are(name):
+    """With the same arguments and first words, by the same node."""
+    ours, theirs = (getattr(cls, name) for cls in (BatchStage, Stream))
+    pipeline, args = Pipeline(), (abs,) if "_join" in name else ()
+    stage = getattr(pipeline.read_from(Items([1])), name)(pipeline.read_from(Items([2])), *args)
+    stream = getattr(Stream.of(1), name)(Stream.of(2), *args)
+
+    assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
+    assert inspect.getdoc(ours).partition("\n")[0] == inspect.getdoc(theirs).partition("\n")[0]
+    assert (type(stage._record.node), stage._record.node.label()) == (type(stream._node), stream._node.label())
+    assert stage.name == name

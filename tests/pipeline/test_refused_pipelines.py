@@ -55,9 +55,11 @@ def test_what_never_ends_is_refused(pipeline):
 
 
 TOGETHER = {
+    "anti_join": lambda mine, other: mine.anti_join(other, on=abs),
     "apply": lambda mine, other: mine.apply(lambda _: other),
     "co_aggregate": lambda mine, other: mine.co_aggregate(other, op=None),
     "cogroup": lambda mine, other: mine.cogroup(other, on=abs),
+    "asof_join": lambda mine, other: mine.asof_join(other, on=abs),
     "concat": lambda mine, other: mine + other,
     "hash_join": lambda mine, other: mine.hash_join(other, on=(abs, abs)),
     "hash_join_all": lambda mine, other: mine.hash_join_all([(mine, (abs, abs)), (other, (abs, abs))]),
@@ -65,6 +67,7 @@ TOGETHER = {
     "join": lambda mine, other: mine.join(other, on=abs),
     "merge": lambda mine, other: mine.merge(mine, other),
     "union": lambda mine, other: mine.union(other),
+    "zip": lambda mine, other: mine.zip(other),
 }
 
 

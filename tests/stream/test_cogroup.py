@@ -74,8 +74,8 @@ def test_cogroup_refuses_what_cannot_be_grouped(engine):
     """A key without a hash at run time, what is no stream at the call."""
     with pytest.raises(UnstableKeyError):
         engine.stream([1], 1).cogroup(engine.stream([1], 1), on=lambda n: [n]).to_list()
-    with pytest.raises(TypeError, match="other must be a stream, not dict"):
-        engine.stream([1], 1).cogroup({}, on=int)
+    with pytest.raises(TypeError, match="other must be a stream, a map, a dict or a list, not int"):
+        engine.stream([1], 1).cogroup(5, on=int)
 
 
 def test_cogroup_is_shown_with_the_other_stream():

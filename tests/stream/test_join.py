@@ -241,7 +241,7 @@ def test_join_of_different_contexts_is_refused(local_context, spark_context):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (([1],), TypeError, "other must be a stream, not list"),
+        ((5,), TypeError, "other must be a stream, a map, a dict or a list, not int"),
         ((Stream.of(1), 3), TypeError, "on must be a function, not int"),
         ((Stream.of(1), (int, 3)), TypeError, r"on\[1\] must be a function, not int"),
         ((Stream.of(1), (int,)), TypeError, "on must be one key function or a pair of them, not 1 of them"),

@@ -34,11 +34,13 @@ def test_a_name_that_is_nearly_right_is_mended(name, meant):
 KNOWN = {*c.__all__, *ds.gatherers.__all__, *reducers.__all__, "isinstance", "iter", "len"}
 MEANT = {
     "persist": "cache(), or a reducer such as to_ilist(name)",
-    "reduce_by_key": "collect(to_map(key, value, merge))",
-    "reduceByKey": "collect(to_map(key, value, merge))",
+    "combine_by_key": "aggregate_by_key(collector)",
+    "reduceByKey": "reduce_by_key",
     "batched": "chunked(n), gather(window_fixed(n))",
     "tap": "peek(action)",
-    "intersection": "join(other, on=lambda item: item).map(lambda entry: entry.key).distinct()",
+    "crossJoin": "cross(other)",
+    "merge_asof": "asof_join(other, on, by)",
+    "difference": "subtract(other)",
     "partition": "collect(partitioning_by(predicate))",
     "scan": "gather(scan(start, fn))",
     "window": "gather(window_sliding(n)), chunked(n)",

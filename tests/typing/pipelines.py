@@ -72,6 +72,16 @@ def one_by_one(stage: BatchStage[str], lists: BatchStage[list[int]], pairs: Batc
     assert_type(pairs.starmap(lambda number, word: word * number), BatchStage[str])
     assert_type(stage.pluck(0), BatchStage[Any])
     assert_type(stage.key_by(len), BatchStage[Entry[int, str]])
+    assert_type(pairs.keys(), BatchStage[int])
+    assert_type(pairs.values(), BatchStage[str])
+    assert_type(pairs.swap(), BatchStage[Entry[str, int]])
+    assert_type(pairs.map_values(len).filter_values(lambda n: n > 1), BatchStage[Entry[int, int]])
+    assert_type(pairs.flat_map_values(str.split), BatchStage[Entry[int, str]])
+    assert_type(pairs.reduce_by_key(lambda left, right: left + right), BatchStage[Entry[int, str]])
+    assert_type(pairs.aggregate_by_key(to_list()), BatchStage[Entry[int, list[str]]])
+    assert_type(pairs.group_by_key(), BatchStage[Entry[int, list[str]]])
+    assert_type(pairs.count_by_key(), BatchStage[Entry[int, int]])
+    assert_type(pairs.top_by_key(2, key=len), BatchStage[Entry[int, list[str]]])
     assert_type(stage.map_concurrent(4, len), BatchStage[int])
     assert_type(stage.map(int).ignore(ValueError).resolve(ValueError, lambda item, error: 0), BatchStage[int])
     assert_type(stage.ignore(ValueError), BatchStage[str])
@@ -131,6 +141,18 @@ def joins(stage: BatchStage[Order], customers: BatchStage[Customer], ages: Batch
         BatchStage[Entry[int, tuple[list[Order], list[Customer]]]],
     )
     assert_type(ages.cogroup(ages), BatchStage[Entry[int, tuple[list[float], list[float]]]])
+
+
+def matched(stage: BatchStage[str], others: BatchStage[int], pairs: BatchStage[tuple[int, str]]) -> None:
+    """By place, by membership, by what is nearest."""
+    assert_type(stage.zip(others, strict=True), BatchStage[tuple[str, int]])
+    assert_type(stage.zip_longest(others), BatchStage[tuple[str | None, int | None]])
+    assert_type(stage.interleave(others), BatchStage[str | int])
+    assert_type(stage.cross(others), BatchStage[tuple[str, int]])
+    assert_type(stage.intersection(stage).subtract(stage), BatchStage[str])
+    assert_type(pairs.semi_join(pairs), BatchStage[tuple[int, str]])
+    assert_type(stage.anti_join(others, on=(len, abs)), BatchStage[str])
+    assert_type(stage.asof_join(others, on=(len, abs)), BatchStage[tuple[str, int | None]])
 
 
 def hash_joins(stage: BatchStage[Order], customers: BatchStage[Customer], ages: BatchStage[Entry[int, float]]) -> None:

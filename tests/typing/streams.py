@@ -27,6 +27,7 @@ from collectors import (
 )
 from dstream import DoubleStream, Entry, IntStream, LongStream, Optional, Stream
 from dstream.plan.show.drawing import Drawing
+from dstream.spi import AggregateOperation
 from dstream.stream import StreamBuilder
 from dstream.stream.describing import Description
 from dstream.stream.histogram import Histogram
@@ -69,6 +70,52 @@ def ends(words: Stream[str], pairs: Stream[tuple[str, int]], entries: Stream[Ent
     assert_type(words.map(lambda word: word).describe(), Description)
     assert_type(words.describe(), Description)
     assert_type(words.histogram([0, 1.5]), Histogram)
+
+
+def of_entries(
+    crews: Stream[Entry[str, int]], pairs: Stream[tuple[str, list[int]]], most: AggregateOperation[tuple[int], Any, str]
+) -> None:
+    """What is done by key gives entries again, for entries and for pairs."""
+    assert_type(crews.keys(), Stream[str])
+    assert_type(pairs.values(), Stream[list[int]])
+    assert_type(crews.swap(), Stream[Entry[int, str]])
+    assert_type(crews.map_values(lambda crew: crew / 2), Stream[Entry[str, float]])
+    assert_type(pairs.filter_values(lambda crew: len(crew) > 1), Stream[Entry[str, list[int]]])
+    assert_type(pairs.flat_map_values(lambda crew: crew), Stream[Entry[str, int]])
+    assert_type(crews.reduce_by_key(lambda left, right: left + right), Stream[Entry[str, int]])
+    assert_type(crews.aggregate_by_key(averaging()), Stream[Entry[str, float]])
+    assert_type(crews.aggregate_by_key(most), Stream[Entry[str, str]])
+    assert_type(crews.group_by_key(), Stream[Entry[str, list[int]]])
+    assert_type(pairs.count_by_key(), Stream[Entry[str, int]])
+    assert_type(crews.top_by_key(2, key=lambda crew: -crew), Stream[Entry[str, list[int]]])
+
+
+def of_two_streams(
+    words: Stream[str],
+    ints: IntStream,
+    crews: Stream[Entry[str, int]],
+    seas: dict[str, float],
+    ports: list[tuple[str, bytes]],
+) -> None:
+    """Items are matched with those of a stream, a dict or a list."""
+    assert_type(words.zip(ints), Stream[tuple[str, int]])
+    assert_type(ints.zip(["a", "b"], strict=True), Stream[tuple[int, str]])
+    assert_type(words.zip_longest(ints), Stream[tuple[str | None, int | None]])
+    assert_type(words.zip_longest(ints, 0), Stream[tuple[str | int, int]])
+    assert_type(words.interleave(ints), Stream[str | int])
+    assert_type(words.cross(range(3)), Stream[tuple[str, int]])
+    assert_type(words.intersection(["a"]).subtract(words), Stream[str])
+    assert_type(ints.subtract([1]), IntStream)
+    assert_type(crews.semi_join(seas), Stream[Entry[str, int]])
+    assert_type(words.anti_join(ints, on=(lambda word: len(word), lambda n: n + 1)), Stream[str])
+    assert_type(words.semi_join(["a"], on=lambda word: word.lower()), Stream[str])
+    assert_type(crews.join(seas), Stream[Entry[str, tuple[int, float]]])
+    assert_type(crews.join(seas, how="left"), Stream[Entry[str, tuple[int, float | None]]])
+    assert_type(crews.join(ports), Stream[Entry[str, tuple[int, bytes]]])
+    assert_type(
+        crews.asof_join(ints, on=(lambda crew: crew.value, lambda n: n)), Stream[tuple[Entry[str, int], int | None]]
+    )
+    assert_type(words.asof_join(words, on=len, direction="nearest", tolerance=2), Stream[tuple[str, str | None]])
 
 
 def kept_and_tables(words: Stream[str], ints: IntStream, longs: LongStream, doubles: DoubleStream) -> None:

@@ -7,16 +7,24 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from dstream.engine.compiler.compile_gatherers import reads_ahead
+from dstream.engine.compiler.compile_stages import partials
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, compile_end
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Framed, Last, Listed, Nothing, Pulled
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
-from dstream.engine.kernels.core_operations import operation, written, written_entries
+from dstream.engine.kernels.core_operations import operation, written, written_entries, written_results
 from dstream.engine.kernels.guards import guards_of
 from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.worker.readers import combine_groups, read_buckets, read_columns
 from dstream.engine.worker.routing import RouteGroups
-from dstream.engine.worker.sinks import Accumulate, Act, RouteToBuckets, WriteColumns, WriteItems
+from dstream.engine.worker.sinks import (
+    Accumulate,
+    Act,
+    RoutePartialsToBuckets,
+    RouteToBuckets,
+    WriteColumns,
+    WriteItems,
+)
 from dstream.plan.core import (
     Chain,
     Collect,
@@ -34,6 +42,7 @@ from dstream.plan.core import (
     ToList,
     Write,
 )
+from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.properties import is_bounded
 from dstream.plan.walk import topological
 from dstream.spi import ByPlace, Collector, MapWriter, Writer
@@ -136,11 +145,56 @@ _NO_HOT_KEY = "a hot key is split: each task sends one container for it, not its
 
 @compile_end.register
 def _(end: Write, compiling: Compiling) -> Ending:
+    grouped = _results_written_as_they_are(end)
+    if grouped is not None:
+        parts = partials(grouped, [compiling.items_of(grouped.upstreams[0])], compiling, items_may_travel=False)
+        return compiling.decide(BucketsOfResults(parts, grouped, end, compiling.facts))
     items, step = compiling.items_of(end.upstream), end.step
     if end.collector is not None:
         return compiling.decide(Buckets(items, end, compiling.facts))
     receipts = piped(items, None, functools.partial(written, cast(Writer, end.writer), step))
     return Last(Vertex(receipts, WriteItems(), step, notes=("each task writes its items, in place",)), Listed())
+
+
+def _results_written_as_they_are(end: Write) -> Aggregate | None:
+    """Return the aggregate by key whose entries go into a map as they are: each key is there once, with one value."""
+    node = end.upstream
+    while isinstance(node, Hint):
+        node = node.upstream
+    if end.collector is None or end.collector.keyed is None or not end.collector.keyed.takes_entries:
+        return None
+    is_alone = isinstance(node, Aggregate) and node.is_keyed and node.to is None and len(node.upstreams) == 1
+    return node if isinstance(node, Aggregate) and is_alone else None
+
+
+@dataclass(frozen=True, eq=False)
+class BucketsOfResults(OfOne):
+    """The containers of a key meet in the task that writes the bucket of the key: its result moves no more."""
+
+    node: Aggregate
+    end: Write
+    facts: Facts
+
+    counts = True
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        (items,), (several,), node = inputs, partitions, self.node
+        if several == 1:
+            return Buckets(items, self.end, self.facts).begin((piped(items, node, operation(node)),), partitions)
+        assert self.end.collector is not None, "entries go through a collector"
+        keyed = node.reductions[0].keyed
+        assert keyed is not None, "there is a result for each key"
+        writer = cast(MapWriter, self.end.writer)
+        targets = min(self.facts.targets(several or 0), writer.buckets)
+        routed = Vertex(items, RoutePartialsToBuckets(writer, node.step), node.step)
+        counted = "no more than the buckets of the map"
+        met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=_BUCKETS_MEET, counted=counted)
+        results = functools.partial(written_results, writer, self.end.collector, keyed.downstream, node.step)
+        buckets = piped((met,), self.end, results, "finishes each key and writes its bucket")
+        return Done(last=Last(Vertex(buckets, WriteItems(), self.end.step), Listed()))
+
+
+_BUCKETS_MEET = "what the tasks have of a key meets in the task that writes its bucket"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dstream.engine.compiler.compiling import Compiling, Facts, compile_node
 from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report, Several
@@ -17,11 +18,14 @@ from dstream.engine.graph.vertices import Input, Items, Rows, Taken, Vertex, pip
 from dstream.engine.kernels.hash_join import Matching
 from dstream.engine.kernels.join_sides import Side, sides_of
 from dstream.engine.kernels.join_tasks import cogroup_batches, join_batches, join_with, pairs_of_batches
+from dstream.engine.kernels.membership import Membership
+from dstream.engine.kernels.nearest import Nearest, nearest_batches
 from dstream.engine.worker.readers import read_buckets
 from dstream.engine.worker.routing import RouteSide
 from dstream.engine.worker.rows import ITEMS
 from dstream.errors import UnsupportedError
 from dstream.plan.core import CoGroup, Core, Join
+from dstream.plan.core_of_pairs import AsOf, SemiJoin
 
 __all__ = ["may_be_small"]
 
@@ -37,7 +41,14 @@ def _(node: Join, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 
 @compile_node.register
-def _(node: CoGroup, inputs: Sequence[Items], compiling: Compiling) -> Items:
+def _(node: SemiJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    left, right = inputs
+    return (compiling.decide(Meet(node, left, right, compiling.facts, (False,), compiling.is_bounded(node))),)
+
+
+@compile_node.register(CoGroup)
+@compile_node.register(AsOf)
+def _(node: CoGroup | AsOf, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
     return (compiling.decide(Meet(node, left, right, compiling.facts, (), True)),)
 
@@ -62,7 +73,7 @@ class Meet:
         beside: which of them have rows beside their items, which what reads the side hands on.
     """
 
-    node: Join | CoGroup
+    node: Join | SemiJoin | CoGroup | AsOf
     left: Items
     right: Items
     facts: Facts
@@ -122,11 +133,10 @@ class Meet:
 
     def _travelling(self, is_left: IsLeft, payloads: tuple[bytes, ...]) -> Move:
         """Let a side that came to the driver travel from there to each task of the other one."""
-        assert isinstance(self.node, Join), "a side travels to be joined"
         other = not is_left
         passing: Items = (self._kept(other),) if other in self.kept else self._items(other)
         pairs = pairs_of_batches if other in self.kept else self._side(other).pairs
-        matching = Matching.of(self.node.how, is_left)
+        matching = self._matching(is_left)
         join = functools.partial(join_with, payloads, matching, self._side(is_left).step, pairs)
         note = f"each task has the whole {_name(is_left)} side"
         return Done((*self._beside(is_left), *piped(passing, self.node, join, note)))
@@ -142,27 +152,46 @@ class Meet:
 
     def _all_move(self) -> Move:
         """Let both sides meet by key, the one that is held before the other one in each partition."""
-        node, step = self.node, self.node.step
+        node = self.node
         if not self.counts:
             raise UnsupportedError(
                 f"the Spark engine joins an infinite stream only with one of at most "
                 f"{self.facts.largest_small_side:,} bytes: {node.label()}; limit() it before"
             )
-        holds_left, does, notes = True, "lists the items of each key", self._notes()
-        meet = functools.partial(cogroup_batches, step)
-        if isinstance(node, Join):
-            does = "one side is held, the other one passes by"
-            holds_left = self.sizes[True] < self.sizes[False] if len(self.sizes) == 2 else node.how == "right"
-            meet = functools.partial(join_batches, Matching.of(node.how, holds_left), step)
+        holds_left, does, meet = self._meeting()
         first = self.kept.get(holds_left) or self._routed(holds_left)
         behind = self.partitions[0 if holds_left else 1]
         second = self.kept.get(not holds_left) or self._routed(not holds_left, first=behind)
         together = (Taken(first), Taken(second, behind=self.targets))
-        met = Rows(together, self.targets, read_buckets, is_ordered=False, why=_MEET, notes=notes)
+        met = Rows(together, self.targets, read_buckets, is_ordered=False, why=_MEET, notes=self._notes())
         return Done(piped((met,), node, functools.partial(meet, self.targets), does))
 
+    def _meeting(self) -> tuple[bool, str, Callable[..., Any]]:
+        """Return whether the left side comes first where both meet, what happens there in words, and what does it."""
+        node, step = self.node, self.node.step
+        match node:
+            case CoGroup():
+                return True, "lists the items of each key", functools.partial(cogroup_batches, step)
+            case AsOf():
+                return (
+                    True,
+                    "sorts both sides and goes along them",
+                    functools.partial(nearest_batches, Nearest.of(node)),
+                )
+        holds_left = isinstance(node, Join) and node.how == "right"
+        if len(self.sizes) == 2:
+            holds_left = self.sizes[True] < self.sizes[False]
+        join = functools.partial(join_batches, self._matching(holds_left), step)
+        return holds_left, "one side is held, the other one passes by", join
+
+    def _matching(self, holds_left: IsLeft) -> Matching | Membership:
+        if isinstance(self.node, SemiJoin):
+            return Membership(not self.node.is_anti)
+        assert isinstance(self.node, Join), "the others have sides that only meet"
+        return Matching.of(self.node.how, holds_left)
+
     def _notes(self) -> tuple[str, ...]:
-        if not isinstance(self.node, Join):
+        if not isinstance(self.node, Join | SemiJoin):
             return ()
         names = " or ".join(_name(is_left) for is_left in self.kept)
         largest = _bytes(self.facts.largest_small_side)

@@ -30,16 +30,25 @@ from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
 from dstream.plan.core_of_stages import Aggregate, Spread, Stateful
 
+__all__ = ["partials"]
+
 
 @compile_node.register
 def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    does = "each task first combines what it has" if node.combines else "each item as it is"
-    parts = chain.from_iterable(piped(items, node, partial(node, number), does) for number, items in enumerate(inputs))
-    items = one_after_another(tuple(parts))
-    if compiling.facts.is_sequential and all(isinstance(each, Splits) for each in items):
-        items = in_one_task(items)
+    items = partials(node, inputs, compiling)
     wide = ByKey(node, compiling.facts) if node.is_keyed else AllTogether(node)
     return across(node, items, compiling, lambda: wide)
+
+
+def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling, *, items_may_travel: bool = True) -> Items:
+    """Return what the tasks of all inputs have for an aggregate before anything moves."""
+    does = "each task first combines what it has" if node.combines else "each item as it is"
+    does_first = functools.partial(partial, node, items_may_travel=items_may_travel)
+    parts = chain.from_iterable(piped(items, node, does_first(number), does) for number, items in enumerate(inputs))
+    items = one_after_another(tuple(parts))
+    if compiling.facts.is_sequential and all(isinstance(each, Splits) for each in items):
+        return in_one_task(items)
+    return items
 
 
 @dataclass(frozen=True, eq=False)

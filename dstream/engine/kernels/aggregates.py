@@ -29,18 +29,18 @@ from dstream.values.blaming import in_group
 __all__ = ["finishing", "partial"]
 
 
-def partial(node: Aggregate, number: int) -> Operation:
-    """Return what a partition of one input does with its items."""
+def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Operation:
+    """Return what a partition of one input does with its items; by key, whether it may give some as they are."""
     reduction = node.reductions[number]
     if node.is_keyed:
-        return functools.partial(_groups, reduction, number, node.step)
+        return functools.partial(_groups, reduction, number, node.step, items_may_travel)
     if not node.combines:
         return functools.partial(_numbered, number)
     return functools.partial(_containers, reduction, node.step)
 
 
 def _groups(
-    reduction: Collector[Any, Any, Any], number: int, step: Step, items: Iterator[Any], task: Task
+    reduction: Collector[Any, Any, Any], number: int, step: Step, may_travel: bool, items: Iterator[Any], task: Task
 ) -> Iterator[Columns]:
     """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items."""
     with naming(step), holding():
@@ -53,7 +53,7 @@ def _groups(
                 yield keys, piece, [number] * len(piece)
                 continue
             groups = reduction.accumulated(groups, piece)
-            is_looked_at = seen < _ENOUGH <= seen + len(piece)
+            is_looked_at = may_travel and seen < _ENOUGH <= seen + len(piece)
             seen += len(piece)
             items_travel = is_looked_at and _hardly_repeat(len(groups), seen) and _are_smaller(piece, groups)
             if items_travel or task.bound.exceeded():

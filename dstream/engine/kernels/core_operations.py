@@ -41,6 +41,7 @@ __all__ = [
     "top_items",
     "written",
     "written_entries",
+    "written_results",
 ]
 
 _FEWER_THAN_COLLECTED = 512
@@ -271,6 +272,26 @@ def written_entries(
             if downstream.finisher is not identity:
                 entries = downstream.finished(entries)
             yield from writer.write_bucket(bucket, entries)
+
+
+def written_results(
+    writer: MapWriter,
+    collector: Collector[Any, Any, Any],
+    downstream: Collector[Any, Any, Any],
+    step: Step,
+    batches: Iterator[Any],
+    task: Task,
+) -> Iterator[Any]:
+    """Do the same with the containers of an aggregate; what it makes of each goes through `collector` as an entry."""
+    with naming(step):
+        for bucket, parts in groupby(batches, key=itemgetter(0)):
+            merging = merged((batch for _, batch in parts), downstream.combined, task.bound)
+            results: Iterator[tuple[Any, Any]] = downstream.finished((key, container) for key, container in merging)
+            groups = (collector.accumulated(collector.supplier(), some) for some in pieces(results, _CHUNK))
+            yield from writer.write_bucket(bucket, chain.from_iterable(each.items() for each in groups))
+
+
+_CHUNK = 512
 
 
 def guarded(node: Distinct) -> Callable[[Any], Any] | None:

@@ -19,7 +19,7 @@ from dstream.keys import canonical
 from dstream.memory import pieces
 from dstream.values import Entry
 
-__all__ = ["Matching", "cogrouped", "index_of", "matched"]
+__all__ = ["Matching", "Pair", "cogrouped", "in_files", "index_of", "matched", "pairs_again"]
 
 _CHUNK = 512
 
@@ -56,6 +56,10 @@ class Matching:
             return matches(index, passing)
         found: set[Any] = set()
         return chain(matches(index, _noted(passing, index, found)), self._unmatched(index, found))
+
+    def joined(self, held: Iterable[Pair], passing: Iterable[Pair], bound: Bound) -> Iterator[Entry[Any, Any]]:
+        """Give the entries of two sides of which one may have to go to files; `passing` is first asked at last."""
+        return matched(held, passing, self, bound)
 
     def _with_held_right(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
         find, others = index.get, _NO_PARTNER if self.keeps_passing else ()
@@ -126,19 +130,20 @@ def _in_parts(
     index: Index, held: Iterator[list[Pair]], passing: Iterable[Pair], matching: Matching, bound: Bound, level: int
 ) -> Iterator[Entry[Any, Any]]:
     """Let both sides go to files by the hash of the key, and join each pair of files."""
-    held_parts = _parts(chain(_drained(index), chain.from_iterable(held)), level)
+    held_parts = in_files(chain(_drained(index), chain.from_iterable(held)), level)
     bound.spilled()
-    for part, other in zip(held_parts, _parts(passing, level), strict=True):
-        yield from matched(_pairs(part), _pairs(other), matching, bound, level + 1)
+    for part, other in zip(held_parts, in_files(passing, level), strict=True):
+        yield from matched(pairs_again(part), pairs_again(other), matching, bound, level + 1)
 
 
-def _parts(pairs: Iterable[Pair], level: int) -> list[Run]:
+def in_files(pairs: Iterable[Pair], level: int) -> list[Run]:
+    """Put pairs into files by the hash of their keys; each level takes other bits of it."""
     parts = [Run() for _ in range(FAN_OUT)]
     distribute(pairs, lambda pair: mixed(hash(pair[0]), level), parts)
     return parts
 
 
-def _pairs(read: Iterable[Pair]) -> Iterator[Pair]:
+def pairs_again(read: Iterable[Pair]) -> Iterator[Pair]:
     """Give pairs that come out of a file, with keys that are canonical in this process."""
     for key, item in read:
         yield canonical(key), item
@@ -159,7 +164,7 @@ def _in_blocks(
     in_block = replace(matching, keeps_passing=False)
     while index:
         keys.update(index)
-        yield from in_block.entries(index, _pairs(kept.kept()))
+        yield from in_block.entries(index, pairs_again(kept.kept()))
         index.clear()
         bound.spilled()
         while not bound.exceeded() and (chunk := next(held, None)):
@@ -167,7 +172,7 @@ def _in_blocks(
         if not index:
             _add(next(held, ()), index)
     if matching.keeps_passing:
-        rest = (pair for pair in _pairs(kept) if pair[0] not in keys)
+        rest = (pair for pair in pairs_again(kept) if pair[0] not in keys)
         yield from replace(matching, keeps_held=False).entries({}, rest)
 
 

@@ -11,6 +11,7 @@ from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.failures import naming, shown
 from dstream.keys import canonical, canonical_all
 from dstream.plan.core import Pairing, PartitionBy
+from dstream.plan.core_of_pairs import SemiJoin
 from dstream.plan.steps import Step
 from dstream.values import Entry
 from dstream.values.blaming import each
@@ -52,6 +53,18 @@ class Side:
         return canonical_all(keys), values
 
 
+class KeysAlone(Side):
+    """A side of which only the keys matter: each goes once, as far as that costs nothing, without its item."""
+
+    def pairs(self, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        return ((key, None) for key, _ in super().pairs(items))
+
+    def columns(self, items: list[Any]) -> tuple[list[Any], list[Any]]:
+        keys, _ = super().columns(items)
+        found = list(dict.fromkeys(keys))
+        return found, [None] * len(found)
+
+
 _ENTRIES = frozenset({Entry, tuple})
 
 
@@ -84,7 +97,8 @@ def _parts(item: Any) -> tuple[Any, Any]:
 
 def sides_of(node: Pairing) -> tuple[Side, Side]:
     """Return the left and the right side of a join."""
-    return Side(node.left_key, node.step), Side(node.right_key, node.step)
+    right = KeysAlone if isinstance(node, SemiJoin) else Side
+    return Side(node.left_key, node.step), right(node.right_key, node.step)
 
 
 @operation.register

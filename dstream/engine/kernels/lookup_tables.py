@@ -14,7 +14,7 @@ from dstream.failures import naming
 from dstream.keys import canonical, canonical_all
 from dstream.memory import Taking, pieces
 from dstream.plan.core import HashJoin
-from dstream.plan.steps import Step
+from dstream.plan.steps import Step, no_key
 
 __all__ = ["LookupTable", "RightSide", "looked_up", "table_here", "table_of"]
 
@@ -77,10 +77,10 @@ class RightSide:
         """
         if size > self.limit:
             more = "at least " if at_least else ""
+            instead = "Use join(), which holds neither side in memory" if self.key is not no_key else "Swap the sides"
             raise UnsupportedError(
                 f"the right side of {self.step.label} has {more}{size:,} bytes, and its broadcast_limit is "
-                f"{self.limit:,}: every task would hold all of it. Use join(), which holds neither side in memory, or "
-                "raise broadcast_limit"
+                f"{self.limit:,}: every task would hold all of it. {instead}, or raise broadcast_limit"
             )
 
 

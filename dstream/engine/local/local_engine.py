@@ -23,7 +23,10 @@ from dstream.engine.kernels.join_sides import sides_of
 from dstream.engine.kernels.long_plans import Depth, relayed, stack_is_deep
 from dstream.engine.kernels.lookup_tables import LookupTable, RightSide, looked_up, table_here
 from dstream.engine.kernels.made_services import MadeServices, closing
+from dstream.engine.kernels.membership import Membership
+from dstream.engine.kernels.nearest import Nearest
 from dstream.engine.kernels.reading import items_of
+from dstream.engine.kernels.zipping import SideBySide
 from dstream.engine.memory_bound import DEFAULT_BROADCAST, Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.submitted import Cancellation, Submitted
@@ -43,16 +46,17 @@ from dstream.plan.core import (
     Hint,
     Join,
     Loop,
-    Pairing,
     Partitions,
     Read,
     Recall,
     Table,
     ToList,
+    TwoStreams,
     Unary,
     Write,
 )
 from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.properties import bounded_operations, check, is_ordered
@@ -278,7 +282,7 @@ def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
     """Open a plan: down to where the items come from, then up again, without recursion."""
     path: list[Core] = []
     node = root
-    while isinstance(node, Unary | Pairing | Aggregate):
+    while isinstance(node, Unary | TwoStreams | Aggregate):
         path.append(node)
         node = node.inputs()[0]
     items, depth = _start(node, task), Depth()
@@ -359,6 +363,28 @@ def _(node: Join, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
 
 _NONE = Bound(2**62)
 """An endless side can only pass by what is held in memory."""
+
+
+@_apply.register
+def _(node: SemiJoin, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Hold the keys of the right side while the left one passes by."""
+    left, right = sides_of(node)
+    bound = task.bound if task.bounded[id(node)] else _NONE
+    rights = right.pairs(_open_later(node.right, task))
+    return Membership(not node.is_anti).joined(rights, left.pairs(items), bound)
+
+
+@_apply.register
+def _(node: AsOf, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Sort both sides, and go along them."""
+    left, right = sides_of(node)
+    return Nearest.of(node).pairs(left.pairs(items), right.pairs(_open_later(node.right, task)), task.bound)
+
+
+@_apply.register
+def _(node: Zip, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Read one item of each side at a time."""
+    return SideBySide.of(node).items(items, _open_later(node.right, task))
 
 
 @_apply.register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -18,6 +18,7 @@ from dstream.values.blaming import in_group
 
 __all__ = [
     "KeepRange",
+    "ReadPlaces",
     "combine_groups",
     "first_of_keys",
     "in_place_order",
@@ -70,6 +71,27 @@ class KeepRange:
             last = row.size if stop is None else min(stop - row.sequence, row.size)
             if first < last:
                 yield from loads_items(row.payload)[first:last]
+
+
+@dataclass(frozen=True)
+class ReadPlaces:
+    """Give (place, item), where the place is that among the items of all partitions of a side.
+
+    Attributes:
+        first: the number of the first partition of the side.
+        before: how many items stand before each of its partitions.
+        most: items at this place and behind it are left out.
+    """
+
+    first: int
+    before: Sequence[int]
+    most: int
+
+    def __call__(self, rows: Iterator[Row]) -> Iterator[tuple[int, Any]]:
+        for row in rows:
+            start = self.before[row.source - self.first] + row.sequence
+            if start < self.most:
+                yield from enumerate(loads_items(row.payload)[: self.most - start], start)
 
 
 def read_columns(rows: Iterator[Row]) -> Iterator[Any]:

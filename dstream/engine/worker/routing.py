@@ -24,6 +24,7 @@ from dstream.values.blaming import each
 __all__ = [
     "RouteByInput",
     "RouteByKeyAndPlace",
+    "RouteByPlaceAmongAll",
     "RouteEvenly",
     "RouteFirstOnes",
     "RouteGroups",
@@ -124,6 +125,24 @@ class RouteEvenly:
         first, total = self.before[task.partition], self.before[-1]
         placed = ((place * self.targets // total, item) for place, item in enumerate(items, first))
         yield from Router(self.targets, task).rows(placed)
+
+
+@dataclass(frozen=True)
+class RouteByPlaceAmongAll:
+    """Send the items of (place, item) to the target of the stretch in which the place lies.
+
+    Attributes:
+        wanted: how many places are cut into stretches; an item behind them goes to the last target.
+    """
+
+    wanted: int
+    targets: int
+
+    def __call__(self, items: Iterator[tuple[int, Any]], task: StageTask) -> Iterator[Row]:
+        yield from Router(self.targets, task).rows((self._target(place), item) for place, item in items)
+
+    def _target(self, place: int) -> int:
+        return min(place * self.targets // self.wanted, self.targets - 1) if self.wanted else 0
 
 
 @dataclass(frozen=True)

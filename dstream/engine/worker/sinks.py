@@ -32,6 +32,7 @@ __all__ = [
     "RouteByKey",
     "RouteByPlace",
     "RouteByRange",
+    "RoutePartialsToBuckets",
     "RouteToBuckets",
     "Router",
     "SortRuns",
@@ -285,12 +286,29 @@ class RouteToBuckets:
     step: Step
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        sequence, batcher = count(), Batcher()
         with naming(self.step):
-            for groups in partial_groups(items, self.collector, task.bound):
-                for bucket, (keys, containers) in by_bucket(self.writer, groups):
-                    for size, data in batcher.pairs(keys, containers):
-                        yield Row(bucket, task.partition, next(sequence), ITEMS, size, data)
+            yield from _to_buckets(partial_groups(items, self.collector, task.bound), self.writer, task)
+
+
+@dataclass(frozen=True)
+class RoutePartialsToBuckets:
+    """Send groups, which come as (keys, containers), to the bucket of each key."""
+
+    writer: MapWriter
+    step: Step
+
+    def __call__(self, items: Iterator[tuple[list[Any], list[Any]]], task: StageTask) -> Iterator[Row]:
+        groups = (dict(zip(keys, containers, strict=True)) for keys, containers in items)
+        with naming(self.step):
+            yield from _to_buckets(groups, self.writer, task)
+
+
+def _to_buckets(all_groups: Iterable[dict[Any, Any]], writer: MapWriter, task: StageTask) -> Iterator[Row]:
+    sequence, batcher = count(), Batcher()
+    for groups in all_groups:
+        for bucket, (keys, containers) in by_bucket(writer, groups):
+            for size, data in batcher.pairs(keys, containers):
+                yield Row(bucket, task.partition, next(sequence), ITEMS, size, data)
 
 
 @dataclass(frozen=True)
