@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import uuid
 from collections import Counter, defaultdict
 
 import pytest
@@ -168,6 +169,15 @@ def test_writing_results_by_key_moves_nothing_again(spark_context):
 
     assert "1 job, 1 shuffle" in text
     assert "what the tasks have of a key meets in the task that writes its bucket" in text
+
+
+def test_many_results_of_few_entries_are_written_into_a_map(spark_context):
+    """Each of so many keys comes once, so that nothing could be combined before."""
+    name = f"keys-{uuid.uuid4().hex}"
+    pairs = spark_context.stream(range(40_000), 2).map(lambda n: (n, [n]))
+    written = pairs.group_by_key().collect(to_imap(name))
+
+    assert (len(written), written[0], written[39_999]) == (40_000, [[0]], [[39_999]])
 
 
 def test_a_map_takes_no_none_from_results_by_key(engine):
