@@ -11,7 +11,7 @@ from dstream.distributed import collection_names as names
 from dstream.stream.stream_names import plain
 
 JAVA_MAP = """
-computeIfAbsent computeIfPresent compute containsKey containsValue entrySet equals forEach getOrDefault isEmpty
+addIndex computeIfAbsent computeIfPresent compute containsKey containsValue entrySet equals forEach getOrDefault isEmpty
 keySet merge putAll putIfAbsent removeAll replaceAll mappingCount reduce search addEntryListener aggregate delete
 evict evictAll executeOnEntries executeOnKey executeOnKeys getAll getAllAsync getAsync getEntryView getName iterator
 localKeySet lock project putAllAsync putAsync putTransient removeAsync set setAll setAsync submitToKey tryLock
@@ -26,7 +26,6 @@ WITHOUT = [
     "hashCode",
     "of",
     "ofEntries",
-    "addIndex",
     "addInterceptor",
     "flush",
     "isLocked",
