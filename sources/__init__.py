@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sources.csv_files import csv_rows
     from sources.jsonlines import json_lines
     from sources.parquet import parquet_rows
+    from sources.sql_queries import sql_rows
     from sources.stored import icache, ilist, imap
     from sources.text import text_files
 
@@ -31,6 +32,7 @@ __all__ = [
     "items",
     "json_lines",
     "parquet_rows",
+    "sql_rows",
     "text_files",
 ]
 
@@ -41,6 +43,7 @@ _LATER = {
     "imap": "sources.stored",
     "json_lines": "sources.jsonlines",
     "parquet_rows": "sources.parquet",
+    "sql_rows": "sources.sql_queries",
     "text_files": "sources.text",
 }
 """Where the sources of files and collections stand. They come when they are asked for: `import dstream` needs none."""

@@ -113,7 +113,7 @@ GOOD = {
     "y": len,
     "fractions": [0.5],
     "classifier": len, "create": list, "downstream": counting(), "factory": list, "first": counting(), "fn": len,
-    "folder": "out", "key": len, "receive": list.append,
+    "folder": "out", "query": "SELECT 1", "table": "t", "url": "sqlite:///x.db", "key": len, "receive": list.append,
     "map_factory": dict, "merge": max, "n": 3, "name": "m", "op": max, "predicate": bool,
     "ps": [0.5], "second": counting(), "value": len,
 }  # fmt: skip
