@@ -13,11 +13,13 @@ from sources.ranges import Range
 
 if TYPE_CHECKING:
     from sources.csv_files import csv_rows
+    from sources.journals import icache_journal, imap_journal
     from sources.jsonlines import json_lines
     from sources.parquet import parquet_rows
     from sources.sql_queries import sql_rows
     from sources.stored import icache, ilist, imap
     from sources.text import text_files
+    from sources.watched_files import watch_files
 
 __all__ = [
     "Generate",
@@ -27,24 +29,30 @@ __all__ = [
     "Range",
     "csv_rows",
     "icache",
+    "icache_journal",
     "ilist",
     "imap",
+    "imap_journal",
     "items",
     "json_lines",
     "parquet_rows",
     "sql_rows",
     "text_files",
+    "watch_files",
 ]
 
 _LATER = {
     "csv_rows": "sources.csv_files",
     "icache": "sources.stored",
+    "icache_journal": "sources.journals",
     "ilist": "sources.stored",
     "imap": "sources.stored",
+    "imap_journal": "sources.journals",
     "json_lines": "sources.jsonlines",
     "parquet_rows": "sources.parquet",
     "sql_rows": "sources.sql_queries",
     "text_files": "sources.text",
+    "watch_files": "sources.watched_files",
 }
 """Where the sources of files and collections stand. They come when they are asked for: `import dstream` needs none."""
 

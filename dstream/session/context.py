@@ -110,6 +110,7 @@ class Context:
 
         Raises:
             TypeError: `source` is no source.
+            UnsupportedError: it has no end, as `watch_files(...)`.
             SourceError: it names a collection that is not there.
         """
         self.check_open()

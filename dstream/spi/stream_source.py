@@ -45,7 +45,8 @@ class StreamSource(Protocol[T_co]):
     def reach(self, offsets: Mapping[str, Offset], most: int | None = None) -> Mapping[str, Offset]:
         """Return how far each partition can be read now: the offset behind its last item.
 
-        Partitions that came up meanwhile are among the result, from their start on.
+        Partitions that came up meanwhile are among the result: what is read of them begins at the offset None. One that
+        has ended, as a file that was read and deleted, is left out.
 
         Args:
             offsets: how far each partition has been read.
@@ -58,7 +59,13 @@ class StreamSource(Protocol[T_co]):
         ...
 
     def split(self, partition: str, start: Offset, stop: Offset) -> Split[T_co]:
-        """Return the items of one partition from the offset `start` up to `stop`, without the one at `stop`."""
+        """Return the items of one partition from the offset `start` up to `stop`, without the one at `stop`.
+
+        Args:
+            partition: its name.
+            start: None for the start of one that came up after `begin`.
+            stop: an offset that `reach` gave.
+        """
         ...
 
 

@@ -65,10 +65,20 @@ class MemoryMap(Handle[MapState]):
         """Give the events after the first `since`: the offset of an event is its number, from 1."""
         with self._state.held():
             types, events = self._state.types, self._state.events[since:]
-        if not self._state.shape.journal:
-            raise IllegalStateError(f"{self._state.kind} {self.name!r} keeps no journal; make it with journal=True")
+        self._check_journal()
         codec = self._codec_of(types)
         return (journal_event(codec, *event, offset) for offset, event in enumerate(events, since + 1))
+
+    def journal_reach(self, since: int, most: int | None = None) -> int:
+        """Return the number of events, or fewer."""
+        with self._state.held():
+            last = max(since, len(self._state.events))
+        self._check_journal()
+        return last if most is None else min(last, since + most)
+
+    def _check_journal(self) -> None:
+        if not self._state.shape.journal:
+            raise IllegalStateError(f"{self._state.kind} {self.name!r} keeps no journal; make it with journal=True")
 
     def begin(
         self,

@@ -97,10 +97,18 @@ class RedisMap(Handle):
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
         """Give the events after offset `since` up to the last one that there is now, page by page."""
+        return self._events(since, self._last_event())
+
+    def journal_reach(self, since: int, most: int | None = None) -> int:
+        """Return the offset of the last event, or an earlier one: they have no gaps."""
+        last = max(since, self._last_event())
+        return last if most is None else min(last, since + most)
+
+    def _last_event(self) -> int:
         _, last, _ = self._run(EVENTS, [self._collection.journal], "0", "0", 1)
         if not self._collection.shape.journal:
             raise IllegalStateError(f"{self._collection} keeps no journal; make it with journal=True")
-        return self._events(since, self._offset(last))
+        return self._offset(last)
 
     def _events(self, since: int, last: int) -> Iterator[JournalEvent]:
         while since < last:
