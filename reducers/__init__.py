@@ -9,6 +9,7 @@ from reducers.grouping import grouping_by_to_icache, grouping_by_to_imap
 from reducers.lists import to_ilist
 from reducers.maps import to_icache, to_imap
 from reducers.passing import sink_from, to_logger, to_nothing
+from reducers.socket_sink import to_socket
 from reducers.sql_sink import to_sql
 from reducers.writing import replacing
 
@@ -23,6 +24,7 @@ __all__ = [
     "to_imap",
     "to_logger",
     "to_nothing",
+    "to_socket",
     "to_sql",
 ]
 

@@ -13,9 +13,12 @@ from sources.ranges import Range
 
 if TYPE_CHECKING:
     from sources.csv_files import csv_rows
+    from sources.from_functions import source_from, stream_source_from
     from sources.journals import icache_journal, imap_journal
     from sources.jsonlines import json_lines
     from sources.parquet import parquet_rows
+    from sources.socket_source import socket_lines
+    from sources.sql_changing import sql_changes
     from sources.sql_queries import sql_rows
     from sources.stored import icache, ilist, imap
     from sources.text import text_files
@@ -36,7 +39,11 @@ __all__ = [
     "items",
     "json_lines",
     "parquet_rows",
+    "socket_lines",
+    "source_from",
+    "sql_changes",
     "sql_rows",
+    "stream_source_from",
     "text_files",
     "watch_files",
 ]
@@ -50,7 +57,11 @@ _LATER = {
     "imap_journal": "sources.journals",
     "json_lines": "sources.jsonlines",
     "parquet_rows": "sources.parquet",
+    "socket_lines": "sources.socket_source",
+    "source_from": "sources.from_functions",
+    "sql_changes": "sources.sql_changing",
     "sql_rows": "sources.sql_queries",
+    "stream_source_from": "sources.from_functions",
     "text_files": "sources.text",
     "watch_files": "sources.watched_files",
 }

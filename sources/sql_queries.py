@@ -186,7 +186,7 @@ class SqlRows:
     def _part(self, column: str, start: Any, stop: Any) -> SqlSplit:
         import sqlalchemy as sa
 
-        name = sa.make_url(self.database.url).get_dialect()().identifier_preparer.quote(column)
+        name = sa.make_url(self.database.url).get_dialect()().identifier_preparer.quote(column).replace(":", r"\:")
         within = {"dstream_start": start, "dstream_stop": stop}
         conditions = {"dstream_start": f"{name} >= :dstream_start", "dstream_stop": f"{name} < :dstream_stop"}
         asked = {key: value for key, value in within.items() if value is not None}

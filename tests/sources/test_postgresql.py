@@ -16,7 +16,7 @@ import pytest
 
 from dstream.errors import SinkError, SourceError
 from reducers import replacing, to_sql
-from sources import sql_rows
+from sources import sql_changes, sql_rows
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
 
@@ -195,3 +195,16 @@ def test_a_server_that_is_not_there_is_an_error(local_context, server):
         with pytest.raises(SinkError, match=r"to_sql\('postgresql.psycopg://ada:\*\*\*@.*onnection") as raised:
             local_context.stream([(1,)]).collect(to_sql(url, "numbers"))
         assert "secret" not in repr(raised.value)
+
+
+def test_changes_by_a_time(follow, server, connection):
+    """With a zone, to the microsecond, and a key of another type."""
+    connection.execute("CREATE TABLE events (at TIMESTAMPTZ, name TEXT, cost NUMERIC)")
+    for order_by in "at", "cost":
+        connection.execute("DELETE FROM events")
+        job = follow(sql_changes(server, "events", "name", order_by=order_by))
+        connection.execute("INSERT INTO events SELECT now(), name, 0.1 FROM unnest(ARRAY['b', 'a']) AS name")
+        assert [row.name for row in job.news(1) + job.news()] == ["a", "b"]
+        connection.execute("INSERT INTO events SELECT max(at) + interval '1 microsecond', 'a', 0.11 FROM events")
+
+        assert [row.name for row in job.news()] == ["a"]
