@@ -58,6 +58,7 @@ def opened_table(
         SinkError: there is no such table or column, or no table can be made.
     """
     import sqlalchemy as sa
+    from sqlalchemy.exc import DBAPIError
 
     with database.refusals():
         inspector = sa.inspect(connection)
@@ -67,7 +68,7 @@ def opened_table(
         found = {each["name"]: each for each in inspector.get_columns(table.name, table.schema)}
         for missing in [name for name in names or () if name not in found]:
             raise SinkError(f"{database.call}: the table has no column {missing!r}, but {', '.join(found)}")
-        with suppress(sa.exc.DBAPIError):  # Another process makes it at the same time; else the next line tells.
+        with suppress(DBAPIError):  # Another process makes it at the same time; else the next line tells.
             epochs_table(table).create(connection, checkfirst=True)
             connection.commit()
         connection.rollback()
@@ -103,9 +104,10 @@ def staged_tables(connection: sa.Connection, table: Table) -> list[re.Match[str]
 def swept(connection: sa.Connection, table: Table, runs: frozenset[str] = frozenset()) -> None:
     """Remove what these runs have staged, and what others did a week ago and nobody committed; raises nothing."""
     import sqlalchemy as sa
+    from sqlalchemy.exc import SQLAlchemyError
 
     old = time.time() - _WEEK
-    with suppress(sa.exc.SQLAlchemyError):
+    with suppress(SQLAlchemyError):
         for name in staged_tables(connection, table):
             if name[1] in runs or int(name[2], 16) < old:
                 sa.Table(name[0], sa.MetaData(), schema=table.schema).drop(connection, checkfirst=True)
@@ -155,9 +157,9 @@ class SqlWriter:
         self, connection: sa.Connection, staged: sa.Table, batch: list[Any], rows: list[dict[str, Any]]
     ) -> None:
         """Insert rows; if the database refuses them, say which item it was."""
-        import sqlalchemy as sa
+        from sqlalchemy.exc import SQLAlchemyError
 
-        refused = (sa.exc.SQLAlchemyError, TypeError, ValueError, ArithmeticError)
+        refused = (SQLAlchemyError, TypeError, ValueError, ArithmeticError)
         try:
             connection.execute(staged.insert(), rows)
             connection.commit()
@@ -235,13 +237,13 @@ class SqlJob:
 
     def _register(self, connection: sa.Connection) -> None:
         """Let the job have a row, which whoever commits locks."""
-        import sqlalchemy as sa
+        from sqlalchemy.exc import IntegrityError
 
         row = {"target": str(self.writer.table), "job": self.name, "epoch": 0}
         try:
             connection.execute(epochs_table(self.writer.table).insert(), row)
             connection.commit()
-        except sa.exc.IntegrityError:
+        except IntegrityError:
             connection.rollback()
 
     def _is_next(self, connection: sa.Connection) -> bool:
@@ -269,11 +271,11 @@ class SqlJob:
 
     def _forget(self, connection: sa.Connection) -> None:
         """Remove the row of a job that nobody will commit again; raises nothing."""
-        import sqlalchemy as sa
+        from sqlalchemy.exc import SQLAlchemyError
 
         if not self.is_named:
             epochs = epochs_table(self.writer.table)
-            with suppress(sa.exc.SQLAlchemyError):
+            with suppress(SQLAlchemyError):
                 connection.execute(epochs.delete().where(self._is_ours(epochs)))
                 connection.commit()
 

@@ -122,13 +122,15 @@ def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkErro
         raise SetupError(f"{maker}() needs the package sqlalchemy: pip install 'dstream[sql]'") from error
     try:
         parsed = sa.make_url(url)
-        parsed.get_dialect().import_dbapi()
+        dialect = parsed.get_dialect()
     except (ArgumentError, NoSuchModuleError, ValueError):
         # What they say may hold the URL, so it is not chained.
         raise ValueError(
             f"url must be one of a database, such as sqlite:///file.db or postgresql+psycopg://host/name, "
             f"not {shown_url(url)!r}"
         ) from None
+    try:
+        dialect.import_dbapi()
     except ImportError as error:
         raise SetupError(f"{maker}() needs the driver {error.name} of {parsed.drivername}://: install it") from error
     full = _absolute(parsed).render_as_string(hide_password=False)
