@@ -74,7 +74,8 @@ class Sending:
 
     def connected(self) -> IO[bytes]:
         """Connect."""
-        return self._sending(partial(self._connected, self.host, self.port))
+        lines: IO[bytes] = self._sending(partial(self._connected, self.host, self.port))
+        return lines
 
     @staticmethod
     def _connected(host: str, port: int) -> IO[bytes]:

@@ -44,7 +44,8 @@ def to_sql(
     Args:
         url: as for `sql_rows`. The user must be allowed to make tables.
         table: its name, behind a schema and a dot if it is not in the default one.
-        columns: those that are written, for items that have others too, or fewer than the table; unset, all of them.
+        columns: those that are written, for items that have others too, or fewer than the table; unset, all of them
+            but those that the database computes.
         on_conflict: what happens to a row whose primary key is there, or comes twice: `"fail"`, which inserts nothing
             at all; `"update"` the row, where the last in encounter order wins; `"ignore"` it, also if it conflicts with
             another unique column, so the first one wins. SQLite and PostgreSQL have the last two.

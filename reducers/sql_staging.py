@@ -68,16 +68,25 @@ def opened_table(
         found = {each["name"]: each for each in inspector.get_columns(table.name, table.schema)}
         for missing in [name for name in names or () if name not in found]:
             raise SinkError(f"{database.call}: the table has no column {missing!r}, but {', '.join(found)}")
+        chosen = [found[name] for name in names or found if names or not _is_made_there(found[name])]
+        for untyped in [one["name"] for one in chosen if isinstance(one["type"], sa.types.NullType)]:
+            raise SinkError(
+                f"{database.call}: the column {untyped!r} has no type that is known here: columns=... names the others"
+            )
         with suppress(DBAPIError):  # Another process makes it at the same time; else the next line tells.
             epochs_table(table).create(connection, checkfirst=True)
             connection.commit()
         connection.rollback()
         connection.execute(sa.select(sa.func.count()).select_from(epochs_table(table)))
-    each = [found[name] for name in names or found if "computed" not in found[name]]
-    is_whole_key = set(keys) <= {column["name"] for column in each}
+    is_whole_key = set(keys) <= {one["name"] for one in chosen}
     return tuple(
-        StagedColumn(one["name"], one["type"], one["nullable"], is_whole_key and one["name"] in keys) for one in each
+        StagedColumn(one["name"], one["type"], one["nullable"], is_whole_key and one["name"] in keys) for one in chosen
     )
+
+
+def _is_made_there(column: Any) -> bool:
+    """Say whether the database itself gives a column its values, and takes none."""
+    return "computed" in column or bool(column.get("identity", {}).get("always"))
 
 
 def epochs_table(table: Table) -> sa.Table:

@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -130,7 +130,20 @@ class WatchedFiles:
 
     def begin(self) -> Mapping[str, list[Any]]:
         """Return the files that are there, and where each is begun."""
-        return {name: self._begun(path).plain() for name, path in self._files().items() if self._is_meant(path)}
+        meant = {name: path for name, path in self._files().items() if self._is_meant(path)}
+        return self._positions(meant, lambda name, path: self._begun(path))
+
+    def _positions(self, files: Mapping[str, str], of: Callable[[str, str], Position]) -> Mapping[str, list[Any]]:
+        """Return a position in each file that is still there."""
+        found = {}
+        for name, path in files.items():
+            try:
+                found[name] = of(name, path).plain()
+            except FileNotFoundError:
+                continue  # It was deleted meanwhile.
+            except OSError as error:
+                raise SourceError(f"{self.label}: cannot read {path}: {error}") from error
+        return found
 
     def _begun(self, path: str) -> Position:
         if self.start == "oldest":
@@ -142,16 +155,9 @@ class WatchedFiles:
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[Any]]:
         """Return how far each file has ended lines; a file that is gone is left out."""
-        reached = {}
-        for name, path in self._files().items():
-            if name in offsets or self._is_meant(path):
-                try:
-                    reached[name] = _reached(path, Position.of(offsets.get(name), self.label), most).plain()
-                except FileNotFoundError:
-                    continue  # It was deleted meanwhile.
-                except OSError as error:
-                    raise SourceError(f"{self.label}: cannot read {path}: {error}") from error
-        return reached
+        read = {name: Position.of(offset, self.label) for name, offset in offsets.items()}
+        meant = {name: path for name, path in self._files().items() if name in read or self._is_meant(path)}
+        return self._positions(meant, lambda name, path: _reached(path, read.get(name, NOTHING_READ), most))
 
     def _is_meant(self, path: str) -> bool:
         name = os.path.basename(path)

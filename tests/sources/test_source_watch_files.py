@@ -201,3 +201,26 @@ def test_wrong_arguments_are_refused_at_the_call(name):
     make, words = WRONG[name]
     with pytest.raises((TypeError, ValueError, UnsupportedError, SourceError), match=words):
         make()
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path, follow, monkeypatch):
+    """At the beginning, and later; one that is deleted meanwhile is none."""
+    append(tmp_path / "a.log", "1\n")
+    job = follow(watch_files(tmp_path))
+    for error, words in (PermissionError("no"), r"cannot read .*a\.log: no"), (FileNotFoundError("gone"), None):
+        monkeypatch.setattr("sources.watched_files.end_of_lines", raising(error))
+        for ask in watch_files(tmp_path, start="current").begin, job.ranges:
+            if words is None:
+                assert not ask()
+            else:
+                with pytest.raises(SourceError, match=words):
+                    ask()
+
+
+def raising(error):
+    """Return a function that raises."""
+
+    def function(*arguments):
+        raise error
+
+    return function

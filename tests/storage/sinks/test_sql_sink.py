@@ -183,3 +183,16 @@ def test_old_staged_rows_are_swept(local_context, path, url):
     local_context.stream([(1,)]).collect(to_sql(url, "numbers"))
 
     assert tables(path) == {"people", "numbers", "dstream_epochs", "dstream_mine", names[1]}
+
+
+def test_columns_that_the_database_computes_are_left_out(local_context, path, url):
+    """Unless they are named, which it refuses; a column without a type is refused before anything runs."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE doubled (n INTEGER, twice INTEGER GENERATED ALWAYS AS (n * 2) STORED)")
+        connection.execute("CREATE TABLE untyped (n)")
+    local_context.stream([(4,)]).collect(to_sql(url, "doubled"))
+    assert rows(path, "SELECT * FROM doubled") == [(4, 8)]
+    with pytest.raises(SinkError, match="cannot INSERT into generated column"):
+        local_context.stream([(4, 8)]).collect(to_sql(url, "doubled", ["n", "twice"]))
+    with pytest.raises(SinkError, match=r"the column 'n' has no type that is known here: columns="):
+        local_context.stream([(4,)]).map(lambda row: 1 // 0).collect(to_sql(url, "untyped"))
