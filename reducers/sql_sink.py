@@ -10,7 +10,10 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from dstream.errors import SinkError, UnsupportedError
 from dstream.spi import Collections, Reducer
 from dstream.values.databases import Database, database_of
-from reducers.sql_staging import SqlJob, SqlWriter, StagedColumn, Table, opened_table, run_name, swept
+from reducers.sql_job import SqlJob
+from reducers.sql_staging import SqlWriter
+from reducers.sql_tables import Table, opened_table, run_name, swept
+from reducers.sql_values import StagedColumn
 from reducers.writing import Replaceable, checked_text, kind_of
 
 __all__ = ["SqlSink", "SqlTarget", "to_sql"]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dstream.errors import SinkError, SourceError
-from reducers import replacing, to_sql
+from reducers import to_sql
 from sources import sql_changes, sql_rows
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
@@ -77,12 +77,12 @@ def tables(connection):
 
 
 class TestSqlSink(SinkContract):
-    """As it is, and around `replacing`."""
+    """As on SQLite."""
 
-    @pytest.fixture(params=["add", "replace"])
-    def case(self, request, local_context, server, connection):
+    @pytest.fixture
+    def case(self, local_context, server, connection):
         """The sink, and what is in the table."""
-        sink = replacing(to_sql(server, "numbers")) if request.param == "replace" else to_sql(server, "numbers")
+        sink = to_sql(server, "numbers")
         items = [(1,), (2,), (3,)], [(44,), (55,)]
 
         def content():
