@@ -13,6 +13,7 @@ from dstream.spi import Collections, MapStore
 from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
 from dstream.spi.stream_source import StreamSource
 from dstream.values.journal_events import JournalEvent
+from dstream.values.places import Place, checked_place, shown_place
 from sources.starts import checked_start
 
 __all__ = ["Journal", "JournalSplit", "NamedJournal", "icache_journal", "imap_journal"]
@@ -32,6 +33,7 @@ def imap_journal(
     predicate: Callable[[JournalEvent], object] | None = None,
     *,
     events: Events = "puts",
+    storage: Place | None = None,
 ) -> StreamSource[JournalEvent]: ...
 @overload
 def imap_journal(
@@ -41,6 +43,7 @@ def imap_journal(
     *,
     projection: Callable[[JournalEvent], R | None],
     events: Events = "puts",
+    storage: Place | None = None,
 ) -> StreamSource[R]: ...
 def imap_journal(
     name: str,
@@ -48,6 +51,7 @@ def imap_journal(
     predicate: Callable[[JournalEvent], object] | None = None,
     projection: Callable[[JournalEvent], Any] | None = None,
     events: Events = "puts",
+    storage: Place | None = None,
 ) -> StreamSource[Any]:
     """Read the changes of the entries of the map `name`, which `get_map(name, journal=True)` made, one after another.
 
@@ -63,6 +67,8 @@ def imap_journal(
         predicate: which events; it runs where they are read.
         projection: what to make of each, there too; an event of which it makes None is dropped.
         events: `"puts"`, or `"all"`, with entries that were removed.
+        storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
+            context.
 
     Raises:
         TypeError: an argument is of another kind.
@@ -92,7 +98,7 @@ def imap_journal(
         refuse_one_that_would_not_run(predicate, "predicate")
     if events not in ("puts", "all"):
         raise ValueError(f"events must be 'puts' or 'all', not {events!r}")
-    return NamedJournal(name, _checked(start), predicate, projection, events)
+    return NamedJournal(name, _checked(start), predicate, projection, events, checked_place(storage))
 
 
 def _checked(start: Any) -> JournalStart:
@@ -113,6 +119,7 @@ def icache_journal(
     predicate: Callable[[JournalEvent], object] | None = None,
     projection: Callable[[JournalEvent], Any] | None = None,
     events: Events = "puts",
+    storage: Place | None = None,
 ) -> StreamSource[Any]:
     """Refuse: caches keep no journal yet, and maps do.
 
@@ -130,7 +137,8 @@ def icache_journal(
         ...
         dstream.errors.UnsupportedError: icache_journal('sessions'): caches keep no journal yet; a map with ...
     """
-    imap_journal(name, start, predicate, projection=projection, events=events)  # type: ignore[arg-type]  # As it came.
+    checked: Any = imap_journal  # It checks the same arguments, in one more form than its overloads have.
+    checked(name, start, predicate, projection=projection, events=events, storage=storage)
     raise UnsupportedError(
         f"icache_journal({name!r}): caches keep no journal yet; a map with journal=True does, for imap_journal(...)"
     )
@@ -145,6 +153,7 @@ class NamedJournal:
     predicate: Callable[[JournalEvent], object] | None
     projection: Callable[[JournalEvent], Any] | None
     events: Events
+    storage: str | None
 
     @property
     def label(self) -> str:
@@ -153,7 +162,7 @@ class NamedJournal:
         shown = [] if self.start == "oldest" else [f"start={self.start!r}"]
         shown += [f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None]
         shown += [] if self.events == "puts" else [f"events={self.events!r}"]
-        return f"imap_journal({', '.join([repr(self.name), *shown])})"
+        return f"imap_journal({', '.join([repr(self.name), *shown])}{shown_place(self.storage)})"
 
     def opened(self, context: Collections) -> Journal:
         """Return the journal of the map.
@@ -161,7 +170,8 @@ class NamedJournal:
         Raises:
             SourceError: there is no such map, or it keeps none.
         """
-        found, making = context.existing("map", self.name), f"get_map({self.name!r}, journal=True) makes one"
+        place = context if self.storage is None else context.elsewhere(self.storage)
+        found, making = place.existing("map", self.name), f"get_map({self.name!r}, journal=True) makes one"
         if found is None:
             raise SourceError(f"{self.label}: there is no map {self.name!r} in this storage; {making}")
         if not found.options.journal:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, assert_type
 
-from dstream import Context, JournalEvent, Stream
+from dstream import Context, IStreamMap, JournalEvent, Stream
 from dstream.spi import Reducer, Source, StreamSource
-from reducers import replacing, to_socket, to_sql
+from reducers import replacing, to_imap, to_socket, to_sql
 from sources import (
     icache_journal,
+    ilist,
+    imap,
     imap_journal,
     socket_lines,
     source_from,
@@ -45,6 +48,14 @@ def databases(ctx: Context, sales: Stream[Sale]) -> None:
     assert_type(sales.collect(to_sql("sqlite:///x", "sales", ["item"], "update", job="nightly")), None)
     assert_type(sales.collect(replacing(to_sql("sqlite:///x", "sales"))), None)
     to_sql("sqlite:///x", "sales", on_conflict="merge")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def elsewhere(ctx: Context, sales: Stream[Sale]) -> None:
+    """Collections of other storages are typed as those of the context."""
+    assert_type(ilist("names", storage="redis://host/0"), Source[Any])
+    assert_type(imap("m", storage=Path("data"), projection=lambda entry: len(entry.key)), Source[int])
+    assert_type(sales.collect(to_imap("m", lambda sale: sale.item, lambda sale: 1, storage="x")), IStreamMap[str, int])
+    assert_type(ctx.elsewhere("data"), Context)
 
 
 def sockets(ctx: Context, sales: Stream[Sale]) -> None:
