@@ -85,10 +85,16 @@ class Database:
         words = without_secrets(" ".join(str(original).split())) or type(original).__name__
         words = words if len(words) <= _LONGEST else words[:_LONGEST] + "..."
         cut = "the connection was cut: " if getattr(error, "connection_invalidated", False) else ""
-        return f"{cut}{words}"
+        return f"{cut}{words}{_LOCKED if words == 'database is locked' else ''}"
 
     def __repr__(self) -> str:
         return repr(shown_url(self.url))
+
+
+_LOCKED = (
+    f", and was so for {_PATIENCE} s: a stream that reads from a file of SQLite and writes into it waits for itself, "
+    "unless PRAGMA journal_mode=WAL was set, which lets readers and a writer work at the same time"
+)
 
 
 @contextmanager

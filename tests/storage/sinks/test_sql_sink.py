@@ -10,6 +10,7 @@ import pytest
 
 from dstream.errors import IllegalStateError, SinkError
 from reducers import replacing, to_sql
+from sources import sql_rows
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
 
@@ -196,3 +197,21 @@ def test_columns_that_the_database_computes_are_left_out(local_context, path, ur
         local_context.stream([(4, 8)]).collect(to_sql(url, "doubled", ["n", "twice"]))
     with pytest.raises(SinkError, match=r"the column 'n' has no type that is known here: columns="):
         local_context.stream([(4,)]).map(lambda row: 1 // 0).collect(to_sql(url, "untyped"))
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_a_table_of_the_same_file_is_read(local_context, path, url, monkeypatch, mode):
+    """In the mode that lets readers and a writer work at a time; else the error says so, and nothing is written."""
+    monkeypatch.setattr("dstream.values.databases._PATIENCE", 0.1)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"PRAGMA journal_mode={mode}")
+        connection.executemany("INSERT INTO numbers VALUES (?)", [(n,) for n in range(5_000)])
+        connection.execute("CREATE TABLE copy (n INTEGER)")
+    copying = local_context.read(sql_rows(url, "SELECT n FROM numbers"))
+    if mode == "DELETE":
+        with pytest.raises(SinkError, match=r"database is locked, .* unless PRAGMA journal_mode=WAL was set"):
+            copying.collect(to_sql(url, "copy"))
+    else:
+        copying.collect(to_sql(url, "copy"))
+
+    assert rows(path, "SELECT count(*) FROM copy") == [(5_000 if mode == "WAL" else 0,)]
