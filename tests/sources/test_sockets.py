@@ -94,13 +94,13 @@ def unused_port():
         return server.getsockname()[1]
 
 
-def test_nobody_listening_is_an_error(engine):
+def test_nobody_listening_is_an_error(local_context):
     """Of the source, and of the sink."""
     port = unused_port()
     with pytest.raises(SourceError, match=rf"socket_lines\('127.0.0.1', {port}\): cannot connect: .*refused"):
-        engine.context.read(socket_lines("127.0.0.1", port)).to_list()
+        local_context.read(socket_lines("127.0.0.1", port)).to_list()
     with pytest.raises(SinkError, match=rf"to_socket\('127.0.0.1', {port}\): the server is not there.*refused"):
-        engine.stream([1]).collect(to_socket("127.0.0.1", port))
+        local_context.stream([1]).collect(to_socket("127.0.0.1", port))
 
 
 def test_items_are_sent_as_lines(engine, serve):

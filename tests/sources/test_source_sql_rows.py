@@ -89,14 +89,14 @@ class Priced:
     price: float
 
 
-def test_rows_become_a_kind(engine, url):
+def test_rows_become_a_kind(local_context, url):
     """By name; texts and numbers of SQLite become what they stand for, and other columns are left out."""
     query = "SELECT price, item, day, paid, id, 1 AS more FROM sales WHERE id = 5"
 
-    assert engine.context.read(sql_rows(url, query, kind=Sale)).to_list() == [
+    assert local_context.read(sql_rows(url, query, kind=Sale)).to_list() == [
         Sale("item 5 é", Decimal("1.25"), datetime.date(2026, 1, 6), True, 5)
     ]
-    assert engine.context.read(sql_rows(url, query, kind=Priced)).to_list() == [Priced(1.25)]
+    assert local_context.read(sql_rows(url, query, kind=Priced)).to_list() == [Priced(1.25)]
 
 
 def test_a_row_that_does_not_fit_is_named(read, url):
