@@ -79,7 +79,7 @@ def test_a_range_has_a_bound(context, ages, follow):
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(0, 2), max_size=3), max_size=6), st.integers(1, 4))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_ranges_are_the_journal(tmp_path_factory, follow, changes, most):
     """However they are cut."""
     with ds.connect(engine="local", storage=tmp_path_factory.mktemp("journal")) as context:

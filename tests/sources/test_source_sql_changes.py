@@ -70,7 +70,7 @@ def test_current_begins_behind_what_is_there(path, follow):
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=10), st.one_of(st.none(), st.integers(1, 3)))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_ties_are_told_apart_by_a_key(tmp_path_factory, follow, steps, most):
     """However many rows have one time, and however ranges are cut, each comes once, in order."""
     path, time = made(tmp_path_factory.mktemp("changes") / "shop.db"), 0

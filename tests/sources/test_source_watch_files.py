@@ -169,7 +169,7 @@ CHUNKS = st.lists(st.tuples(st.sampled_from("ab"), st.text("x\né", max_size=6),
 
 
 @given(CHUNKS, st.one_of(st.none(), st.integers(1, 3)))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_whatever_is_appended_is_given_once(tmp_path_factory, follow, chunks, most):
     """Whenever somebody looks, the lines of each file are those of the file, in order."""
     folder = tmp_path_factory.mktemp("watched")
