@@ -117,6 +117,7 @@ class SqlJob:
         """Remove what the tasks of this run have staged."""
         with suppress(Exception), self.writer.database.connected() as connection:
             swept(connection, self.writer.table, frozenset({self.writer.run}))
+            self._forget(connection)
 
 
 def _checked(receipt: Receipt, database: Database) -> tuple[str, int]:

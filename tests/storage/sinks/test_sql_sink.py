@@ -96,6 +96,7 @@ def test_a_key_that_is_there_fails(local_context, path, url):
 
     assert rows(path) == [("Ada", 36, None)]
     assert tables(path) == {"people", "numbers", "dstream_epochs"}
+    assert rows(path, "SELECT * FROM dstream_epochs") == []
 
 
 @pytest.mark.parametrize(("on_conflict", "age"), [("update", [37, 2]), ("ignore", [36, 1])])
