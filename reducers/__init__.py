@@ -10,6 +10,8 @@ from reducers.lists import to_ilist
 from reducers.maps import to_icache, to_imap
 from reducers.passing import sink_from, to_logger, to_nothing
 from reducers.sets import to_iset
+from reducers.socket_sink import to_socket
+from reducers.sql_sink import to_sql
 from reducers.writing import replacing
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "to_iset",
     "to_logger",
     "to_nothing",
+    "to_socket",
+    "to_sql",
 ]
 
 

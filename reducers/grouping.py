@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dstream.spi import Collector, Grouped, Reducer
 from dstream.spi.meant import hint_of_a_collector
+from dstream.values.places import Place, checked_place, shown_place
 from reducers.writing import CacheSink, MapSink, checked_function, checked_text, kind_of
 
 if TYPE_CHECKING:
@@ -21,11 +22,16 @@ D = TypeVar("D")
 
 @overload
 def grouping_by_to_imap(
-    name: str, classifier: Callable[[T], K], *, job: str | None = None
+    name: str, classifier: Callable[[T], K], *, job: str | None = None, storage: Place | None = None
 ) -> Reducer[T, IStreamMap[K, list[T]]]: ...
 @overload
 def grouping_by_to_imap(
-    name: str, classifier: Callable[[T], K], downstream: Collector[T, Any, D], *, job: str | None = None
+    name: str,
+    classifier: Callable[[T], K],
+    downstream: Collector[T, Any, D],
+    *,
+    job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[T, IStreamMap[K, D]]: ...
 def grouping_by_to_imap(
     name: str,
@@ -33,6 +39,7 @@ def grouping_by_to_imap(
     downstream: Collector[Any, Any, Any] | None = None,
     *,
     job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[Any, Any]:
     """Group items and write one entry for each group into the map `name`; return the map.
 
@@ -48,6 +55,8 @@ def grouping_by_to_imap(
         classifier: gives the key of an item.
         downstream: collects the items of one key; lists by default.
         job: a job of this name is committed once, however often it runs.
+        storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
+            context.
 
     Raises:
         TypeError: `classifier` cannot be called, or `downstream` is no collector.
@@ -61,16 +70,21 @@ def grouping_by_to_imap(
         ...     sorted(by_length.items())
         [Entry(key=1, value=2), Entry(key=2, value=1)]
     """
-    return _grouping(MapSink, "grouping_by_to_imap", name, classifier, downstream, job)
+    return _grouping(MapSink, "grouping_by_to_imap", name, classifier, downstream, job, storage)
 
 
 @overload
 def grouping_by_to_icache(
-    name: str, classifier: Callable[[T], K], *, job: str | None = None
+    name: str, classifier: Callable[[T], K], *, job: str | None = None, storage: Place | None = None
 ) -> Reducer[T, IStreamCache[K, list[T]]]: ...
 @overload
 def grouping_by_to_icache(
-    name: str, classifier: Callable[[T], K], downstream: Collector[T, Any, D], *, job: str | None = None
+    name: str,
+    classifier: Callable[[T], K],
+    downstream: Collector[T, Any, D],
+    *,
+    job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[T, IStreamCache[K, D]]: ...
 def grouping_by_to_icache(
     name: str,
@@ -78,6 +92,7 @@ def grouping_by_to_icache(
     downstream: Collector[Any, Any, Any] | None = None,
     *,
     job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[Any, Any]:
     """Group items and write one entry for each group into the cache `name`, which must be configured; return it.
 
@@ -93,7 +108,7 @@ def grouping_by_to_icache(
         ...     ctx.stream(["a", "bb", "c"]).collect(grouping_by_to_icache("words", len))[1]
         ['a', 'c']
     """
-    return _grouping(CacheSink, "grouping_by_to_icache", name, classifier, downstream, job)
+    return _grouping(CacheSink, "grouping_by_to_icache", name, classifier, downstream, job, storage)
 
 
 def _grouping(
@@ -103,6 +118,7 @@ def _grouping(
     classifier: Callable[[Any], Any],
     downstream: Collector[Any, Any, Any] | None,
     job: str | None,
+    storage: Place | None,
 ) -> Reducer[Any, Any]:
     checked_text(name, "name")
     checked_function(classifier, "classifier")
@@ -110,4 +126,6 @@ def _grouping(
         raise TypeError(f"downstream must be a Collector, not {kind_of(downstream)}{hint_of_a_collector(downstream)}")
     if job is not None:
         checked_text(job, "job")
-    return sink(name, f"{function}({name!r})", Grouped(classifier, downstream), job=job)
+    place = checked_place(storage)
+    label = f"{function}({name!r}{shown_place(place)})"
+    return sink(name, label, Grouped(classifier, downstream), job=job, storage=place)

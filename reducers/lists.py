@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from dstream.spi import Reducer
+from dstream.values.places import Place, checked_place, shown_place
 from reducers.writing import ListSink, checked_text
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ __all__ = ["to_ilist"]
 T = TypeVar("T")
 
 
-def to_ilist(name: str, *, job: str | None = None) -> Reducer[T, IStreamList[T]]:
+def to_ilist(name: str, *, job: str | None = None, storage: Place | None = None) -> Reducer[T, IStreamList[T]]:
     """Append the items to the list `name`, made if there is none, and return it.
 
     An ordered stream keeps its order. Nothing is shuffled.
@@ -27,6 +28,8 @@ def to_ilist(name: str, *, job: str | None = None) -> Reducer[T, IStreamList[T]]
     Args:
         name: the name of the list.
         job: a job of this name is committed once, however often it runs.
+        storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
+            context.
 
     Example:
         >>> from reducers import to_ilist
@@ -37,4 +40,5 @@ def to_ilist(name: str, *, job: str | None = None) -> Reducer[T, IStreamList[T]]
     checked_text(name, "name")
     if job is not None:
         checked_text(job, "job")
-    return ListSink(name, f"to_ilist({name!r})", job=job)
+    place = checked_place(storage)
+    return ListSink(name, f"to_ilist({name!r}{shown_place(place)})", job=job, storage=place)

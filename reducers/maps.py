@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from dstream.spi import Reducer
+from dstream.values.places import Place, checked_place, shown_place
 from reducers.entries import entries, merged
 from reducers.writing import CacheSink, MapSink, checked_function, checked_text
 
@@ -22,7 +23,9 @@ OnExisting = Literal["overwrite", "merge"]
 
 
 @overload
-def to_imap(name: str, *, job: str | None = None) -> Reducer[tuple[K, V], IStreamMap[K, V]]: ...
+def to_imap(
+    name: str, *, job: str | None = None, storage: Place | None = None
+) -> Reducer[tuple[K, V], IStreamMap[K, V]]: ...
 @overload
 def to_imap(
     name: str,
@@ -32,6 +35,7 @@ def to_imap(
     *,
     on_existing: OnExisting = "overwrite",
     job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[T, IStreamMap[K, V]]: ...
 @overload
 def to_imap(
@@ -40,6 +44,7 @@ def to_imap(
     merge: Callable[[Any, Any], Any],
     on_existing: OnExisting = "overwrite",
     job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[tuple[K, V], IStreamMap[K, V]]: ...
 def to_imap(
     name: str,
@@ -49,6 +54,7 @@ def to_imap(
     *,
     on_existing: OnExisting = "overwrite",
     job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[Any, Any]:
     """Write entries into the map `name`, made if there is none, and return it.
 
@@ -70,6 +76,8 @@ def to_imap(
         on_existing: what happens to a value that the map has already: `"overwrite"` it, or `"merge"`
             it with the new one (existing value first), atomically.
         job: a job of this name is committed once, however often it runs; a second run does nothing.
+        storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
+            context.
 
     Raises:
         TypeError: an argument cannot be called, only one of `key` and `value` is given, or, when it
@@ -86,11 +94,13 @@ def to_imap(
         ...     counts["A"], len(counts)
         (2, 3)
     """
-    return _to_entries(MapSink, "to_imap", name, key, value, merge, on_existing, job)
+    return _to_entries(MapSink, "to_imap", name, key, value, merge, on_existing, job, storage)
 
 
 @overload
-def to_icache(name: str, *, job: str | None = None) -> Reducer[tuple[K, V], IStreamCache[K, V]]: ...
+def to_icache(
+    name: str, *, job: str | None = None, storage: Place | None = None
+) -> Reducer[tuple[K, V], IStreamCache[K, V]]: ...
 @overload
 def to_icache(
     name: str,
@@ -100,6 +110,7 @@ def to_icache(
     *,
     on_existing: OnExisting = "overwrite",
     job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[T, IStreamCache[K, V]]: ...
 @overload
 def to_icache(
@@ -108,6 +119,7 @@ def to_icache(
     merge: Callable[[Any, Any], Any],
     on_existing: OnExisting = "overwrite",
     job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[tuple[K, V], IStreamCache[K, V]]: ...
 def to_icache(
     name: str,
@@ -117,6 +129,7 @@ def to_icache(
     *,
     on_existing: OnExisting = "overwrite",
     job: str | None = None,
+    storage: Place | None = None,
 ) -> Reducer[Any, Any]:
     """Write entries into the cache `name`, which `ctx.get_cache(name, ttl=...)` configured, and return it.
 
@@ -134,7 +147,7 @@ def to_icache(
         ...     ctx.stream(["a", "bcd"]).collect(to_icache("lengths", str.upper, len))["BCD"]
         3
     """
-    return _to_entries(CacheSink, "to_icache", name, key, value, merge, on_existing, job)
+    return _to_entries(CacheSink, "to_icache", name, key, value, merge, on_existing, job, storage)
 
 
 def _to_entries(
@@ -146,6 +159,7 @@ def _to_entries(
     merge: Callable[[Any, Any], Any] | None,
     on_existing: str,
     job: str | None,
+    storage: Place | None,
 ) -> Reducer[Any, Any]:
     checked_text(name, "name")
     if (key is None) != (value is None):
@@ -160,4 +174,6 @@ def _to_entries(
     if on_existing == "merge" and merge is None:
         raise ValueError("on_existing='merge' needs merge=, which makes one value of two")
     existing = partial(merged, merge) if merge is not None and on_existing == "merge" else None
-    return sink(name, f"{function}({name!r})", entries(key, value, merge), existing, job=job)
+    place = checked_place(storage)
+    label = f"{function}({name!r}{shown_place(place)})"
+    return sink(name, label, entries(key, value, merge), existing, job=job, storage=place)

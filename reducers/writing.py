@@ -62,12 +62,18 @@ class CollectionSink(Replaceable, ABC, Generic[T, R]):
         label: the reducer as the user wrote it.
         replace: the collection's old content disappears in the same commit.
         job: what names the job, so that it writes once however often it runs.
+        storage: where the collection is; None: in that of the context.
     """
 
     name: str
     label: str
     replace: bool = dataclasses.field(default=False, kw_only=True)
     job: str | None = dataclasses.field(default=None, kw_only=True)
+    storage: str | None = dataclasses.field(default=None, kw_only=True)
+
+    def place(self, context: Collections) -> Collections:
+        """Return where the collection is."""
+        return context if self.storage is None else context.elsewhere(self.storage)
 
     @abstractmethod
     def open(self, context: Collections) -> Opened[R]:
@@ -88,7 +94,7 @@ class ListSink(CollectionSink[T, R]):
 
     def open(self, context: Collections) -> Opened[R]:
         """Return the list."""
-        found = context.get_list(self.name)
+        found = self.place(context).get_list(self.name)
         return Opened(found, partial(found.store.begin, replace=self.replace))
 
 
@@ -106,7 +112,7 @@ class MapSink(CollectionSink[T, R]):
 
     def open(self, context: Collections) -> Opened[R]:
         """Return the map."""
-        return self._opened(context.get_map(self.name))
+        return self._opened(self.place(context).get_map(self.name))
 
     def _opened(self, found: Any) -> Opened[R]:
         return Opened(found, partial(found.store.begin, merge=self.merge, replace=self.replace))
@@ -118,7 +124,7 @@ class CacheSink(MapSink[T, R]):
 
     def open(self, context: Collections) -> Opened[R]:
         """Return the cache, which was configured before."""
-        return self._opened(context.get_cache(self.name))
+        return self._opened(self.place(context).get_cache(self.name))
 
 
 def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:

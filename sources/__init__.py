@@ -14,10 +14,16 @@ from sources.ranges import Range
 if TYPE_CHECKING:
     from sources.avro import avro_records
     from sources.csv_files import csv_rows
+    from sources.from_functions import source_from, stream_source_from
+    from sources.journals import icache_journal, imap_journal
     from sources.jsonlines import json_lines
     from sources.parquet import parquet_rows
+    from sources.socket_source import socket_lines
+    from sources.sql_changing import sql_changes
+    from sources.sql_queries import sql_rows
     from sources.stored import icache, ilist, imap
     from sources.text import text_files
+    from sources.watched_files import watch_files
     from sources.whole_files import files
 
 __all__ = [
@@ -30,12 +36,20 @@ __all__ = [
     "csv_rows",
     "files",
     "icache",
+    "icache_journal",
     "ilist",
     "imap",
+    "imap_journal",
     "items",
     "json_lines",
     "parquet_rows",
+    "socket_lines",
+    "source_from",
+    "sql_changes",
+    "sql_rows",
+    "stream_source_from",
     "text_files",
+    "watch_files",
 ]
 
 _LATER = {
@@ -43,11 +57,19 @@ _LATER = {
     "csv_rows": "sources.csv_files",
     "files": "sources.whole_files",
     "icache": "sources.stored",
+    "icache_journal": "sources.journals",
     "ilist": "sources.stored",
     "imap": "sources.stored",
+    "imap_journal": "sources.journals",
     "json_lines": "sources.jsonlines",
     "parquet_rows": "sources.parquet",
+    "socket_lines": "sources.socket_source",
+    "source_from": "sources.from_functions",
+    "sql_changes": "sources.sql_changing",
+    "sql_rows": "sources.sql_queries",
+    "stream_source_from": "sources.from_functions",
     "text_files": "sources.text",
+    "watch_files": "sources.watched_files",
 }
 """Where the sources of files and collections stand. They come when they are asked for: `import dstream` needs none."""
 

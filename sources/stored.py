@@ -16,6 +16,7 @@ from dstream.spi.functions import shown_function
 from dstream.spi.sink import Collections
 from dstream.spi.source import Source, Split
 from dstream.values import Entry
+from dstream.values.places import Place, checked_place, shown_place
 
 if TYPE_CHECKING:
     from dstream.spi.store import Kind
@@ -29,14 +30,20 @@ AnyEntry = Entry[Any, Any]
 
 
 @overload
-def imap(name: str, predicate: Callable[[AnyEntry], object] | None = None) -> Source[AnyEntry]: ...
+def imap(
+    name: str, predicate: Callable[[AnyEntry], object] | None = None, *, storage: Place | None = None
+) -> Source[AnyEntry]: ...
 @overload
 def imap(
-    name: str, predicate: Callable[[AnyEntry], object] | None, projection: Callable[[AnyEntry], R | None]
+    name: str,
+    predicate: Callable[[AnyEntry], object] | None,
+    projection: Callable[[AnyEntry], R | None],
+    *,
+    storage: Place | None = None,
 ) -> Source[R]: ...
 @overload
-def imap(name: str, *, projection: Callable[[AnyEntry], R | None]) -> Source[R]: ...
-def imap(name: str, predicate: Any = None, projection: Any = None) -> Source[Any]:
+def imap(name: str, *, projection: Callable[[AnyEntry], R | None], storage: Place | None = None) -> Source[R]: ...
+def imap(name: str, predicate: Any = None, projection: Any = None, *, storage: Place | None = None) -> Source[Any]:
     """Read the entries of the map `name`, as its `stream()` does.
 
     The map has to be there when the stream or the job is made: a wrong name is an error, and makes no map.
@@ -49,6 +56,8 @@ def imap(name: str, predicate: Any = None, projection: Any = None) -> Source[Any
         name: the name of the map.
         predicate: which entries; it runs where the data is read, and the others go no further.
         projection: what to make of each, there too; an entry of which it makes None is dropped.
+        storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
+            context.
 
     Raises:
         TypeError: an argument is of another kind.
@@ -61,18 +70,24 @@ def imap(name: str, predicate: Any = None, projection: Any = None) -> Source[Any
         ...     ctx.read(imap("ages", lambda entry: entry.value > 40)).to_list()
         [Entry(key='Grace', value=85)]
     """
-    return _stored("map", name, predicate, projection)
+    return _stored("map", name, predicate, projection, storage)
 
 
-@overload
-def icache(name: str, predicate: Callable[[AnyEntry], object] | None = None) -> Source[AnyEntry]: ...
 @overload
 def icache(
-    name: str, predicate: Callable[[AnyEntry], object] | None, projection: Callable[[AnyEntry], R | None]
+    name: str, predicate: Callable[[AnyEntry], object] | None = None, *, storage: Place | None = None
+) -> Source[AnyEntry]: ...
+@overload
+def icache(
+    name: str,
+    predicate: Callable[[AnyEntry], object] | None,
+    projection: Callable[[AnyEntry], R | None],
+    *,
+    storage: Place | None = None,
 ) -> Source[R]: ...
 @overload
-def icache(name: str, *, projection: Callable[[AnyEntry], R | None]) -> Source[R]: ...
-def icache(name: str, predicate: Any = None, projection: Any = None) -> Source[Any]:
+def icache(name: str, *, projection: Callable[[AnyEntry], R | None], storage: Place | None = None) -> Source[R]: ...
+def icache(name: str, predicate: Any = None, projection: Any = None, *, storage: Place | None = None) -> Source[Any]:
     """Read the entries of the cache `name` that have not expired; reading them is no use of them.
 
     **Parallelism**, **Guarantee**, **On re-run**: those of `imap`.
@@ -81,6 +96,7 @@ def icache(name: str, predicate: Any = None, projection: Any = None) -> Source[A
         name: the name of the cache, which has to be there.
         predicate: as for `imap`.
         projection: as for `imap`.
+        storage: as for `imap`.
 
     Raises:
         TypeError: an argument is of another kind.
@@ -93,10 +109,10 @@ def icache(name: str, predicate: Any = None, projection: Any = None) -> Source[A
         ...     ctx.read(icache("sessions", projection=lambda entry: entry.value)).to_list()
         ['token']
     """
-    return _stored("cache", name, predicate, projection)
+    return _stored("cache", name, predicate, projection, storage)
 
 
-def ilist(name: str) -> Source[Any]:
+def ilist(name: str, *, storage: Place | None = None) -> Source[Any]:
     """Read the items of the list `name`, in their order.
 
     **Parallelism**, **On re-run**: those of `imap`.
@@ -104,6 +120,7 @@ def ilist(name: str) -> Source[Any]:
 
     Args:
         name: the name of the list, which has to be there.
+        storage: as for `imap`.
 
     Raises:
         TypeError: `name` is no str.
@@ -116,10 +133,12 @@ def ilist(name: str) -> Source[Any]:
         ...     ctx.read(ilist("names")).map(len).to_list()
         [3, 5]
     """
-    return _stored("list", name)
+    return _stored("list", name, storage=storage)
 
 
-def _stored(kind: Kind, name: str, predicate: Any = None, projection: Any = None) -> Stored[Any]:
+def _stored(
+    kind: Kind, name: str, predicate: Any = None, projection: Any = None, storage: Place | None = None
+) -> Stored[Any]:
     if not isinstance(name, str):
         raise TypeError(f"the name of a {kind} must be a str, not {type(name).__name__}")
     if not name:
@@ -127,7 +146,7 @@ def _stored(kind: Kind, name: str, predicate: Any = None, projection: Any = None
     for argument, fn in (("predicate", predicate), ("projection", projection)):
         if fn is not None and not callable(fn):
             raise TypeError(f"{argument} must be callable, not {type(fn).__name__}")
-    return Stored(kind, name, predicate, projection)
+    return Stored(kind, name, predicate, projection, checked_place(storage))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -139,12 +158,14 @@ class Stored(Generic[T]):
         name: that it is found by.
         predicate: which entries; None for all.
         projection: what becomes of each; None leaves it as it is.
+        storage: where it is; None: in that of the context.
     """
 
     kind: Kind
     name: str
     predicate: Callable[[Any], object] | None = None
     projection: Callable[[Any], Any] | None = None
+    storage: str | None = None
 
     bounded = True
     in_caller = False
@@ -160,7 +181,8 @@ class Stored(Generic[T]):
         Raises:
             SourceError: there is no such collection.
         """
-        found = context.existing(self.kind, self.name)
+        place = context if self.storage is None else context.elsewhere(self.storage)
+        found = place.existing(self.kind, self.name)
         if found is None:
             made_by = _MAKERS[self.kind].format(self.name)
             raise SourceError(f"{self!r}: there is no {self.kind} {self.name!r} in this storage; {made_by} makes one")
@@ -180,7 +202,7 @@ class Stored(Generic[T]):
     def __repr__(self) -> str:
         functions = (("predicate", self.predicate), ("projection", self.projection))
         shown = [f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None]
-        return f"i{self.kind}({', '.join([repr(self.name), *shown])})"
+        return f"i{self.kind}({', '.join([repr(self.name), *shown])}{shown_place(self.storage)})"
 
 
 _MAKERS = {"map": "get_map({!r})", "list": "get_list({!r})", "cache": "get_cache({!r}, ttl=...)"}

@@ -226,6 +226,10 @@ class ExpiringStore:
     def _no_journal(self) -> IllegalStateError:
         return IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
 
+    def journal_reach(self, since: int, most: int | None = None) -> int:
+        """Refuse: a cache keeps no journal."""
+        raise IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
+
     def begin(
         self,
         job: str | None,

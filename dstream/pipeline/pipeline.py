@@ -23,7 +23,7 @@ from dstream.plan import Read, Union, call_site
 from dstream.spi import Sink, Source
 from dstream.stream.error_handling import delivery_of
 from dstream.stream.runtime import default_stages
-from dstream.stream.stream_arguments import kind_of
+from dstream.stream.stream_arguments import kind_of, refuse_endless
 
 if TYPE_CHECKING:
     from dstream.plan.show.drawing import Drawing
@@ -71,8 +71,10 @@ class Pipeline:
         Raises:
             IllegalStateError: another stage has that name.
             TypeError: `source` is no source.
+            UnsupportedError: it has no end, as `watch_files(...)`.
             ValueError: the name is empty.
         """
+        refuse_endless(source, "read_from()")
         if isinstance(source, type) or not isinstance(source, Source):
             raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
         where = call_site()

@@ -7,6 +7,7 @@ from typing import Any
 from dstream.failures import shown
 from dstream.spi import Collections, OpenedLater, Options, Source
 from dstream.storage.settings import MOST_BUCKETS
+from dstream.stream.stream_arguments import refuse_endless
 from dstream.values.fields import field_names
 
 __all__ = [
@@ -22,7 +23,8 @@ __all__ = [
 
 
 def checked_source(source: Any, context: Collections) -> Source[Any]:
-    """Return `source` if it is one; what is known by its name is opened first."""
+    """Return `source` if it is one that ends; what is known by its name is opened first."""
+    refuse_endless(source, "read()")
     opened = source.opened(context) if isinstance(source, OpenedLater) else source
     if not isinstance(opened, Source):
         raise TypeError(f"read() takes a source, such as text_files(...), not {type(source).__name__}")

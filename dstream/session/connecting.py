@@ -103,7 +103,8 @@ def connect(
     opening = _storage_opener(chosen, allowed)
     caches = Caches()
     start = _STARTERS[chosen["engine"]](chosen, caches)
-    context = Context(start, chosen["engine"], opening, _stages(chosen, caches.found), _shown_choices(chosen))
+    stages, shown = _stages(chosen, caches.found), _shown_choices(chosen)
+    context = Context(start, chosen["engine"], lambda: opening(chosen["storage"]), stages, shown, opening)
     contexts.add(context)
     return context
 
@@ -166,13 +167,13 @@ def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]
 _STARTERS = {"spark": _spark_starter, "local": _local_starter, "auto": _auto_starter}
 
 
-def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[[], Storage]:
+def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[[str], Storage]:
     classes = tuple(allowed)
     for each in classes:
         if not isinstance(each, type):
             raise TypeError(f"allowed must hold classes, not {shown(each)}")
     settings = Settings(chosen["pickle"], (Expiring, *classes), chosen["durability"])
-    return lambda: open_storage(chosen["storage"], settings)
+    return lambda url: open_storage(url, settings)
 
 
 def _stages(chosen: Configuration, found: Found) -> Explain:

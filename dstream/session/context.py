@@ -26,6 +26,7 @@ from dstream.session.workers import refuse_on_a_worker
 from dstream.spi import Engine, Kind, ListStore, MapStore, Options, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
+from dstream.values.secrets import shown_url
 
 if TYPE_CHECKING:
     from dstream.distributed.counter import IStreamCounter
@@ -63,6 +64,7 @@ class Context:
         open_storage: Callable[[], Storage],
         stages: Callable[[Any, Any], Stages],
         shown: str = "",
+        open_other: Callable[[str], Storage] | None = None,
     ) -> None:
         self._start = start
         self._shown = shown
@@ -71,8 +73,11 @@ class Context:
         self._engine: Engine | None = None
         self._open_storage = open_storage
         self._storage: Storage | None = None
+        self._open_other = open_other
+        self._others: dict[str, Context] = {}
         self._jobs: Jobs | None = None
         self._is_closed = False
+        self._is_beside = False
         self._lock = threading.Lock()
 
     @property
@@ -111,6 +116,7 @@ class Context:
 
         Raises:
             TypeError: `source` is no source.
+            UnsupportedError: it has no end, as `watch_files(...)`.
             SourceError: it names a collection that is not there.
         """
         self.check_open()
@@ -396,6 +402,39 @@ class Context:
         """
         return self._jobs_here().find(name_or_id)
 
+    def elsewhere(self, storage: str) -> Context:
+        """Return a context on the same engine with the collections of another storage; it is closed with this one.
+
+        Args:
+            storage: a folder or a URL, as for `connect`.
+
+        Raises:
+            IllegalStateError: this context is closed.
+            ValueError: no storage has such a URL.
+
+        Example:
+            >>> import tempfile
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.elsewhere(tempfile.mkdtemp()).get_list("names").append("Ada")
+            ...     ctx.collections()
+            []
+        """
+        if not isinstance(storage, str):
+            raise TypeError(f"storage must be a str, not {type(storage).__name__}")
+        opening = self._open_other
+        if opening is None:
+            raise UnsupportedError("this context opens no other storage")
+        with self._lock:
+            self.check_open()
+            if storage not in self._others:
+                shown = f", storage {shown_url(storage)}"
+                other = Context(
+                    self.running_engine, self._engine_name, lambda: opening(storage), self._stages, shown, opening
+                )
+                other._is_beside = True
+                self._others[storage] = other
+            return self._others[storage]
+
     def existing(self, kind: Kind, name: str) -> Any:
         """Return the collection of that kind and name, or None if there is none: it makes no collection.
 
@@ -526,9 +565,11 @@ class Context:
                 return
             self._is_closed = True
         contexts.forget(self)
+        for other in self._others.values():
+            other.close()
         if self._storage is not None:
             self._storage.close()
-        if self._engine is not None:
+        if self._engine is not None and not self._is_beside:  # The engine of one beside another is that one's.
             self._engine.close()
 
     def _jobs_here(self) -> Jobs:

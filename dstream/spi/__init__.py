@@ -1,8 +1,8 @@
 """The contracts between the parts of dstream, and towards third parties.
 
-`collector` says how items become a result, `source` where they come from, `sink` where they
-go, `store` where distributed collections live, `gatherer` what happens between items, `engine_contract` who
-runs a plan.
+`collector` says how items become a result, `source` where they come from, `stream_source` where they come from without
+an end, `sink` where they go, `store` where distributed collections live, `gatherer` what happens between items,
+`engine_contract` who runs a plan.
 """
 
 from dstream.spi.collector import AggregateOperation, Characteristics, Collector, Keyed, identity
@@ -37,6 +37,7 @@ from dstream.spi.store import (
     Storage,
     Unchanged,
 )
+from dstream.spi.stream_source import Offset, StreamSource, Timestamped
 
 __all__ = [
     "UNCHANGED",
@@ -67,6 +68,7 @@ __all__ = [
     "MapWriter",
     "Misread",
     "OfRecords",
+    "Offset",
     "OpenedLater",
     "Options",
     "Outcome",
@@ -87,7 +89,9 @@ __all__ = [
     "Split",
     "SplitOfRecords",
     "Storage",
+    "StreamSource",
     "Target",
+    "Timestamped",
     "Unchanged",
     "WriteJob",
     "Writer",

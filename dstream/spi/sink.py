@@ -115,6 +115,15 @@ class Collections(Protocol):
     A collection shows its `store`, which sinks write into, and its `source`, which streams read.
     """
 
+    def elsewhere(self, storage: str) -> Collections:
+        """Return those of another storage.
+
+        Raises:
+            ValueError: no storage has such a URL.
+            SetupError: a package that it needs is not installed.
+        """
+        ...
+
     def existing(self, kind: Kind, name: str) -> Any:
         """Return the collection of that kind and name, or None if there is none, which is then not made."""
         ...

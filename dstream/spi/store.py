@@ -254,6 +254,16 @@ class MapStore(Store, Protocol):
         """
         ...
 
+    def journal_reach(self, since: int, most: int | None = None) -> int:
+        """Return the offset of the last event that there is now, or of the `most`-th one after `since`.
+
+        It is the earlier one, or `since` itself if nothing came after that. No events are read.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`.
+        """
+        ...
+
     def begin(
         self,
         job: str | None,

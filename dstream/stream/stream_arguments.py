@@ -6,7 +6,8 @@ import operator
 from collections.abc import Mapping
 from typing import Any, TypeGuard, TypeVar
 
-from dstream.spi import AggregateOperation, Collector, Sink
+from dstream.errors import UnsupportedError
+from dstream.spi import AggregateOperation, Collector, Sink, StreamSource
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
 
@@ -21,6 +22,7 @@ __all__ = [
     "optional_function",
     "optional_predicate",
     "partition_count",
+    "refuse_endless",
     "refuse_frame",
     "running",
     "seconds",
@@ -163,6 +165,19 @@ def refuse_frame(value: object) -> None:
     )
     if gives_columns or hasattr(value, "mapInArrow") or (hasattr(value, "itertuples") and hasattr(value, "columns")):
         raise TypeError(f"a {kind_of(value)} is a table, not an iterable of rows: ctx.from_df(...) streams its rows")
+
+
+def refuse_endless(source: object, call: str) -> None:
+    """Refuse a source without an end.
+
+    Raises:
+        UnsupportedError: it is one.
+    """
+    if isinstance(source, StreamSource) and not isinstance(source, type):
+        raise UnsupportedError(
+            f"{call} takes sources that end, and {source.label} has no end: jobs of unbounded data come later. "
+            "Until then source.begin(), .reach(...) and .split(...) give what is there now, range by range"
+        )
 
 
 def settings(value: Any, name: str) -> dict[str, str]:

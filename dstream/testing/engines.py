@@ -40,7 +40,8 @@ class KitContext(Context):
             engine = context.running_engine()
             return wrap(engine) if wrap else engine
 
-        super().__init__(start, context.engine, context.running_storage, context.stages, context._shown)
+        other = context._open_other
+        super().__init__(start, context.engine, context.running_storage, context.stages, context._shown, other)
         self._partitions = partitions
 
     def stream(self, iterable: Iterable[T], partitions: int | None = None) -> Stream[T]:

@@ -130,10 +130,13 @@ GOOD = {
     "y": len,
     "fractions": [0.5],
     "classifier": len, "create": list, "downstream": counting(), "factory": list, "first": counting(), "fn": len,
-    "folder": "out", "key": len, "receive": list.append,
+    "begin": dict, "host": "h", "order_by": "id", "port": 9999, "reach": dict, "read": list, "splits": [1],
+    "folder": "out", "query": "SELECT 1", "table": "t", "url": "sqlite:///x.db", "key": len, "receive": list.append,
     "map_factory": dict, "merge": max, "n": 3, "name": "m", "op": max, "predicate": bool,
     "ps": [0.5], "second": counting(), "value": len,
 }  # fmt: skip
+NUMBERS = {"n", "port", "start"}
+"""Parameters that a number may be given for."""
 FREE = {"columns", "delimiter", "quotechar", "job", "merge"}
 """Parameters that may be None, whatever their default says."""
 
@@ -151,7 +154,7 @@ def _wrong(factory):
     for name, parameter in inspect.signature(factory).parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
             continue
-        yield name, 5 if name != "n" else "x"
+        yield name, "x" if name in NUMBERS else 5
         if parameter.default is not None and name not in FREE:
             yield name, None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import cloudpickle
 import pytest
 
 from dstream.spi.source import Source
+from dstream.spi.stream_source import StreamSource
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +32,31 @@ def tiny_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sources.file_access.LARGEST_SPLIT", 7)
     monkeypatch.setattr("sources.file_access.OPENING", 1)
     monkeypatch.setattr("sources.lines.BLOCK", 5)
+
+
+class Follower:
+    """Reads a source without an end range by range, as a job does: offsets are kept as JSON, splits travel pickled."""
+
+    def __init__(self, source: StreamSource[Any]) -> None:
+        self.source = source
+        self.offsets = json.loads(json.dumps(dict(self.source.begin())))
+
+    def ranges(self, most: int | None = None) -> list[Any]:
+        """Give the splits of what is there now, and go on behind them."""
+        reached = json.loads(json.dumps(dict(self.source.reach(self.offsets, most))))
+        splits = [self.source.split(name, self.offsets.get(name), reached[name]) for name in sorted(reached)]
+        self.offsets = reached
+        return [cloudpickle.loads(cloudpickle.dumps(split)) for split in splits]
+
+    def news(self, most: int | None = None) -> list[Any]:
+        """Give the items that came since the last call, each range read twice."""
+        splits = self.ranges(most)
+        items = [item for split in splits for item in split.read()]
+        assert [item for split in splits for item in split.read()] == items
+        return items
+
+
+@pytest.fixture(scope="session")
+def follow() -> Callable[[StreamSource[Any]], Follower]:
+    """Begin to read a source without an end."""
+    return Follower

@@ -14,7 +14,7 @@ from dstream.storage.lake.lake_tables import Layout, batches
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.values.journal_events import JournalEvent
 
-__all__ = ["first_version", "last_offset", "read_journal"]
+__all__ = ["first_version", "journal_reach", "last_offset", "read_journal"]
 
 _ROW_BITS = 32
 
@@ -45,6 +45,27 @@ def read_journal(
             if offset + file.rows > since:
                 yield from _events(folder, layout, file, offset, since, title)
             offset += file.rows
+
+
+def journal_reach(commits: Iterator[tuple[int, list[DataFile]]], since: int, most: int | None) -> int:
+    """Return the offset of the last event, or of the `most`-th one after `since` if it is earlier.
+
+    Args:
+        commits: from that of `since` on; without `most` the newest one first.
+        since: where to begin.
+        most: how many events are counted; None: all.
+    """
+    reached, left = since, most
+    for version, files in commits:
+        first = max((version + 1) << _ROW_BITS, since)
+        last = ((version + 1) << _ROW_BITS) + sum(file.rows for file in files)
+        if left is None:
+            return max(last, since)
+        if last > first:
+            if left <= last - first:
+                return first + left if left else reached
+            reached, left = last, left - (last - first)
+    return reached
 
 
 def _events(

@@ -22,7 +22,7 @@ from dstream.storage.lake.compaction import MAX_FILES, Fold, fold_all, fold_smal
 from dstream.storage.lake.copied_handles import SHARED, own_copy, same_value
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.lake_collection import Collection
-from dstream.storage.lake.lake_journal import first_version, last_offset, read_journal
+from dstream.storage.lake.lake_journal import first_version, journal_reach, last_offset, read_journal
 from dstream.storage.lake.lake_tables import remove_quietly
 from dstream.storage.lake.lookup import look_up
 from dstream.storage.lake.map_job import LakeMapJob
@@ -213,6 +213,13 @@ class LakeMap(Collection):
         with self._log.lock:
             self._refresh_journal()
             return last_offset(self._log.version)
+
+    def journal_reach(self, since: int, most: int | None = None) -> int:
+        """Look into the newest commit with events, or into those after `since` as far as they are counted."""
+        with self._log.lock:
+            self._refresh_journal()
+            commits = self._log.additions(first_version(since), newest_first=most is None)
+            return journal_reach(commits, since, most)
 
     def _refresh_journal(self) -> None:
         self._refresh()

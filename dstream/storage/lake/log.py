@@ -237,9 +237,10 @@ class Log:
         """Return all live files."""
         return list(self._files.values())
 
-    def additions(self, first: int) -> Iterator[tuple[int, list[DataFile]]]:
+    def additions(self, first: int, *, newest_first: bool = False) -> Iterator[tuple[int, list[DataFile]]]:
         """Give the files that each commit from `first` up to what is now the newest one has added with new data."""
-        return self._additions(range(first, self.version + 1))
+        versions = range(first, self.version + 1)
+        return self._additions(reversed(versions) if newest_first else versions)
 
     def _additions(self, versions: Iterable[int]) -> Iterator[tuple[int, list[DataFile]]]:
         for version in versions:

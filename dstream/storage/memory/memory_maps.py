@@ -73,6 +73,11 @@ class MemoryMap(Handle[MapState]):
         with self._state.held():
             return len(self._journaled())
 
+    def journal_reach(self, since: int, most: int | None = None) -> int:
+        """Return the number of events, or fewer."""
+        last = max(since, self.journal_end())
+        return last if most is None else min(last, since + most)
+
     def _journaled(self) -> list[Event]:
         if not self._state.shape.journal:
             raise IllegalStateError(f"{self._state.kind} {self.name!r} keeps no journal; make it with journal=True")

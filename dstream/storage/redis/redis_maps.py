@@ -99,6 +99,11 @@ class RedisMap(Handle):
         """Give the events after offset `since` up to the last one that there is now, page by page."""
         return self._events(since, self.journal_end())
 
+    def journal_reach(self, since: int, most: int | None = None) -> int:
+        """Return the offset of the last event, or an earlier one: they have no gaps."""
+        last = max(since, self.journal_end())
+        return last if most is None else min(last, since + most)
+
     def journal_end(self) -> int:
         """Return the offset of the last event."""
         _, last, _ = self._run(EVENTS, [self._collection.journal], "0", "0", 1)

@@ -161,3 +161,21 @@ def test_journal_replayed_gives_the_map_after_competing_writers(backend, kept, u
     use.together(*[lambda w=w: write(stores[w], w) for w in range(3)])
     assert _replayed(kept) == use.content(kept)
     assert kept.get_many(["all"]) == [60]
+
+
+def test_journal_reaches_to_the_last_event(kept, use):
+    """Or to the most-th one after an offset, without reading any."""
+    assert kept.journal_reach(0) == 0
+    use.put(kept, {"a": 1, "b": 2})
+    use.put(kept, {"c": 3})
+    offsets = [event.offset for event in kept.journal(0)]
+
+    assert [kept.journal_reach(0, most) for most in (0, 1, 2, 3, 9, None)] == [0, *offsets, offsets[2], offsets[2]]
+    assert [kept.journal_reach(offsets[0], most) for most in (0, 1, None)] == [offsets[0], offsets[1], offsets[2]]
+    assert [kept.journal_reach(offsets[2], most) for most in (0, 1, None)] == [offsets[2]] * 3
+
+
+def test_journal_reach_is_refused_where_none_is_kept(storage, use):
+    """As the journal is."""
+    with pytest.raises(IllegalStateError, match="journal=True"):
+        use.map(storage).journal_reach(0)

@@ -1,0 +1,78 @@
+"""`StreamSource`: items that never end, in partitions of which any range can be read.
+
+A job asks in the driver how far each partition reaches, chooses a range of offsets of each, and lets tasks read the
+ranges. It keeps the offsets with what it made of them. So a range is read again only if nothing came of it, and must
+then give the same items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from dstream.spi.source import Split
+
+__all__ = ["Offset", "StreamSource", "Timestamped"]
+
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+Offset: TypeAlias = Any
+"""Where an item stands in its partition: plain data that JSON has, such as an int, or a list of ints and texts."""
+
+
+@runtime_checkable
+class StreamSource(Protocol[T_co]):
+    """A source without an end.
+
+    Parallelism: one task reads one range of one partition.
+    On re-run: a range gives the same items, in the order of their offsets, as long as the source keeps them.
+    """
+
+    @property
+    def label(self) -> str:
+        """The source as the user wrote it, for messages."""
+        ...
+
+    def begin(self) -> Mapping[str, Offset]:
+        """Return the partitions that there are, by names that stay, and the offset at which a new job begins in each.
+
+        Raises:
+            SourceError: what is to be read does not exist, or cannot be asked.
+        """
+        ...
+
+    def reach(self, offsets: Mapping[str, Offset], most: int | None = None) -> Mapping[str, Offset]:
+        """Return how far each partition can be read now: the offset behind its last item.
+
+        Partitions that came up meanwhile are among the result: what is read of them begins at the offset None. One that
+        has ended, as a file that was read and deleted, is left out.
+
+        Args:
+            offsets: how far each partition has been read.
+            most: at most so many items of each partition; None: all that are there. A source that cannot count items
+                without reading them may go by their size.
+
+        Raises:
+            SourceError: items from these offsets on were removed before they were read, or a partition is gone.
+        """
+        ...
+
+    def split(self, partition: str, start: Offset, stop: Offset) -> Split[T_co]:
+        """Return the items of one partition from the offset `start` up to `stop`, without the one at `stop`.
+
+        Args:
+            partition: its name.
+            start: None for the start of one that came up after `begin`.
+            stop: an offset that `reach` gave.
+        """
+        ...
+
+
+@runtime_checkable
+class Timestamped(Protocol[T_contra]):
+    """A source whose items have the time at which they happened; others leave it out."""
+
+    def timestamp(self, item: T_contra) -> int | None:
+        """Return the time of an item in milliseconds since 1970; None if it has none."""
+        ...

@@ -1,0 +1,149 @@
+"""`to_sql`: items as rows of a table of an SQL database."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+from dstream.errors import SinkError, UnsupportedError
+from dstream.spi import Collections, Reducer
+from dstream.values.databases import Database, database_of
+from reducers.sql_job import SqlJob
+from reducers.sql_staging import SqlWriter
+from reducers.sql_tables import Table, opened_table, run_name, swept
+from reducers.sql_values import StagedColumn
+from reducers.writing import Replaceable, checked_text, kind_of
+
+__all__ = ["SqlSink", "SqlTarget", "to_sql"]
+
+T = TypeVar("T")
+OnConflict = Literal["fail", "update", "ignore"]
+_UPSERTING = ("sqlite", "postgresql")
+
+
+def to_sql(
+    url: str,
+    table: str,
+    columns: Iterable[str] | None = None,
+    on_conflict: OnConflict = "fail",
+    *,
+    job: str | None = None,
+) -> Reducer[Any, None]:
+    """Insert the items into a table of an SQL database, which has to be there.
+
+    Items are mappings, dataclasses or named tuples, whose fields are called as the columns; a plain tuple or list has
+    its values in the order of the columns. A value that its column does not take is an error that names the item.
+
+    **Parallelism**: each partition that has items inserts them into a table of its own, called `dstream_...`, beside
+    the target. Nothing is shuffled.
+    **Guarantee**: the commit is one transaction, which moves all rows into the target and writes the number of the
+    epoch into the table `dstream_epochs`: readers see all of a run or nothing, and a run that fails leaves nothing.
+    Exactly once in jobs that publish again after a crash. docs/decisions/0041-rows-are-staged-beside-their-table.md
+    says what a crash leaves.
+    **On re-run**: the rows are inserted again, unless `job` names the job or `on_conflict` settles it.
+
+    Args:
+        url: as for `sql_rows`. The user must be allowed to make tables.
+        table: its name, behind a schema and a dot if it is not in the default one.
+        columns: those that are written, for items that have others too, or fewer than the table; unset, all of them
+            but those that the database computes.
+        on_conflict: what happens to a row whose primary key is there, or comes twice: `"fail"`, which inserts nothing
+            at all; `"update"` the row, where the last in encounter order wins; `"ignore"` it, also if it conflicts with
+            another unique column, so the first one wins. SQLite and PostgreSQL have the last two.
+        job: a job of this name is committed once, however often it runs.
+
+    Raises:
+        SetupError: SQLAlchemy or the driver is missing; `pip install dstream[sql]`.
+        TypeError: an argument is of another kind.
+        ValueError: an argument is none of its choices.
+        UnsupportedError: another database than SQLite and PostgreSQL is to update or ignore.
+        SinkError: when it runs: the database cannot be reached or refuses the rows, there is no such table or column,
+            or an item does not fit.
+
+    Example:
+        >>> import pathlib, sqlite3, tempfile
+        >>> from reducers import to_sql
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "shop.db"
+        >>> connection = sqlite3.connect(path)
+        >>> _ = connection.execute("CREATE TABLE sales (item TEXT PRIMARY KEY, price REAL)")
+        >>> with connect(engine="local") as ctx:
+        ...     ctx.stream([("tea", 2.5), ("cake", 4.0)]).collect(to_sql(f"sqlite:///{path}", "sales"))
+        >>> list(connection.execute("SELECT * FROM sales"))
+        [('tea', 2.5), ('cake', 4.0)]
+        >>> connection.close()
+    """
+    database = database_of(url, "to_sql", SinkError, repr(checked_text(table, "table")))
+    names = None if columns is None else _checked_columns(columns)
+    if on_conflict not in get_args(OnConflict):
+        raise ValueError(f"on_conflict must be 'fail', 'update' or 'ignore', not {on_conflict!r}")
+    if on_conflict != "fail" and not database.url.startswith(_UPSERTING):
+        raise UnsupportedError(f"{database.call}: on_conflict={on_conflict!r} is there for SQLite and PostgreSQL only")
+    if job is not None:
+        checked_text(job, "job")
+    schema, _, name = table.rpartition(".")
+    return SqlSink(database, Table(schema or None, name), names, on_conflict, database.call, job=job)
+
+
+def _checked_columns(columns: Any) -> tuple[str, ...]:
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise TypeError(f"columns must be several names, not {kind_of(columns)}")
+    names = tuple(checked_text(name, "a name in columns") for name in columns)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"columns must hold names, each of them once, not {list(names)}")
+    return names
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SqlSink(Replaceable, Generic[T]):
+    """What `to_sql` returns.
+
+    Attributes:
+        columns: those that are written; None: all.
+        label: the reducer as the user wrote it.
+        replace: the rows take the place of all earlier ones.
+    """
+
+    database: Database
+    table: Table
+    columns: tuple[str, ...] | None
+    on_conflict: OnConflict
+    label: str
+    replace: bool = field(default=False, kw_only=True)
+    job: str | None = field(default=None, kw_only=True)
+
+    @property
+    def collector(self) -> None:
+        """None: the items are written as they are."""
+        return
+
+    def open(self, context: Collections) -> SqlTarget:
+        """Look at the table, and make the one of epochs if there is none."""
+        with self.database.connected() as connection:
+            columns = opened_table(self.database, connection, self.table, self.columns)
+            swept(connection, self.table)
+        if self.on_conflict == "update" and not any(column.is_key for column in columns):
+            raise SinkError(f"{self.label}: on_conflict='update' needs the primary key of the table among its columns")
+        return SqlTarget(self, columns)
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SqlTarget:
+    """The table, opened in the driver."""
+
+    sink: SqlSink[Any]
+    columns: tuple[StagedColumn, ...]
+
+    def begin(self, job: str | None, epoch: int = 1) -> SqlJob:
+        """Begin an epoch."""
+        sink, run = self.sink, run_name()
+        writer = SqlWriter(sink.database, sink.table, self.columns, run, sink.columns is None)
+        name = uuid.uuid4().hex if job is None else job
+        return SqlJob(writer, name, job is not None, epoch, sink.on_conflict, sink.replace)
+
+    def result(self) -> None:
+        """Return None: the rows are in the table."""

@@ -1,0 +1,138 @@
+"""The tables of `to_sql` in a database: the target, that of epochs, and those that tasks fill and nobody reads.
+
+A table for each attempt of a task is called `dstream_`, the second in which its run began, the run, and the attempt. So
+whoever commits finds it by its receipt, and whoever comes a week later knows that nobody will.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dstream.errors import SinkError
+from dstream.values.databases import Database
+from reducers.sql_values import StagedColumn
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+__all__ = [
+    "EPOCHS",
+    "PLACE",
+    "STAGED",
+    "Table",
+    "epochs_table",
+    "opened_table",
+    "run_name",
+    "staged_table",
+    "staged_tables",
+    "swept",
+]
+
+EPOCHS = "dstream_epochs"
+PLACE = "dstream_place"
+"""The column of a staged table that keeps the order of its rows."""
+STAGED = re.compile(r"(dstream_([0-9a-f]{8})_[0-9a-f]{16})_[0-9a-f]{16}")
+_WEEK = 7 * 24 * 60 * 60
+
+
+class Table(NamedTuple):
+    """The name of a table; without a schema it is in the default one."""
+
+    schema: str | None
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+
+def run_name() -> str:
+    """Return what the names of the staged tables of a run begin with."""
+    return f"dstream_{int(time.time()):08x}_{uuid.uuid4().hex[:16]}"
+
+
+def opened_table(
+    database: Database, connection: sa.Connection, table: Table, names: tuple[str, ...] | None
+) -> tuple[StagedColumn, ...]:
+    """Return the columns of a table that are written; make the table of epochs if there is none.
+
+    Raises:
+        SinkError: there is no such table or column, or no table can be made.
+    """
+    import sqlalchemy as sa
+    from sqlalchemy.exc import DBAPIError
+
+    with database.refusals():
+        inspector = sa.inspect(connection)
+        if not inspector.has_table(table.name, table.schema):
+            raise SinkError(f"{database.call}: there is no table {str(table)!r}: CREATE TABLE makes one")
+        keys = inspector.get_pk_constraint(table.name, table.schema)["constrained_columns"]
+        found = {each["name"]: each for each in inspector.get_columns(table.name, table.schema)}
+        for missing in [name for name in names or () if name not in found]:
+            raise SinkError(f"{database.call}: the table has no column {missing!r}, but {', '.join(found)}")
+        chosen = [found[name] for name in names or found if names or not _is_made_there(found[name])]
+        for untyped in [one["name"] for one in chosen if isinstance(one["type"], sa.types.NullType)]:
+            raise SinkError(
+                f"{database.call}: the column {untyped!r} has no type that is known here: columns=... names the others"
+            )
+        with suppress(DBAPIError):  # Another process makes it at the same time; else the next line tells.
+            epochs_table(table).create(connection, checkfirst=True)
+            connection.commit()
+        connection.rollback()
+        connection.execute(sa.select(sa.func.count()).select_from(epochs_table(table)))
+    is_whole_key = set(keys) <= {one["name"] for one in chosen}
+    return tuple(
+        StagedColumn(one["name"], one["type"], one["nullable"], is_whole_key and one["name"] in keys) for one in chosen
+    )
+
+
+def _is_made_there(column: Any) -> bool:
+    """Say whether the database itself gives a column its values, and takes none."""
+    return "computed" in column or bool(column.get("identity", {}).get("always"))
+
+
+def epochs_table(table: Table) -> sa.Table:
+    """Return the table of the last epoch of each job in each table, which stands beside them."""
+    import sqlalchemy as sa
+
+    return sa.Table(
+        EPOCHS,
+        sa.MetaData(),
+        sa.Column("target", sa.String(255), primary_key=True),
+        sa.Column("job", sa.String(255), primary_key=True),
+        sa.Column("epoch", sa.BigInteger, nullable=False),
+        schema=table.schema,
+    )
+
+
+def staged_tables(connection: sa.Connection, table: Table) -> list[re.Match[str]]:
+    """Return the names of what tasks have filled and nobody has removed."""
+    import sqlalchemy as sa
+
+    return list(filter(None, map(STAGED.fullmatch, sa.inspect(connection).get_table_names(table.schema))))
+
+
+def swept(connection: sa.Connection, table: Table, runs: frozenset[str] = frozenset()) -> None:
+    """Remove what these runs have staged, and what others did a week ago and nobody committed; raises nothing."""
+    import sqlalchemy as sa
+    from sqlalchemy.exc import SQLAlchemyError
+
+    old = time.time() - _WEEK
+    with suppress(SQLAlchemyError):
+        for name in staged_tables(connection, table):
+            if name[1] in runs or int(name[2], 16) < old:
+                sa.Table(name[0], sa.MetaData(), schema=table.schema).drop(connection, checkfirst=True)
+                connection.commit()
+
+
+def staged_table(name: str, table: Table, columns: Sequence[StagedColumn]) -> sa.Table:
+    """Return the table of one attempt: the columns, and the place of a row."""
+    import sqlalchemy as sa
+
+    each = [sa.Column(column.name, column.type, nullable=column.is_nullable) for column in columns]
+    place = sa.Column(PLACE, sa.BigInteger, nullable=False)
+    return sa.Table(name, sa.MetaData(), place, *each, schema=table.schema)

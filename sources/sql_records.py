@@ -1,0 +1,111 @@
+"""What rows of a database become: named tuples, or a class of the user's."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import SourceError
+from dstream.values.blaming import shown
+from sources.forms import Form, FormOfItem, Made, OneOf, Record, Scalar, Unfit
+from sources.kinds import BINARY, form_of
+from sources.names import repeated
+
+__all__ = ["Rows", "rows_of"]
+
+Maker = Callable[[Sequence[Any], int], list[Any]]
+"""Makes items of some rows, behind so many others."""
+
+
+def rows_of(kind: Any) -> Rows:
+    """Return what makes a `kind` of each row; None: named tuples.
+
+    Raises:
+        TypeError: it is no dataclass, named tuple, TypedDict or pydantic model, or one of its fields is of a type
+            that is not read.
+    """
+    if kind is None:
+        return Rows(None)
+    record = form_of(kind, BINARY)
+    if not isinstance(record, Record):  # pydantic knows what drivers make.
+        return Rows(record)
+    return Rows(Record(record.kind, record.expected, [_native(*each) for each in record.fields]))
+
+
+def _native(name: str, fitting: type | None, form: Form, is_required: bool) -> tuple[str, type | None, Form, bool]:
+    """Return a field that takes what drivers make: dates and decimals as they are, and 0 and 1 for truth values."""
+    inner = form.forms if isinstance(form, OneOf) else (form,)
+    made = frozenset(each.kind for each in inner if isinstance(each, Made))
+    has_truth = any(isinstance(each, Scalar) and each.kind is bool for each in inner)
+    has_numbers = any(not isinstance(each, Scalar) or each.kind is int for each in inner)
+    is_wrapped = bool(made) or (has_truth and not has_numbers)
+    return name, fitting, Native(form, made, has_truth and not has_numbers) if is_wrapped else form, is_required
+
+
+@dataclass(frozen=True)
+class Native:
+    """Takes what a driver has made, and what a text or a number of the database stands for."""
+
+    form: Form
+    made_before: frozenset[type]
+    has_truth: bool
+
+    @property
+    def expected(self) -> str:
+        """What is expected, in a word."""
+        return self.form.expected
+
+    def made(self, value: Any) -> Any:
+        """Return it."""
+        if type(value) in self.made_before:
+            return value
+        # SQLite has no truth values.
+        return bool(value) if self.has_truth and type(value) is int and value in (0, 1) else self.form.made(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Makes items of rows.
+
+    Attributes:
+        form: what each becomes; None: a named tuple.
+    """
+
+    form: FormOfItem | None
+
+    def maker(self, names: tuple[str, ...], call: str) -> Maker:
+        """Return what makes items of rows with these columns.
+
+        Raises:
+            SourceError: a name stands there twice.
+        """
+        if twice := repeated(names):
+            raise SourceError(f"{call}: the query gives {twice} more than once: name one of them apart with AS")
+        form = self.form
+        if form is None:
+            return lambda rows, before: list(map(_row_kind(names)._make, rows))
+        return lambda rows, before: [
+            _made(form, dict(zip(names, row, strict=True)), call, number)
+            for number, row in enumerate(rows, start=before + 1)
+        ]
+
+
+def _made(form: FormOfItem, row: dict[str, Any], call: str, number: int) -> Any:
+    try:
+        return form.made(row)
+    except Unfit as error:
+        raise SourceError(f"{call}, row {number:,}: {error}: {shown(row)}") from error.__cause__
+
+
+@functools.lru_cache(maxsize=256)
+def _row_kind(names: tuple[str, ...]) -> Any:
+    """Return the class of rows with these columns. It is found again by its names in every process."""
+    kind: Any = collections.namedtuple("Row", names, rename=True)  # type: ignore[misc]  # The names come from a query.
+    return type("Row", (kind,), {"__slots__": (), "__reduce__": lambda row: (_row, (names, *row))})
+
+
+def _row(names: tuple[str, ...], *values: Any) -> Any:
+    return _row_kind(names)._make(values)

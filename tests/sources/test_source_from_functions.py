@@ -1,0 +1,121 @@
+"""`source_from`, `stream_source_from`: functions instead of classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from dstream.errors import SourceError
+from dstream.spi import Source, StreamSource
+from dstream.spi.stream_source import Timestamped
+from sources import source_from, stream_source_from
+
+
+def squares(part):
+    """Give the squares of some numbers."""
+    yield from (n * n for n in part)
+
+
+def test_each_part_is_read(engine):
+    """In order, by workers; the parts are given, or made when the run starts."""
+    assert engine.context.read(source_from([range(3), range(3, 5), range(0)], squares)).to_list() == [0, 1, 4, 9, 16]
+    made = source_from(lambda parallelism: [[parallelism * 0 + n] for n in range(3)], squares)
+    assert engine.context.read(made).map(abs).to_list() == [0, 1, 4]
+
+
+def test_it_is_a_source(read):
+    """With or without an order, and read as often as somebody asks."""
+    source = source_from(iter([[1], [2]]), squares, ordered=False)
+
+    assert isinstance(source, Source)
+    assert (source.ordered, source.bounded, source.in_caller) == (False, True, False)
+    assert read(source) == read(source) == [1, 4]
+    assert [repr(source), repr(source_from([1], squares, name="mine"))] == [
+        "source_from(squares)",
+        "source_from('mine')",
+    ]
+
+
+def test_parts_are_asked_for_lazily(local_context):
+    """As are their items."""
+    asked = []
+
+    def parts(parallelism):
+        for part in range(5):
+            asked.append(part)
+            yield [part]
+
+    assert local_context.read(source_from(parts, squares)).find_first().get() == 0
+    assert asked == [0]
+
+
+def test_an_exception_of_the_function_is_the_users(local_context):
+    """As it is, with the step."""
+
+    def broken(part):
+        yield 1 // part
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        local_context.read(source_from([1, 0], broken)).to_list()
+    assert "read(source_from(" in "\n".join(raised.value.__notes__)
+
+
+def test_what_is_no_iterable_is_named(local_context):
+    """Of the parts, and of the items."""
+    with pytest.raises(SourceError, match=r"source_from\(len\): len must give several items, not 1"):
+        local_context.read(source_from([[1]], len)).to_list()
+    with pytest.raises(SourceError, match=r"source_from\(abs, squares\): abs must give several items, not 2"):
+        list(source_from(abs, squares).splits(2))
+
+
+FEED = ["a", "b", "c", "d"]
+
+
+def feed(**changes):
+    """A source of a feed, of which two partitions can be read."""
+    functions = {
+        "begin": lambda: {"one": 1},
+        "reach": lambda offsets, most: {
+            name: min(4, (offsets.get(name) or 0) + (most or 9)) for name in ("one", "two")
+        },
+        "read": lambda partition, start, stop: [f"{partition}{each}" for each in FEED[start or 0 : stop]],
+    }
+    return stream_source_from(**{**functions, **changes})
+
+
+def test_ranges_are_read(follow):
+    """Also of a partition that came up later."""
+    job = follow(feed())
+
+    assert isinstance(job.source, StreamSource)
+    assert [job.news(2), job.news(), job.news()] == [
+        ["oneb", "onec", "twoa", "twob"],
+        ["oned", "twoc", "twod"],
+        [],
+    ]
+
+
+def test_items_may_have_a_time():
+    """If a function gives it."""
+    assert not isinstance(feed(), Timestamped)
+    assert feed(timestamp=len).timestamp("abc") == 3
+
+
+@pytest.mark.parametrize("found", [None, {1: 2}, {"a": {1}}, {"a": (1, 2)}, {"a": object()}, {"a": float("nan")}])
+def test_offsets_are_plain(found):
+    """What JSON would change is refused before it is kept."""
+    with pytest.raises(SourceError, match=r"must give offsets by names|the offset of 'a' is not as JSON has it"):
+        feed(begin=lambda: found).begin()
+
+
+async def later(part):
+    """Give nothing yet."""
+
+
+def test_wrong_arguments_are_refused_at_the_call():
+    """Before anything runs."""
+    with pytest.raises(TypeError, match="splits must be several parts or a function that gives them, not str"):
+        source_from("abc", squares)
+    with pytest.raises(TypeError, match="read must give a result, and an async function"):
+        source_from([1], later)
+    with pytest.raises(ValueError, match="name must not be empty"):
+        feed(name="")

@@ -1,0 +1,184 @@
+"""`sql_rows`: rows of a query, divided without losing any."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dstream.errors import SetupError, SourceError
+from sources import sql_rows
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A database with ten sales, one without a number."""
+    path = tmp_path_factory.mktemp("sql") / "shop.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE sales (id INTEGER, item TEXT, price NUMERIC, day TEXT, paid BOOLEAN)")
+        values = [(n or None, f"item {n} é", n / 4, f"2026-01-{n + 1:02}", n % 2) for n in range(10)]
+        connection.executemany("INSERT INTO sales VALUES (?, ?, ?, ?, ?)", values)
+    return path
+
+
+@pytest.fixture(scope="module")
+def url(path):
+    """Where it is."""
+    return f"sqlite:///{path}"
+
+
+def test_rows_are_named_tuples(engine, url):
+    """In the order of the query, with parameters; they are equal and named wherever they come from."""
+    query = "SELECT id, item AS what FROM sales WHERE id > :least AND id != :not ORDER BY id DESC;"
+    found = engine.context.read(sql_rows(url, query, {"least": 6, "not": 8})).to_list()
+
+    assert found == [(9, "item 9 é"), (7, "item 7 é")]
+    assert [row.what for row in found] == ["item 9 é", "item 7 é"]
+    assert pickle.loads(pickle.dumps(found[0]))._asdict() == {"id": 9, "what": "item 9 é"}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
+def test_a_partitioned_query_loses_no_row(read, url, n):
+    """What is below, above, or NULL is among them; a query may end in a comment."""
+    source = sql_rows(url, "SELECT id FROM sales -- all", partition_on=("id", 3, 6, n))
+
+    assert len(source.splits(8)) == source.count_splits(8) == n
+    assert sorted(row.id or 0 for row in read(source)) == list(range(10))
+    assert [source.ordered, sql_rows(url, "SELECT 1").ordered] == [False, True]
+
+
+BOUNDS = st.one_of(
+    st.tuples(st.integers(-99, 99), st.integers(100, 999)),
+    st.tuples(st.floats(-99, 0), st.floats(1, 99)),
+    st.tuples(st.dates(datetime.date(2020, 1, 1), datetime.date(2025, 1, 1)), st.dates(datetime.date(2025, 1, 2))),
+    st.just((Decimal("0.1"), Decimal("7"))),
+    st.just((datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 1, 0, 0, 1))),
+)
+
+
+@given(BOUNDS, st.integers(1, 50))
+@settings(max_examples=60)
+def test_borders_lie_in_order_within_the_bounds(bounds, n):
+    """One fewer than parts, of the type of the bounds."""
+    lower, upper = bounds
+    borders = sql_rows("sqlite:///x.db", "SELECT 1", partition_on=("id", lower, upper, n)).ranges.borders
+
+    assert len(borders) == n - 1
+    assert list(borders) == sorted(borders)
+    assert all(lower <= each <= upper and type(each) is type(lower) for each in borders)
+
+
+class Sale(NamedTuple):
+    item: str
+    price: Decimal
+    day: datetime.date
+    paid: bool
+    id: int | None = None
+
+
+@dataclass
+class Priced:
+    price: float
+
+
+def test_rows_become_a_kind(local_context, url):
+    """By name; texts and numbers of SQLite become what they stand for, and other columns are left out."""
+    query = "SELECT price, item, day, paid, id, 1 AS more FROM sales WHERE id = 5"
+
+    assert local_context.read(sql_rows(url, query, kind=Sale)).to_list() == [
+        Sale("item 5 é", Decimal("1.25"), datetime.date(2026, 1, 6), True, 5)
+    ]
+    assert local_context.read(sql_rows(url, query, kind=Priced)).to_list() == [Priced(1.25)]
+
+
+def test_a_row_that_does_not_fit_is_named(read, url):
+    """With its number, its field and its value."""
+    with pytest.raises(SourceError, match=r"row 1: field price: expected float, got str 'x'.*: \{'price': 'x'\}"):
+        read(sql_rows(url, "SELECT 'x' AS price", kind=Priced))
+    with pytest.raises(SourceError, match=r"row 2: field price: expected float, got NoneType None"):
+        read(sql_rows(url, "SELECT 1 AS price UNION ALL SELECT NULL", kind=Priced))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT * FROM ships", "no such table: ships"),
+        ("SELEKT", "syntax error"),
+        ("SELECT id, id FROM sales", "gives 'id' more than once: name one of them apart with AS"),
+        ("DELETE FROM sales", "gives no rows, and what it changed was taken back"),
+    ],
+)
+def test_a_query_that_cannot_be_is_an_error(local_context, url, query, words):
+    """Of the source, with what the database says; nothing is deleted."""
+    with pytest.raises(SourceError, match=words):
+        local_context.read(sql_rows(url, query)).to_list()
+    assert local_context.read(sql_rows(url, "SELECT id FROM sales")).count() == 10
+
+
+def test_an_error_travels(engine, tmp_path):
+    """From a worker; a file that is not there is not made."""
+    with pytest.raises(SourceError, match=r"sql_rows\('sqlite:.*no.db', 'SELECT 1'\): there is no file"):
+        engine.context.read(sql_rows(f"sqlite:///{tmp_path / 'no.db'}", "SELECT 1")).to_list()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unnamed_column_has_its_place(read, url):
+    """As `count(*)`."""
+    assert read(sql_rows(url, "SELECT count(*), max(id) AS most FROM sales"))[0]._asdict() == {"_0": 10, "most": 9}
+
+
+def test_reading_is_lazy(url):
+    """A few rows of a query without an end are read at once."""
+    endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c"
+    items = sql_rows(url, endless).splits(1)[0].read()
+
+    assert [next(items).n, next(items).n] == [1, 2]
+
+
+WRONG = {
+    "no url": (lambda: sql_rows("shop.db", "SELECT 1"), "url must be one of a database"),
+    "no dialect": (lambda: sql_rows("nosuch://ada:secret@h/x", "SELECT 1"), r"not 'nosuch://ada:\*\*\*@h/x'"),
+    "memory": (lambda: sql_rows("sqlite://", "SELECT 1"), "a database in memory is another one in every process"),
+    "param": (lambda: sql_rows("sqlite:///x", "SELECT :a"), "params has no 'a', which the query names"),
+    "more": (lambda: sql_rows("sqlite:///x", "SELECT 1", {"b": 1}), "params has 'b', which the query does not name"),
+    "three": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 1, 2)), "partition_on must be"),
+    "mixed": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 1, 2.0, 2)), "of one type, not 1 and 2.0"),
+    "bounds": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 2, 2, 2)), "lower bound below the upper one"),
+    "n": (lambda: sql_rows("sqlite:///x", "SELECT 1", None, ("a", 1, 2, 0)), "must be between 1 and 10,000"),
+    "kind": (lambda: sql_rows("sqlite:///x", "SELECT 1", kind=int), "kind must be a dataclass"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_refused_at_the_call(name):
+    """Before anything is asked."""
+    make, words = WRONG[name]
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()
+
+
+def test_what_is_not_installed_is_named_at_the_call(monkeypatch):
+    """The extra that brings SQLAlchemy, or the driver; no password."""
+    with pytest.raises(SetupError, match=r"needs the driver \w+ of mysql://: install it"):
+        sql_rows("mysql://ada:secret@host/shop", "SELECT 1")
+    monkeypatch.setitem(__import__("sys").modules, "sqlalchemy", None)
+    with pytest.raises(SetupError, match=r"sql_rows\(\) needs the package sqlalchemy: pip install 'dstream\[sql\]'"):
+        sql_rows("sqlite:///x", "SELECT 1")
+
+
+def test_no_password_is_shown():
+    """Neither of the source nor of its splits."""
+    source = sql_rows("postgresql+psycopg://ada:secret@127.0.0.1:1/shop", "SELECT 1")
+
+    assert "secret" not in repr([source, source.splits(1)])
+    with pytest.raises(SourceError, match="onnection refused") as raised:
+        list(source.splits(1)[0].read())
+    assert "secret" not in f"{raised.value!r} {raised.value.__cause__!r}"

@@ -1,0 +1,218 @@
+"""`to_sql` holds the contract of sinks; what does not fit is an error that names the item."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+
+import pytest
+
+from dstream.errors import IllegalStateError, SinkError
+from reducers import replacing, to_sql
+from sources import sql_rows
+from tests.storage.sinks.sink_contract import SinkCase, SinkContract
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A database with a table of people and an empty one of numbers."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE people (name TEXT PRIMARY KEY, age INTEGER NOT NULL, note TEXT)")
+        connection.execute("CREATE TABLE numbers (n INTEGER)")
+    return path
+
+
+@pytest.fixture
+def url(path):
+    """Where it is."""
+    return f"sqlite:///{path}"
+
+
+def rows(path, query="SELECT * FROM people ORDER BY rowid"):
+    """Return the rows of a query."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def tables(path):
+    """Return the names of all tables."""
+    return {name for (name,) in rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+class TestSqlSink(SinkContract):
+    """As it is, and around `replacing`."""
+
+    @pytest.fixture(params=["add", "replace"])
+    def case(self, request, local_context, path, url):
+        """The sink, and what is in the table."""
+        sink = to_sql(url, "numbers")
+        sink = replacing(sink) if request.param == "replace" else sink
+        items = [(1,), (2,), (3,)], [(44,), (55,)]
+        return SinkCase(
+            sink, lambda: local_context, *items, lambda: rows(path, "SELECT n FROM numbers"), lambda: tables(path)
+        )
+
+
+@dataclass
+class Person:
+    name: str
+    age: int
+    note: str | None = None
+
+
+def test_items_become_rows(engine, path, url):
+    """Dataclasses, mappings and tuples, from several tasks, in encounter order; only the target and epochs stay."""
+    items = [Person("Ada", 36), {"name": "Grace", "age": 85, "note": "é\n'"}, ("Alan", 41, ""), ["Emmy", 53, None]]
+
+    assert engine.stream(items, partitions=3).collect(to_sql(url, "people")) is None
+    assert rows(path) == [("Ada", 36, None), ("Grace", 85, "é\n'"), ("Alan", 41, ""), ("Emmy", 53, None)]
+    assert tables(path) == {"people", "numbers", "dstream_epochs"}
+    assert rows(path, "SELECT * FROM dstream_epochs") == []
+
+
+def test_columns_are_chosen(local_context, path, url):
+    """Others of the items are left out, and others of the table have their defaults."""
+    local_context.stream([{"age": 36, "name": "Ada", "more": 1}]).collect(to_sql(url, "people", ["name", "age"]))
+
+    assert rows(path) == [("Ada", 36, None)]
+
+
+def test_a_named_job_inserts_once(local_context, path, url):
+    """The table of epochs knows it."""
+    for _ in range(2):
+        local_context.stream([(1,), (2,)]).collect(to_sql(url, "numbers", job="nightly"))
+
+    assert rows(path, "SELECT n FROM numbers") == [(1,), (2,)]
+    assert rows(path, "SELECT * FROM dstream_epochs") == [("numbers", "nightly", 1)]
+
+
+def test_a_key_that_is_there_fails(local_context, path, url):
+    """And inserts nothing at all; what was staged is gone."""
+    local_context.stream([Person("Ada", 36)]).collect(to_sql(url, "people"))
+    with pytest.raises(SinkError, match=r"to_sql\('sqlite:.*, 'people'\): UNIQUE constraint failed: people.name"):
+        local_context.stream([Person("Grace", 85), Person("Ada", 37)]).collect(to_sql(url, "people"))
+
+    assert rows(path) == [("Ada", 36, None)]
+    assert tables(path) == {"people", "numbers", "dstream_epochs"}
+    assert rows(path, "SELECT * FROM dstream_epochs") == []
+
+
+@pytest.mark.parametrize(("on_conflict", "age"), [("update", [37, 2]), ("ignore", [36, 1])])
+def test_conflicts_are_settled(local_context, path, url, on_conflict, age):
+    """With what is there, within a task and between tasks: the last one wins, or the first."""
+    local_context.stream([Person("Ada", 36)]).collect(to_sql(url, "people"))
+    items = [Person("Zoe", 1), Person("Zoe", 9), Person("Ada", 37), Person("Zoe", 2)]
+    for partitions in 1, 4:
+        local_context.stream(items, partitions).collect(to_sql(url, "people", on_conflict=on_conflict))
+
+    assert [row[1] for row in sorted(rows(path))] == age
+
+
+def test_updating_needs_a_key(local_context, url):
+    """Which is among the columns."""
+    for table, columns in ("numbers", None), ("people", ["age", "note"]):
+        with pytest.raises(SinkError, match="on_conflict='update' needs the primary key of the table"):
+            local_context.stream([(1,)]).collect(to_sql(url, table, columns, "update"))
+
+
+WRONG = {
+    "type": (("Ada", "old", None), "the column 'age' takes int, not str"),
+    "truth": (("Ada", True, None), "the column 'age' takes int, not bool"),
+    "null": (("Ada", None, None), "the column 'age' takes no None"),
+    "short": (("Ada", 36), r"an item has 2 values for 3 columns \(name, age, note\)"),
+    "missing": ({"name": "Ada", "age": 36}, "an item has no 'note'"),
+    "unknown": ({"name": "Ada", "age": 36, "note": "", "x": 1}, "the table has no column 'x'"),
+    "no item": ("Ada", "an item must be a mapping, dataclass or tuple, not str"),
+    "huge": (("Ada", 2**70, None), "the database refuses an item: .*too large"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_item_that_does_not_fit_is_named(local_context, path, url, name):
+    """With its column and its value; nothing is inserted, nothing is left."""
+    item, words = WRONG[name]
+    with pytest.raises(SinkError, match=words) as raised:
+        local_context.stream([Person("Grace", 85), item], 1).collect(to_sql(url, "people"))
+
+    assert "Ada" in str(raised.value)
+    assert (rows(path), tables(path)) == ([], {"people", "numbers", "dstream_epochs"})
+
+
+def test_an_error_of_a_task_travels(engine, url):
+    """From a worker too, with the call."""
+    with pytest.raises(SinkError, match="the column 'n' takes int, not str") as raised:
+        engine.stream([(1,), ("x",)], 2).collect(to_sql(url, "numbers"))
+
+    assert "collect(to_sql(" in "\n".join(raised.value.__notes__)
+
+
+def test_what_is_not_there_is_an_error(local_context, path, url):
+    """The file, the table, the column; nothing runs, no file is made."""
+    numbers = local_context.stream([1]).map(lambda n: n // 0)
+    with pytest.raises(SinkError, match=r"there is no table 'sales': CREATE TABLE makes one"):
+        numbers.collect(to_sql(url, "sales"))
+    with pytest.raises(SinkError, match=r"the table has no column 'size', but name, age, note"):
+        numbers.collect(to_sql(url, "people", ["name", "size"]))
+    with pytest.raises(SinkError, match=r"there is no file .*/other.db"):
+        numbers.collect(to_sql(f"sqlite:///{path.parent / 'other.db'}", "people"))
+    assert [each.name for each in path.parent.iterdir()] == ["shop.db"]
+
+
+def test_receipts_lead_nowhere_else(local_context, path, url):
+    """Nor to rows that are gone, or fewer than were staged."""
+    case = SinkCase(to_sql(url, "numbers"), lambda: local_context, [], [], list, set)
+    job = case.target().begin("job")
+    [[name, count]] = case.written(job, [(1,), (2,)])
+    for receipt in ["people", 1], [name], [name, 3], [name[:-1] + "z", 2], ["dstream_00000000_" + "0" * 16, 1]:
+        with pytest.raises(IllegalStateError, match="nothing was changed"):
+            job.commit([receipt])
+    with pytest.raises(IllegalStateError, match="which is no more"):
+        job.commit([[name, count], [name[:-16] + "0" * 16, 1]])
+
+    assert (rows(path, "SELECT n FROM numbers"), job.is_done) == ([], False)
+
+
+def test_old_staged_rows_are_swept(local_context, path, url):
+    """A week after a run that nobody committed; younger ones and tables of others stay."""
+    import time
+
+    names = [f"dstream_{int(time.time()) - age:08x}_{'0' * 16}_{'0' * 16}" for age in (8 * 86400, 86400)]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for name in [*names, "dstream_mine"]:
+            connection.execute(f"CREATE TABLE {name} (n INTEGER)")
+    local_context.stream([(1,)]).collect(to_sql(url, "numbers"))
+
+    assert tables(path) == {"people", "numbers", "dstream_epochs", "dstream_mine", names[1]}
+
+
+def test_columns_that_the_database_computes_are_left_out(local_context, path, url):
+    """Unless they are named, which it refuses; a column without a type is refused before anything runs."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE doubled (n INTEGER, twice INTEGER GENERATED ALWAYS AS (n * 2) STORED)")
+        connection.execute("CREATE TABLE untyped (n)")
+    local_context.stream([(4,)]).collect(to_sql(url, "doubled"))
+    assert rows(path, "SELECT * FROM doubled") == [(4, 8)]
+    with pytest.raises(SinkError, match="cannot INSERT into generated column"):
+        local_context.stream([(4, 8)]).collect(to_sql(url, "doubled", ["n", "twice"]))
+    with pytest.raises(SinkError, match=r"the column 'n' has no type that is known here: columns="):
+        local_context.stream([(4,)]).map(lambda row: 1 // 0).collect(to_sql(url, "untyped"))
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_a_table_of_the_same_file_is_read(local_context, path, url, monkeypatch, mode):
+    """In the mode that lets readers and a writer work at a time; else the error says so, and nothing is written."""
+    monkeypatch.setattr("dstream.values.databases._PATIENCE", 0.1)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"PRAGMA journal_mode={mode}")
+        connection.executemany("INSERT INTO numbers VALUES (?)", [(n,) for n in range(5_000)])
+        connection.execute("CREATE TABLE copy (n INTEGER)")
+    copying = local_context.read(sql_rows(url, "SELECT n FROM numbers"))
+    if mode == "DELETE":
+        with pytest.raises(SinkError, match=r"database is locked, .* unless PRAGMA journal_mode=WAL was set"):
+            copying.collect(to_sql(url, "copy"))
+    else:
+        copying.collect(to_sql(url, "copy"))
+
+    assert rows(path, "SELECT count(*) FROM copy") == [(5_000 if mode == "WAL" else 0,)]
