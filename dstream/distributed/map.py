@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal, TypeVar, overload
@@ -310,9 +311,10 @@ class IStreamMap(ChangingMap[K, V]):
                 yield event
                 since, changed = event.offset, time.monotonic()
             since = max(since, end)
-            if timeout is not None and time.monotonic() - changed >= timeout:
+            left = threading.TIMEOUT_MAX if timeout is None else changed + timeout - time.monotonic()
+            if left <= 0:
                 return
-            time.sleep(every)
+            time.sleep(min(every, left, threading.TIMEOUT_MAX))
 
     def _refuse_without_journal(self) -> None:
         if not self.options.journal:
