@@ -201,7 +201,8 @@ class IStreamMap(ChangingMap[K, V]):
             return self._sieved("select", predicate, projection or _VALUE).to_list()
         place = self._place("select")
         chosen = [entry for entry in known if _satisfies(predicate, *entry, place)]
-        return [made for made in map(projection or _VALUE, chosen) if made is not None]
+        made = (_projected(projection or _VALUE, entry, place) for entry in chosen)
+        return [each for each in made if each is not None]
 
     def add_index(self, field: str, kind: Literal["hash", "sorted"] = "hash") -> None:
         """Let `select` of this handle find entries by a field of their values without reading the others.
@@ -326,3 +327,8 @@ class IStreamMap(ChangingMap[K, V]):
 def _satisfies(predicate: Callable[[Any], object], key: Any, value: Any, place: str) -> bool:
     with noting(f"{place}, {shown_function(predicate)}", key):
         return bool(predicate(Entry(key, value)))
+
+
+def _projected(projection: Callable[[Any], Any], entry: Entry[Any, Any], place: str) -> Any:
+    with noting(f"{place}, {shown_function(projection)}", entry.key):
+        return projection(entry)

@@ -92,6 +92,13 @@ def test_a_projection_works_on_what_is_found(people):
     assert (len(made), people.select(where("born") == 1804)) == (9, [PEOPLE[4]])
 
 
+def test_a_projection_that_fails_on_what_is_found_says_where(people):
+    """Which function of which call, and on which key."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        people.select(where("born") == 1804, lambda entry: 1 // 0)
+    assert "in select() of map 'people', lambda, on the key 4" in caught.value.__notes__[0]
+
+
 def test_two_handles_have_indexes_of_their_own(people, make):
     """Another handle to the map reads everything, and finds the same."""
     other = make.map(name="people")
