@@ -76,12 +76,15 @@ class FieldIndex:
             self._note_order(value)
 
     def _note_order(self, value: Any) -> None:
-        if self._order is None or value is None or value != value:
-            return  # A NaN is neither less nor greater than anything.
-        if _has_order(value):
-            self._new.append(value)
-        else:
+        if self._order is None or not _is_comparable(value):
+            return
+        if not _has_order(value):
             self._order = None
+            return
+        self._new.append(value)
+        if len(self._order) + len(self._new) > _FEW + 2 * (len(self._alone) + len(self._together)):
+            # Most of them are of entries that have other values by now, or stand there again and again.
+            self._order, self._new = [], [each for each in chain(self._alone, self._together) if _is_comparable(each)]
 
     def remove(self, key: Any) -> None:
         """Forget an entry, if it is there."""
@@ -158,6 +161,11 @@ _ORDERED = frozenset(
 """Types of which any two values that can be compared have an order; sets, for one, do not."""
 
 _UNKNOWN = object()
+
+
+def _is_comparable(value: Any) -> bool:
+    """Say whether a value can be less or greater than others: None, which is open, and a NaN never are."""
+    return value is not None and value == value
 
 
 def _has_order(value: Any) -> bool:
