@@ -164,8 +164,11 @@ _UNKNOWN = object()
 
 
 def _is_comparable(value: Any) -> bool:
-    """Say whether a value can be less or greater than others: None, which is open, and a NaN never are."""
-    return value is not None and value == value
+    """Say whether a value is compared with others: None, which is open, and a NaN of a float never lead anywhere.
+
+    A NaN of a Decimal is: every comparison with it fails.
+    """
+    return value is not None and not (type(value) is float and value != value)
 
 
 def _has_order(value: Any) -> bool:
@@ -173,10 +176,9 @@ def _has_order(value: Any) -> bool:
     kind = type(value)
     if kind is datetime.datetime and value.tzinfo is not None:
         return type(value.tzinfo) is datetime.timezone
-    return kind in _ORDERED and not (kind in _WITH_NAN and value != value)
-
-
-_WITH_NAN = (float, decimal.Decimal)
+    if kind is decimal.Decimal:
+        return not value.is_nan()  # A signaling NaN cannot even be compared with itself.
+    return kind in _ORDERED and not (kind is float and value != value)
 
 
 @functools.lru_cache(maxsize=1024)

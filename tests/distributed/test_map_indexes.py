@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from decimal import Decimal, InvalidOperation
 
 import pytest
 
@@ -112,6 +114,18 @@ def test_an_index_does_not_grow_with_changes(looks):
 
     assert index.between([where("this") >= 1]) == {"key"}
     assert len(index._order) + len(index._new) < 100
+
+
+def test_a_value_that_fails_every_comparison_is_asked_by_a_range(make):
+    """A NaN of a Decimal, as without an index; one of a float is neither less nor greater."""
+    amounts = make.map({0: Decimal("NaN"), 1: 1, 2: math.nan}, journal=True)
+    amounts.add_index("this", "sorted")
+    with pytest.raises(InvalidOperation):
+        amounts.select(where("this") < 2)
+    del amounts[0]
+
+    assert amounts.select(where("this") < 2) == [1]
+    assert amounts.select((where("this") > 2) & (where("this") < Decimal("sNaN"))) == []
 
 
 def test_two_handles_have_indexes_of_their_own(people, make):
