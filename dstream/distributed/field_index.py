@@ -76,12 +76,15 @@ class FieldIndex:
             self._note_order(value)
 
     def _note_order(self, value: Any) -> None:
-        if self._order is None or value is None or value != value:
-            return  # A NaN is neither less nor greater than anything.
-        if _has_order(value):
-            self._new.append(value)
-        else:
+        if self._order is None or not _is_comparable(value):
+            return
+        if not _has_order(value):
             self._order = None
+            return
+        self._new.append(value)
+        if len(self._order) + len(self._new) > _FEW + 2 * (len(self._alone) + len(self._together)):
+            # Most of them are of entries that have other values by now, or stand there again and again.
+            self._order, self._new = [], [each for each in chain(self._alone, self._together) if _is_comparable(each)]
 
     def remove(self, key: Any) -> None:
         """Forget an entry, if it is there."""
@@ -160,15 +163,22 @@ _ORDERED = frozenset(
 _UNKNOWN = object()
 
 
+def _is_comparable(value: Any) -> bool:
+    """Say whether a value is compared with others: None, which is open, and a NaN of a float never lead anywhere.
+
+    A NaN of a Decimal is: every comparison with it fails.
+    """
+    return value is not None and not (type(value) is float and value != value)
+
+
 def _has_order(value: Any) -> bool:
     """Say whether a value has its place among all of its kind: no NaN has, and no time of a zone that is put back."""
     kind = type(value)
     if kind is datetime.datetime and value.tzinfo is not None:
         return type(value.tzinfo) is datetime.timezone
-    return kind in _ORDERED and not (kind in _WITH_NAN and value != value)
-
-
-_WITH_NAN = (float, decimal.Decimal)
+    if kind is decimal.Decimal:
+        return not value.is_nan()  # A signaling NaN cannot even be compared with itself.
+    return kind in _ORDERED and not (kind is float and value != value)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal, TypeVar, overload
@@ -200,7 +201,8 @@ class IStreamMap(ChangingMap[K, V]):
             return self._sieved("select", predicate, projection or _VALUE).to_list()
         place = self._place("select")
         chosen = [entry for entry in known if _satisfies(predicate, *entry, place)]
-        return [made for made in map(projection or _VALUE, chosen) if made is not None]
+        made = (_projected(projection or _VALUE, entry, place) for entry in chosen)
+        return [each for each in made if each is not None]
 
     def add_index(self, field: str, kind: Literal["hash", "sorted"] = "hash") -> None:
         """Let `select` of this handle find entries by a field of their values without reading the others.
@@ -310,9 +312,10 @@ class IStreamMap(ChangingMap[K, V]):
                 yield event
                 since, changed = event.offset, time.monotonic()
             since = max(since, end)
-            if timeout is not None and time.monotonic() - changed >= timeout:
+            left = threading.TIMEOUT_MAX if timeout is None else changed + timeout - time.monotonic()
+            if left <= 0:
                 return
-            time.sleep(every)
+            time.sleep(min(every, left, threading.TIMEOUT_MAX))
 
     def _refuse_without_journal(self) -> None:
         if not self.options.journal:
@@ -324,3 +327,8 @@ class IStreamMap(ChangingMap[K, V]):
 def _satisfies(predicate: Callable[[Any], object], key: Any, value: Any, place: str) -> bool:
     with noting(f"{place}, {shown_function(predicate)}", key):
         return bool(predicate(Entry(key, value)))
+
+
+def _projected(projection: Callable[[Any], Any], entry: Entry[Any, Any], place: str) -> Any:
+    with noting(f"{place}, {shown_function(projection)}", entry.key):
+        return projection(entry)

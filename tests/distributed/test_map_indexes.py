@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
+from decimal import Decimal, InvalidOperation
 
 import pytest
 
 import dstream as ds
-from dstream import where
+from dstream import Entry, where
+from dstream.distributed.field_index import FieldIndex
 from dstream.errors import CollectionDestroyedError, IllegalStateError
 from tests.distributed.stored import Spy
 
@@ -90,6 +93,39 @@ def test_a_projection_works_on_what_is_found(people):
     made = people.select(where("country") == "NO", lambda entry: entry.key or None)
 
     assert (len(made), people.select(where("born") == 1804)) == (9, [PEOPLE[4]])
+
+
+def test_a_projection_that_fails_on_what_is_found_says_where(people):
+    """Which function of which call, and on which key."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        people.select(where("born") == 1804, lambda entry: 1 // 0)
+    assert "in select() of map 'people', lambda, on the key 4" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_an_index_does_not_grow_with_changes(looks):
+    """A field that goes back and forth has two values, however often; whether a range is asked for or not."""
+    index = FieldIndex("this", "sorted")
+    for n in range(5000):
+        index.remove("key")
+        index.add("key", Entry("key", n % 2))
+        if looks:
+            index.between([where("this") < 5])
+
+    assert index.between([where("this") >= 1]) == {"key"}
+    assert len(index._order) + len(index._new) < 100
+
+
+def test_a_value_that_fails_every_comparison_is_asked_by_a_range(make):
+    """A NaN of a Decimal, as without an index; one of a float is neither less nor greater."""
+    amounts = make.map({0: Decimal("NaN"), 1: 1, 2: math.nan}, journal=True)
+    amounts.add_index("this", "sorted")
+    with pytest.raises(InvalidOperation):
+        amounts.select(where("this") < 2)
+    del amounts[0]
+
+    assert amounts.select(where("this") < 2) == [1]
+    assert amounts.select((where("this") > 2) & (where("this") < Decimal("sNaN"))) == []
 
 
 def test_two_handles_have_indexes_of_their_own(people, make):

@@ -54,6 +54,14 @@ def test_watch_ends_after_a_time_without_changes(make):
     assert [event.key for event in ages.watch(0, every=0.001, timeout=0.002)] == ["Ada"]
 
 
+@pytest.mark.parametrize("every", [60, float("inf")])
+def test_watch_waits_no_longer_than_its_timeout(make, every):
+    """However seldom it looks."""
+    ages = make.map(journal=True)
+
+    assert list(ages.watch(every=every, timeout=0.002)) == []
+
+
 def test_watch_ends_with_its_map(make):
     """A map that is destroyed meanwhile is an error, no end."""
     ages = make.map(journal=True)
