@@ -1,8 +1,8 @@
 """Where the items of a stream come from.
 
-Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`. Collections: `imap`, `icache`, `ilist`. Memory: `items`;
-`Items`, `Range`, `Iterate`, `Generate`, which the factories of `dstream.Stream` use. Each one is a
-`dstream.spi.Source`; `docs/how-to/write-a-source.md` adds another in 30 lines.
+Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`. Brokers: `kafka`. Collections: `imap`, `icache`,
+`ilist`. Memory: `items`; `Items`, `Range`, `Iterate`, `Generate`, which the factories of `dstream.Stream` use. Each one
+is a `dstream.spi.Source`; `docs/how-to/write-a-source.md` adds another in 30 lines.
 """
 
 from importlib import import_module
@@ -14,6 +14,8 @@ from sources.ranges import Range
 if TYPE_CHECKING:
     from sources.csv_files import csv_rows
     from sources.jsonlines import json_lines
+    from sources.kafka_ranges import KafkaRecord
+    from sources.kafka_topics import kafka
     from sources.parquet import parquet_rows
     from sources.stored import icache, ilist, imap
     from sources.text import text_files
@@ -23,6 +25,7 @@ __all__ = [
     "Items",
     "ItemsSplit",
     "Iterate",
+    "KafkaRecord",
     "Range",
     "csv_rows",
     "icache",
@@ -30,16 +33,19 @@ __all__ = [
     "imap",
     "items",
     "json_lines",
+    "kafka",
     "parquet_rows",
     "text_files",
 ]
 
 _LATER = {
+    "KafkaRecord": "sources.kafka_ranges",
     "csv_rows": "sources.csv_files",
     "icache": "sources.stored",
     "ilist": "sources.stored",
     "imap": "sources.stored",
     "json_lines": "sources.jsonlines",
+    "kafka": "sources.kafka_topics",
     "parquet_rows": "sources.parquet",
     "text_files": "sources.text",
 }
