@@ -35,7 +35,7 @@ T = TypeVar("T")
 PATIENCE = 30.0
 """Seconds without an answer after which a cluster counts as gone."""
 
-_BLOCK = 2_000
+_BLOCK = 500
 _WAIT = 0.02
 _MOST_OPEN = 8
 

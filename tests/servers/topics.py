@@ -63,8 +63,15 @@ class Topic:
         producer.flush()
         if commit is not None:
             producer.commit_transaction() if commit else producer.abort_transaction()
-            while self._end(IsolationLevel.READ_COMMITTED) < self._end(IsolationLevel.READ_UNCOMMITTED):
-                time.sleep(0.01)  # The broker answers before it has written the end of the transaction.
+            self._settle()
+
+    def _settle(self) -> None:
+        """Wait until transactions have ended: the broker answers before it has written the end of one."""
+        last = time.monotonic() + 3
+        while self._end(IsolationLevel.READ_COMMITTED) < self._end(IsolationLevel.READ_UNCOMMITTED):
+            if time.monotonic() > last:
+                return  # One is open.
+            time.sleep(0.01)
 
     def _end(self, level: IsolationLevel) -> int:
         places = {TopicPartition(self.name, number): OffsetSpec.latest() for number in self._partitions()}
@@ -80,6 +87,7 @@ class Topic:
         settings = {"group.id": "look", "enable.partition.eof": True, "isolation.level": level, "fetch.wait.max.ms": 10}
         consumer = Consumer({**self.config, **settings, "auto.offset.reset": "earliest", "log_level": 0})
         found: list[Any] = []
+        self._settle()
         for number in self._partitions():
             consumer.assign([TopicPartition(self.name, number, 0)])
             while (message := consumer.poll(10)) is not None and message.error() is None:
