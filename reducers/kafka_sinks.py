@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -133,9 +134,11 @@ def _refuse_what_is_not_there(label: str, settings: KafkaSettings, topic: str) -
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
+    client, last = AdminClient(settings.for_client({}, {})), time.monotonic() + _SPREADING
     try:
         # Of all topics: asked for one that is not there, some brokers make it.
-        found = AdminClient(settings.for_client({}, {})).list_topics(timeout=_PATIENCE).topics
+        while topic not in (found := client.list_topics(timeout=_PATIENCE).topics) and time.monotonic() < last:
+            time.sleep(0.1)
     except KafkaException as error:
         raise failure(settings, label, error.args[0].str()) from None
     if topic not in found:
@@ -145,6 +148,8 @@ def _refuse_what_is_not_there(label: str, settings: KafkaSettings, topic: str) -
 
 
 _PATIENCE = 30.0
+_SPREADING = 0.5
+"""Seconds until all brokers know a topic that was made."""
 
 
 @dataclass(frozen=True, slots=True)

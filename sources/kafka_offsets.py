@@ -46,13 +46,22 @@ class Cluster:
         Raises:
             SourceError: a topic is not there, or the cluster does not answer.
         """
-        found = self._asked(lambda client, seconds: client.list_topics(timeout=seconds)).topics
-        names = self._names([name for name, topic in found.items() if topic.error is None])
-        return [(name, number) for name in names for number in sorted(found[name].partitions)]
+        found = self._topics()
+        return [(name, number) for name in self._names(sorted(found)) for number in found[name]]
+
+    def _topics(self) -> dict[str, list[int]]:
+        """Return all topics and their partitions; wait a little for one that may have been made this moment."""
+        last = time.monotonic() + _SPREADING
+        while True:
+            topics = self._asked(lambda client, seconds: client.list_topics(timeout=seconds)).topics
+            found = {name: sorted(topic.partitions) for name, topic in topics.items() if topic.error is None}
+            if isinstance(self.topics, re.Pattern) or found.keys() >= {*self.topics} or time.monotonic() > last:
+                return found
+            time.sleep(_PAUSE)
 
     def _names(self, there: list[str]) -> list[str]:
         if isinstance(self.topics, re.Pattern):
-            matching = [name for name in sorted(there) if self.topics.fullmatch(name) and not name.startswith("__")]
+            matching = [name for name in there if self.topics.fullmatch(name) and not name.startswith("__")]
             if not matching:
                 raise self.failure(f"no topic matches {self.topics.pattern!r}")
             return matching
@@ -119,6 +128,8 @@ def _specs() -> Any:
 
 
 _PAUSE = 0.1
+_SPREADING = 0.5
+"""Seconds until all brokers know a topic that was made."""
 
 
 def _may_pass(error: KafkaException) -> bool:

@@ -22,6 +22,7 @@ from tests.benchmarks import (
     growth,
     iterating,
     joining,
+    kafka,
     keys,
     memory,
     narrow,
@@ -66,6 +67,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "P2": ("forks", _compared(pipelines.forks)),
     "P3": ("cogroup", _compared(pipelines.co_groups)),
     "P4": ("smallpipelines", _compared(pipelines.small_pipelines)),
+    "K1": ("kafka", kafka.rows),
     "memory": ("memory", memory.rows),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}

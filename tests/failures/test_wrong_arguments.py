@@ -112,6 +112,7 @@ GOOD = {
     "x": len,
     "y": len,
     "fractions": [0.5],
+    "config": {"bootstrap.servers": "host:9092"}, "topic": "orders", "topics": "orders",
     "classifier": len, "create": list, "downstream": counting(), "factory": list, "first": counting(), "fn": len,
     "folder": "out", "key": len, "receive": list.append,
     "map_factory": dict, "merge": max, "n": 3, "name": "m", "op": max, "predicate": bool,

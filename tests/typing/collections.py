@@ -19,6 +19,7 @@ from reducers import (
     to_icache,
     to_ilist,
     to_imap,
+    to_kafka,
     to_logger,
     to_nothing,
 )
@@ -66,6 +67,10 @@ def written_elsewhere(words: Stream[str]) -> None:
     assert_type(sink_from(dict[str, int], count_in), Reducer[str, None])
     words.collect(sink_from(list[str], list.append, lambda held: held.sort()))
     words.collect(to_logger(lambda word: word.upper()))
+    words.collect(
+        to_kafka("words", {"bootstrap.servers": "host:9092"}, key=lambda word: word, value=str.upper, job="nightly")
+    )
+    assert_type(words.collect(to_kafka("words", {}, headers=lambda word: {"n": word}, guarantee="at-least-once")), None)
     words.collect(to_nothing())
 
 
