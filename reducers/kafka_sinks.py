@@ -17,7 +17,7 @@ from dstream.values.blaming import shown
 from dstream.values.kafka_settings import KafkaSettings, checked_topic, kafka_settings
 from reducers.kafka_messages import Handing, Making, failure, kept, taken
 from reducers.kafka_staging import KafkaJob
-from reducers.kafka_transactions import transactions
+from reducers.kafka_transactions import Transactions, transactions
 from reducers.passing import PassingSink
 from reducers.writing import checked_function, checked_text
 
@@ -162,7 +162,8 @@ class KafkaTarget:
     def begin(self, job: str | None, epoch: int = 1) -> KafkaJob:
         """Begin an epoch."""
         sink, name = self.sink, uuid.uuid4().hex if job is None else job
-        epochs = transactions(sink.settings, sink.topic, name, sink.label)
+        made = Transactions if job is None else transactions
+        epochs = made(sink.settings, sink.topic, name, sink.label)
         return KafkaJob(self.context, epochs, sink.making, sink.topic, name, job is not None, epoch)
 
     def result(self) -> None:

@@ -91,7 +91,9 @@ class KafkaJob:
         self._clean(staged.run)
 
     def _clean(self, run: str) -> None:
-        """Remove what was published. A list of a job of a name stays, empty."""
+        """Remove what was published, and all traces of a run without a name. The list of a job of a name stays."""
+        if not self.is_named:
+            self.transactions.forget()
         if self._begun is not None:
             self._begun[1].abort()
         found = self.context.existing("list", self.name)

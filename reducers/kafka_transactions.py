@@ -8,6 +8,7 @@ process at a time can commit: who comes later cuts off the others.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -18,7 +19,7 @@ from dstream.values.kafka_settings import KafkaSettings
 from reducers.kafka_messages import PRODUCING, Client, Handing, Message, failure
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer, KafkaError
 
 __all__ = ["Transactions", "transactions"]
 
@@ -28,6 +29,7 @@ PATIENCE = 30.0
 """Seconds without an answer after which a cluster counts as gone."""
 
 _PAUSE = 0.05
+_FORGETTING = 5.0
 _TRANSACTIONAL = {**PRODUCING, "retry.backoff.ms": 10}  # By default a commit waits for 100 ms at least once.
 
 
@@ -53,6 +55,8 @@ class Transactions:
         self._topic = topic
         self._job = job
         self._label = label
+        self._group = f"dstream-{job}"
+        self._lock = threading.Lock()
         self._client: Client | None = None
         self._looking: Consumer | None = None
 
@@ -73,7 +77,7 @@ class Transactions:
         from confluent_kafka import Consumer
 
         if self._looking is None:
-            fixed = {"group.id": f"dstream-{self._job}", "isolation.level": "read_committed"}
+            fixed = {"group.id": self._group, "isolation.level": "read_committed"}
             self._looking = Consumer(self._settings.for_client({}, {**fixed, "enable.auto.commit": False}))
         return self._looking
 
@@ -91,9 +95,10 @@ class Transactions:
         from confluent_kafka import KafkaException
 
         try:
-            client = self._begun()
-            if self.epoch() < epoch:
-                self._write(client, epoch, messages())
+            with self._lock:
+                client = self._begun()
+                if self.epoch() < epoch:
+                    self._write(client, epoch, messages())
         except KafkaException as error:
             failed = self._failure(error.args[0].str())
             self._give_up()
@@ -133,9 +138,17 @@ class Transactions:
             try:
                 return ask()
             except KafkaException as error:
-                if time.monotonic() + _PAUSE > last or not error.args[0].retriable():
+                if time.monotonic() + _PAUSE > last or not _may_pass(error.args[0]):
                     raise self._failure(error.args[0].str()) from None
             time.sleep(_PAUSE)
+
+    def forget(self) -> None:
+        """Remove the number, of a job that nobody else can commit; raises nothing. Kafka would keep it for a week."""
+        from confluent_kafka.admin import AdminClient
+
+        client = AdminClient(self._settings.for_client({}, {}))
+        with suppress(Exception):
+            client.delete_consumer_groups([self._group])[self._group].result(_FORGETTING)
 
     def _give_up(self) -> None:
         """Leave nothing of a transaction that failed; the next one begins with a new producer."""
@@ -147,3 +160,17 @@ class Transactions:
 
     def _failure(self, reason: str) -> SinkError:
         return failure(self._settings, self._label, reason, self._client.said if self._client else "")
+
+
+def _may_pass(error: KafkaError) -> bool:
+    """Say whether to ask again may help, as while brokers agree on who coordinates a group."""
+    from confluent_kafka import KafkaError
+
+    of_coordinators = {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError._WAIT_COORD,
+    }
+    return error.retriable() or (error.code() in of_coordinators and not error.txn_requires_abort())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dstream.errors import SourceError
 from dstream.values.kafka_settings import KafkaSettings
-from sources import kafka_ranges
+from sources import kafka_clients
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaException
@@ -106,7 +106,7 @@ class Cluster:
         """Return an answer of the cluster; ask again for a while if that may help, as while it elects a leader."""
         from confluent_kafka import KafkaException
 
-        last = time.monotonic() + kafka_ranges.PATIENCE
+        last = time.monotonic() + kafka_clients.PATIENCE
         while True:
             try:
                 return ask(_admin(self.settings), last - time.monotonic())

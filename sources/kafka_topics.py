@@ -14,8 +14,9 @@ from dstream.spi.source import Source
 from dstream.spi.stream_source import Offset, StreamSource
 from dstream.values.blaming import shown
 from dstream.values.kafka_settings import checked_topic, kafka_settings
+from sources.kafka_clients import FIXED
 from sources.kafka_offsets import Cluster, Place
-from sources.kafka_ranges import FIXED, KafkaRange, KafkaRecord, Making
+from sources.kafka_ranges import KafkaRange, KafkaRecord, Making
 
 __all__ = ["KafkaTopics", "KafkaUpToLatest", "kafka"]
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dstream.errors import SourceError
-from sources import KafkaRecord, kafka, kafka_ranges, kafka_topics
+from sources import KafkaRecord, kafka, kafka_clients, kafka_topics
 from tests.servers.topics import Topic
 
 
@@ -125,7 +125,7 @@ def test_kafka_says_which_message_a_function_fails_on(engine, topic):
 
 def test_kafka_says_that_nobody_answers(local_context, monkeypatch):
     """With the address, and what to find there."""
-    monkeypatch.setattr(kafka_ranges, "PATIENCE", 0.3)
+    monkeypatch.setattr(kafka_clients, "PATIENCE", 0.3)
     source = kafka("t", {"bootstrap.servers": "127.0.0.1:1"}, until="latest")
     with pytest.raises(SourceError, match=r"kafka\('t', until='latest'\): 127.0.0.1:1: "):
         local_context.read(source).to_list()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 from itertools import pairwise
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from dstream.errors import SourceError
 from dstream.pickling import dumps
 from dstream.spi.stream_source import StreamSource, Timestamped
-from sources import kafka, kafka_ranges
+from sources import kafka, kafka_clients
 from tests.servers.topics import Topic
 
 
@@ -97,7 +96,7 @@ def test_kafka_refuses_a_topic_that_was_made_anew(broker, topic):
 def test_kafka_goes_on_with_the_client_that_is_there(topic):
     """One that stands where the range begins is kept; one that stands elsewhere is of no use."""
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
-    here = kafka_ranges._OPEN.setdefault(os.getpid(), type(kafka_ranges._OPEN)())
+    here = kafka_clients._OPEN.here()
     here.clear()
     assert read(source, name, 0, 2) == ["a", "b"]
     [client] = here.values()
@@ -133,7 +132,7 @@ def test_kafka_reads_on_when_the_broker_is_back(broker, topic, monkeypatch):
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
     assert read(source, name, 0, 1) == ["a"]
     with broker.silent(), monkeypatch.context() as patch:
-        patch.setattr(kafka_ranges, "PATIENCE", 0.3)
+        patch.setattr(kafka_clients, "PATIENCE", 0.3)
         for asked in (lambda: source.reach({name: 1}), lambda: read(source, name, 0, 2)):
             with pytest.raises(SourceError, match=f"kafka.'{topic.name}'.*{broker.address}"):
                 asked()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.errors import IllegalStateError, SinkError
+from dstream import Pipeline
+from dstream.errors import IllegalStateError, SetupError, SinkError
+from dstream.values import kafka_settings
 from reducers import kafka_transactions, to_kafka
 from sources import kafka
 from tests.servers.topics import Topic
@@ -209,3 +211,23 @@ def test_to_kafka_commits_when_the_broker_is_back(storage, broker, topic, monkey
     job.commit(receipts)
 
     assert sorted(values(topic)) == ["a", "b", "c"]
+
+
+def test_to_kafka_ends_a_job_that_read_from_kafka(storage, broker, topic):
+    """From topic to topic."""
+    other = Topic(broker.address)
+    topic.send([b"a", b"b"], key=b"k")
+    made = kafka(topic.name, topic.config, projection=lambda record: record.value.upper(), until="latest")
+    pipeline = Pipeline()
+    pipeline.read_from(made).write_to(to_kafka(other.name, other.config))
+    storage.new_job(pipeline, name="copy").join()
+
+    assert values(other) == ["A", "B"]
+
+
+def test_to_kafka_and_kafka_name_what_is_not_installed(monkeypatch):
+    """When they are called, with the command that installs it."""
+    monkeypatch.setattr(kafka_settings, "find_spec", lambda name: None)
+    for call in (kafka, to_kafka):
+        with pytest.raises(SetupError, match=r"needs the package confluent-kafka: pip install 'dstream\[kafka\]'"):
+            call("t", {"bootstrap.servers": "host:9092"})
