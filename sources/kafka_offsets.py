@@ -135,7 +135,15 @@ _SPREADING = 0.5
 def _may_pass(error: KafkaException) -> bool:
     from confluent_kafka import KafkaError
 
-    passing = {KafkaError._UNKNOWN_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._TIMED_OUT}
+    passing = {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        # A partition that was made this moment, or whose leader changes, is known to one broker before another.
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
     return error.args[0].retriable() or error.args[0].code() in passing
 
 

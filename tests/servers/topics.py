@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 __all__ = ["Topic"]
@@ -30,10 +31,12 @@ class Topic:
 
     def _wait_for(self, partitions: int) -> None:
         """Wait until the broker knows what its controller has made."""
-        found = self._admin.list_topics(self.name).topics[self.name]
-        while found.error is not None or len(found.partitions) < partitions:
-            time.sleep(0.01)
+        while True:
             found = self._admin.list_topics(self.name).topics[self.name]
+            with suppress(KafkaException):  # The partitions are known, and nobody leads them yet.
+                if found.error is None and len(found.partitions) == partitions and self._end() >= 0:
+                    return
+            time.sleep(0.01)
 
     def grow(self, partitions: int) -> None:
         """Let it have so many partitions."""
@@ -73,7 +76,7 @@ class Topic:
                 return  # One is open.
             time.sleep(0.01)
 
-    def _end(self, level: IsolationLevel) -> int:
+    def _end(self, level: IsolationLevel = IsolationLevel.READ_COMMITTED) -> int:
         places = {TopicPartition(self.name, number): OffsetSpec.latest() for number in self._partitions()}
         return sum(
             answer.result().offset for answer in self._admin.list_offsets(places, isolation_level=level).values()

@@ -170,6 +170,22 @@ def test_to_kafka_refuses_receipts_whose_messages_are_gone(storage, topic):
     assert (values(topic, "read_uncommitted"), job.is_done) == ([], False)
 
 
+def test_to_kafka_publishes_the_messages_of_one_run(storage, topic, monkeypatch):
+    """A run whose messages those of another one have replaced publishes none of them; the other one can."""
+    case = SinkCase(to_kafka(topic.name, topic.config), lambda: storage, ["a"], ["b"], lambda: values(topic), set)
+    jobs = [case.target().begin("job") for _ in range(2)]
+    receipts = [case.written(job, [text]) for job, text in zip(jobs, "ab", strict=True)]
+    with monkeypatch.context() as patch:
+        patch.setattr(kafka_transactions.Transactions, "_begun", Dying.at("produce"))
+        with pytest.raises(KeyboardInterrupt):
+            jobs[1].commit(receipts[1])
+    with pytest.raises(IllegalStateError, match="nothing was published, since of 1 messages 0 are still"):
+        jobs[0].commit(receipts[0])
+    jobs[1].commit(receipts[1])
+
+    assert values(topic) == ["b"]
+
+
 def test_to_kafka_refuses_what_is_no_message(engine, topic):
     """It names the function, the type and the item; nothing is sent."""
     with pytest.raises(TypeError, match="value= must make bytes, a str or None, not int 5"):
