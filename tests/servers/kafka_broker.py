@@ -61,6 +61,7 @@ class Broker:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
+        assert self._process is None, "it runs"
         with (self.folder / "log").open("ab") as log:
             command = [*_JAVA, "kafka.Kafka", str(self._settings)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
