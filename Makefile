@@ -11,14 +11,15 @@ PACKAGES := collectors dstream reducers sources
 SOURCES := $(PACKAGES) tests docs
 TYPED := $(PACKAGES) $(wildcard tests/typing)
 PYTEST = $(BIN)/python -m pytest -q -o cache_dir=$(VENV)/.pytest_cache -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SERVED = $(MAKE) --silent servers || echo "the tests that need this server are skipped"
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check bench soak docs clean
+.PHONY: help demo test check bench soak servers docs clean
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{printf "make %-6s %s\n", $$1, $$2}'
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | awk -F '\t' '{printf "make %-7s %s\n", $$1, $$2}'
 
 demo: export DSTREAM_STORAGE ?= build/demo
 demo: $(VENV)/.base  ## count words into a map, and read it in a second process; PATHS="a.txt b.txt" counts those files
@@ -26,6 +27,7 @@ demo: $(VENV)/.base  ## count words into a map, and read it in a second process;
 	@$(BIN)/python docs/samples/look_up.py
 
 test: $(VENV)/.test  ## run every test; ARGS="tests/house -k readme" runs some
+	@$(SERVED)
 	@$(PYTEST) $(ARGS)
 
 check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, imports, docs, package, tests
@@ -36,6 +38,7 @@ check: $(VENV)/.dev $(VENV)/.docs  ## run everything: format, lint, types, impor
 	@$(BIN)/lint-imports --no-logo --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@$(MAKE) --no-print-directory docs
 	@$(BIN)/python -m build --no-isolation --outdir build/dist . > $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@$(SERVED)
 	@$(PYTEST)
 
 bench: $(VENV)/.bench  ## measure; CASE=wordcount measures one case
@@ -43,6 +46,9 @@ bench: $(VENV)/.bench  ## measure; CASE=wordcount measures one case
 
 soak: $(VENV)/.test  ## repeat for hours what tests try a few times; SOAK="mutations hostile" runs some
 	@$(BIN)/python -m tests.soak $(SOAK)
+
+servers: $(VENV)/.kafka  ## fetch the servers that tests start, into the environment: Kafka, with Maven
+	@:
 
 docs: $(VENV)/.docs  ## build the documentation into build/site
 	@$(BIN)/zensical build --strict --clean > $(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log; exit 1; }
@@ -64,4 +70,11 @@ $(VENV)/.base: pyproject.toml | $(VENV)/.made
 
 $(VENV)/.test $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.made
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+$(VENV)/.kafka: tests/servers/pom.xml | $(VENV)/.made
+	@command -v mvn > /dev/null || { echo "Kafka comes through Maven, and there is no mvn here"; exit 1; }
+	@rm -rf $(VENV)/servers/kafka
+	@mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DincludeScope=runtime \
+		-DoutputDirectory=$(abspath $(VENV))/servers/kafka > $(VENV)/kafka.log 2>&1 || { cat $(VENV)/kafka.log; exit 1; }
 	@touch $@

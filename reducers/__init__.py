@@ -1,4 +1,4 @@
-"""Where a stream's result goes: a distributed collection, files, a function of your own.
+"""Where a stream's result goes: a distributed collection, files, a topic of Kafka, a function of your own.
 
 `stream.collect(reducer)` writes in parallel where the items are, commits once, and returns what was written into. The
 contract stands in `dstream.spi.sink`.
@@ -6,6 +6,7 @@ contract stands in `dstream.spi.sink`.
 
 from reducers.file_sinks import to_files
 from reducers.grouping import grouping_by_to_icache, grouping_by_to_imap
+from reducers.kafka_sinks import to_kafka
 from reducers.lists import to_ilist
 from reducers.maps import to_icache, to_imap
 from reducers.passing import sink_from, to_logger, to_nothing
@@ -24,6 +25,7 @@ __all__ = [
     "to_ilist",
     "to_imap",
     "to_iset",
+    "to_kafka",
     "to_logger",
     "to_nothing",
     "to_socket",

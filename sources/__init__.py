@@ -1,8 +1,9 @@
 """Where the items of a stream come from.
 
-Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Collections: `imap`, `icache`,
-`ilist`. Memory: `items`; `Items`, `Range`, `Iterate`, `Generate`, which the factories of `dstream.Stream` use. Each one
-is a `dstream.spi.Source`; `docs/how-to/write-a-source.md` adds another in 30 lines.
+Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Systems: `sql_rows`, `kafka`,
+`socket_lines`. What never ends: `watch_files`, `imap_journal`, `sql_changes`. Collections: `imap`, `icache`, `ilist`.
+Memory: `items`; `Items`, `Range`, `Iterate`, `Generate`, which the factories of `dstream.Stream` use. Each one is a
+`dstream.spi.Source`; `docs/how-to/write-a-source.md` adds another in 30 lines.
 """
 
 from importlib import import_module
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from sources.from_functions import source_from, stream_source_from
     from sources.journals import icache_journal, imap_journal
     from sources.jsonlines import json_lines
+    from sources.kafka_ranges import KafkaRecord
+    from sources.kafka_topics import kafka
     from sources.parquet import parquet_rows
     from sources.socket_source import socket_lines
     from sources.sql_changing import sql_changes
@@ -31,6 +34,7 @@ __all__ = [
     "Items",
     "ItemsSplit",
     "Iterate",
+    "KafkaRecord",
     "Range",
     "avro_records",
     "csv_rows",
@@ -42,6 +46,7 @@ __all__ = [
     "imap_journal",
     "items",
     "json_lines",
+    "kafka",
     "parquet_rows",
     "socket_lines",
     "source_from",
@@ -53,6 +58,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "KafkaRecord": "sources.kafka_ranges",
     "avro_records": "sources.avro",
     "csv_rows": "sources.csv_files",
     "files": "sources.whole_files",
@@ -62,6 +68,7 @@ _LATER = {
     "imap": "sources.stored",
     "imap_journal": "sources.journals",
     "json_lines": "sources.jsonlines",
+    "kafka": "sources.kafka_topics",
     "parquet_rows": "sources.parquet",
     "socket_lines": "sources.socket_source",
     "source_from": "sources.from_functions",

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -17,6 +17,9 @@ from hypothesis import settings
 import dstream as ds
 from dstream.stream import Stream
 from dstream.testing.engines import MASTER, SETTINGS
+
+if TYPE_CHECKING:
+    from tests.servers.kafka_broker import Broker
 
 # A machine that does other work meanwhile is no failure; a test that hangs says where (`faulthandler_timeout`).
 # No folder of examples that failed: the checkout may be read-only, and cases of one test would read each other's.
@@ -142,6 +145,17 @@ def connect_context(connect_server: str, data: Path) -> Iterator[ds.Context]:
     """The one context of the test run on a server of Spark Connect."""
     with ds.connect(connect_server, storage=data) as context:
         yield context
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The one Kafka broker of the test run; a machine that cannot start one skips the test, and says why."""
+    from tests.servers.kafka_broker import missing, running_broker
+
+    if reason := missing():
+        pytest.skip(reason)
+    with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 @pytest.fixture(params=["local", "spark"])

@@ -21,9 +21,10 @@ _NEEDED = {"pyspark": ((4, 3), (4, 4)), "pyarrow": ((18,), None), "pandas": ((2,
 """From which version on, and up to which one, that is no more included."""
 
 _EXTRAS = {
-    "redis": ("redis", "redis://"),
-    "obstore": ("object-store", "s3://, gs://, az://"),
-    "datasketches": ("sketches", ""),
+    "redis": ("redis", "for storage on redis://"),
+    "obstore": ("object-store", "for storage on s3://, gs://, az://"),
+    "confluent-kafka": ("kafka", "for topics of Kafka"),
+    "datasketches": ("sketches", "for quantiles and approx_count_distinct"),
 }
 
 
@@ -62,11 +63,10 @@ def _dotted(numbers: tuple[int, ...]) -> str:
 
 def extras() -> Iterator[Finding]:
     """The packages that some things need."""
-    for name, (extra, storage) in _EXTRAS.items():
+    for name, (extra, purpose) in _EXTRAS.items():
         try:
             yield Finding(name, "ok", metadata.version(name))
         except metadata.PackageNotFoundError:
-            purpose = f"for storage on {storage}" if storage else "for quantiles and approx_count_distinct"
             yield Finding(
                 name, "not checked", f"not installed, only needed {purpose}", f"pip install 'dstream[{extra}]'"
             )

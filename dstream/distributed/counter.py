@@ -73,6 +73,14 @@ class IStreamCounter(Collection[MapStore]):
         """
         self.to_arrow()
 
+    def to_pandas(self) -> NoReturn:
+        """Refuse, as `to_arrow`.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        self.to_arrow()
+
     def __int__(self) -> int:
         return self.get()
 

@@ -188,6 +188,14 @@ class IStreamQueue(Collection[MapStore], Generic[T]):
         """
         self.to_arrow()
 
+    def to_pandas(self) -> NoReturn:
+        """Refuse, as `to_arrow`.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        self.to_arrow()
+
     # How it works
 
     def _state(self) -> QueueState:

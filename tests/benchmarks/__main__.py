@@ -26,6 +26,7 @@ from tests.benchmarks import (
     indexes,
     iterating,
     joining,
+    kafka,
     keys,
     memory,
     narrow,
@@ -76,6 +77,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "E2": ("zip", _compared(everyday.zips)),
     "E3": ("semijoin", _compared(everyday.semi_joins)),
     "E5": ("filesout", _compared(files_out.cases)),
+    "K1": ("kafka", kafka.rows),
     "memory": ("memory", memory.rows),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}

@@ -135,6 +135,7 @@ def test_what_is_not_installed_is_named(monkeypatch):
     assert [(finding.state, finding.advice) for finding in checks.extras()] == [
         ("not checked", "pip install 'dstream[redis]'"),
         ("not checked", "pip install 'dstream[object-store]'"),
+        ("not checked", "pip install 'dstream[kafka]'"),
         ("not checked", "pip install 'dstream[sketches]'"),
     ]
 

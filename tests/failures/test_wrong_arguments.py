@@ -129,6 +129,7 @@ GOOD = {
     "x": len,
     "y": len,
     "fractions": [0.5],
+    "config": {"bootstrap.servers": "host:9092"}, "topic": "orders", "topics": "orders",
     "classifier": len, "create": list, "downstream": counting(), "factory": list, "first": counting(), "fn": len,
     "begin": dict, "host": "h", "order_by": "id", "port": 9999, "reach": dict, "read": list, "splits": [1],
     "folder": "out", "query": "SELECT 1", "table": "t", "url": "sqlite:///x.db", "key": len, "receive": list.append,

@@ -22,12 +22,14 @@ SOURCES, SINKS = (
     }
     for part in TEXT.partition("## Sinks")[::2]
 )
+KAFKA = ("t", {"bootstrap.servers": "h:1"})
 GIVEN = {
-    "imap": ("m",), "icache": ("m",), "ilist": ("m",), "imap_journal": ("m",), "items": (1, 2),
+    "imap": ("m",), "icache": ("m",), "ilist": ("m",), "imap_journal": ("m",), "items": (1, 2), "kafka": KAFKA,
     "socket_lines": ("h", 1), "source_from": ([1], range), "sql_rows": ("sqlite:///x.db", "SELECT 1"),
     "stream_source_from": (dict, dict, list),
     "grouping_by_to_imap": ("m", len), "grouping_by_to_icache": ("m", len), "replacing": (to_ilist("l"),),
     "sink_from": (list, list.append), "to_icache": ("m",), "to_iset": ("s",), "to_ilist": ("l",), "to_imap": ("m",),
+    "to_kafka": KAFKA,
     "to_logger": (), "to_nothing": (), "to_socket": ("h", 1), "to_sql": ("sqlite:///x.db", "t"),
 }  # fmt: skip
 """What makes one of each that does not take a path."""

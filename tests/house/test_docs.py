@@ -14,6 +14,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs" / "decisions"  # they quote what was tried, also what failed
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md") if DECISIONS not in path.parents)
+SERVERS = {"docs/how-to/use-kafka.md": ("KAFKA", "broker")}
+"""What a page finds the address of a server in, and the fixture that starts that."""
+
 EXAMPLE = """\
 # A page
 
@@ -40,9 +43,12 @@ not Python
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_docs_run(path, page, run_blocks):
-    """Every Python block of the page runs after those above it."""
+def test_docs_run(path, page, run_blocks, request, monkeypatch):
+    """Every Python block of the page runs after those above it; where it needs a server, with the address of one."""
     blocks = page(path).python()
+    if path in SERVERS:
+        name, fixture = SERVERS[path]
+        monkeypatch.setenv(name, request.getfixturevalue(fixture).address)
 
     if blocks:
         run_blocks(blocks)

@@ -152,10 +152,10 @@ def a_name_as_in_javas_maps(desk):
     desk.ctx.get_map("m").containsKey("a")  # here
 
 
-@mistake(AttributeError, r"has no 'reduce_by_key'", r"use collect\(to_map\(key, value, merge\)\)", engines=LOCAL)
+@mistake(AttributeError, r"has no 'combine_by_key'", r"use aggregate_by_key\(collector\)", engines=LOCAL)
 def a_name_as_in_pyspark_with_underscores(desk):
     """A method of PySpark is called as Python would write it."""
-    desk.ctx.stream(["a"]).reduce_by_key(max)  # here
+    desk.ctx.stream(["a"]).combine_by_key(list, list.append, list.extend)  # here
 
 
 @mistake(TypeError, r"not type", r"collector for list is to_list\(\)", engines=LOCAL)

@@ -34,6 +34,7 @@ from reducers import (
     to_ilist,
     to_imap,
     to_iset,
+    to_kafka,
     to_logger,
     to_nothing,
 )
@@ -101,6 +102,10 @@ def written_elsewhere(words: Stream[str]) -> None:
     assert_type(sink_from(dict[str, int], count_in), Reducer[str, None])
     words.collect(sink_from(list[str], list.append, lambda held: held.sort()))
     words.collect(to_logger(lambda word: word.upper()))
+    words.collect(
+        to_kafka("words", {"bootstrap.servers": "host:9092"}, key=lambda word: word, value=str.upper, job="nightly")
+    )
+    assert_type(words.collect(to_kafka("words", {}, headers=lambda word: {"n": word}, guarantee="at-least-once")), None)
     words.collect(to_nothing())
 
 
@@ -279,6 +284,7 @@ def seen_methods(seen: IStreamSet[str]) -> None:
     assert_type(seen.stream(), Stream[str])
     assert_type(seen.vacuum(), int)
     assert_type(seen.to_df(), Any)
+    assert_type(seen.to_pandas(), pd.DataFrame)
     assert_type(iter(seen), Iterator[str])
     print(seen.options, seen.to_arrow(), seen | {"a"})
     seen.add("a")
@@ -317,6 +323,11 @@ def refused_by_counters_too(visits: IStreamCounter) -> None:
     visits.to_df()
 
 
+def refused_by_counters_as_well(visits: IStreamCounter) -> None:
+    """The same."""
+    visits.to_pandas()
+
+
 def jobs_methods(jobs: IStreamQueue[str]) -> None:
     """Every method of `IStreamQueue`."""
     assert_type(jobs.name, str)
@@ -346,3 +357,8 @@ def refused_by_queues(jobs: IStreamQueue[str]) -> None:
 def refused_by_queues_too(jobs: IStreamQueue[str]) -> None:
     """The same."""
     jobs.to_df()
+
+
+def refused_by_queues_as_well(jobs: IStreamQueue[str]) -> None:
+    """The same."""
+    jobs.to_pandas()

@@ -281,3 +281,42 @@ def keyed_doubles(doubles: DoubleStream) -> None:
     assert_type(doubles.union(doubles), DoubleStream)
     assert_type(doubles.top(2), DoubleStream)
     assert_type(doubles.apply(lambda some: some.boxed()), Stream[float])
+
+
+def two_int_streams(numbers: IntStream, words: list[str]) -> None:
+    """A stream of numbers that is looked up keeps its kind; pairs are objects."""
+    assert_type(numbers.zip(words), Stream[tuple[int, str]])
+    assert_type(numbers.zip_longest(words), Stream[tuple[int | None, str | None]])
+    assert_type(numbers.interleave(words), Stream[int | str])
+    assert_type(numbers.cross(words), Stream[tuple[int, str]])
+    assert_type(numbers.intersection([1]), IntStream)
+    assert_type(numbers.subtract([1]), IntStream)
+    assert_type(numbers.semi_join(words, on=(lambda n: n, lambda word: len(word))), IntStream)
+    assert_type(numbers.anti_join(words, on=(lambda n: n, lambda word: len(word))), IntStream)
+    assert_type(numbers.asof_join(words, on=(lambda n: n, lambda word: len(word))), Stream[tuple[int, str | None]])
+
+
+def two_long_streams(numbers: LongStream, words: list[str]) -> None:
+    """A stream of numbers that is looked up keeps its kind; pairs are objects."""
+    assert_type(numbers.zip(words), Stream[tuple[int, str]])
+    assert_type(numbers.zip_longest(words), Stream[tuple[int | None, str | None]])
+    assert_type(numbers.interleave(words), Stream[int | str])
+    assert_type(numbers.cross(words), Stream[tuple[int, str]])
+    assert_type(numbers.intersection([1]), LongStream)
+    assert_type(numbers.subtract([1]), LongStream)
+    assert_type(numbers.semi_join(words, on=(lambda n: n, lambda word: len(word))), LongStream)
+    assert_type(numbers.anti_join(words, on=(lambda n: n, lambda word: len(word))), LongStream)
+    assert_type(numbers.asof_join(words, on=(lambda n: n, lambda word: len(word))), Stream[tuple[int, str | None]])
+
+
+def two_double_streams(numbers: DoubleStream, words: list[str]) -> None:
+    """A stream of numbers that is looked up keeps its kind; pairs are objects."""
+    assert_type(numbers.zip(words), Stream[tuple[float, str]])
+    assert_type(numbers.zip_longest(words), Stream[tuple[float | None, str | None]])
+    assert_type(numbers.interleave(words), Stream[float | str])
+    assert_type(numbers.cross(words), Stream[tuple[float, str]])
+    assert_type(numbers.intersection([1]), DoubleStream)
+    assert_type(numbers.subtract([1]), DoubleStream)
+    assert_type(numbers.semi_join(words, on=(lambda n: n, lambda word: len(word))), DoubleStream)
+    assert_type(numbers.anti_join(words, on=(lambda n: n, lambda word: len(word))), DoubleStream)
+    assert_type(numbers.asof_join(words, on=(lambda n: n, lambda word: len(word))), Stream[tuple[float, str | None]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypedDict, assert_type
@@ -16,12 +17,14 @@ from dstream.jobs import Job
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.session import CollectionName
 from dstream.spi import Source
+from dstream.spi.stream_source import StreamSource
 from reducers import to_ilist
 from sources import (
     Generate,
     Items,
     ItemsSplit,
     Iterate,
+    KafkaRecord,
     Range,
     avro_records,
     csv_rows,
@@ -31,6 +34,7 @@ from sources import (
     imap,
     items,
     json_lines,
+    kafka,
     parquet_rows,
     text_files,
 )
@@ -128,6 +132,20 @@ def sources(ctx: Context) -> None:
     assert_type(ctx.read(Iterate(1, lambda n: n * 2)), Stream[int])
     assert_type(ctx.read(Generate(lambda: "x")), Stream[str])
     assert_type(list(ItemsSplit([1, 2]).read()), list[int])
+
+
+def topics(ctx: Context) -> None:
+    """A topic has an end or none, and records of what its functions make."""
+    config = {"bootstrap.servers": "host:9092", "fetch.min.bytes": 1}
+    assert_type(kafka("a", config), StreamSource[KafkaRecord[bytes, bytes]])
+    assert_type(kafka("a", config, key=bytes.decode), StreamSource[KafkaRecord[str, bytes]])
+    assert_type(kafka(["a", "b"], config, value=int, until="latest"), Source[KafkaRecord[bytes, int]])
+    both = kafka(re.compile("a.*"), config, key=int, value=bytes.decode, start={("a", 0): 7}, until="latest")
+    assert_type(ctx.read(both), Stream[KafkaRecord[int, str]])
+    assert_type(ctx.read(both).map(lambda record: record.value), Stream[str | None])
+    assert_type(kafka("a", config, projection=lambda record: record.offset, until="latest"), Source[int])
+    assert_type(kafka("a", config, projection=lambda record: record.topic), StreamSource[str])
+    ctx.read(kafka("a", config))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def failed(error: ZeroDivisionError) -> None:

@@ -1,0 +1,113 @@
+"""`KafkaSettings`: what a user says of a Kafka cluster, as it is given to a client and as it may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from dstream.errors import SetupError
+from dstream.values.blaming import shown
+
+__all__ = ["KafkaSettings", "checked_topic", "kafka_settings"]
+
+_SERVERS = "bootstrap.servers"
+_QUIET = {"log_level": 2}
+"""What a client finds wrong is raised here; its own lines on the error output would say it once more."""
+
+_PUBLIC = frozenset({_SERVERS, "client.id", "group.id", "security.protocol", "sasl.mechanism", "isolation.level"})
+"""Settings whose values a message may show; all others could be secrets."""
+
+_LONGEST_TOPIC = 249
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KafkaSettings:
+    """The settings of a client, whose values are never shown.
+
+    Attributes:
+        items: names and values, sorted.
+    """
+
+    items: tuple[tuple[str, Any], ...]
+
+    @property
+    def servers(self) -> str:
+        """The addresses at which the cluster is asked first."""
+        return str(dict(self.items)[_SERVERS])
+
+    def for_client(self, defaults: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a client is made with: the user's settings between our `defaults` and what is `fixed`."""
+        return {**_QUIET, **defaults, **dict(self.items), **fixed}
+
+    def without_secrets(self, text: str) -> str:
+        """Return what a client says, without the value of any setting that could be a secret."""
+        for name, value in self.items:
+            if name not in _PUBLIC and isinstance(value, str) and len(value) > 3:
+                text = text.replace(value, "***")
+        return text
+
+    def __repr__(self) -> str:
+        return f"<settings for {self.servers}>"
+
+
+def kafka_settings(call: str, config: Mapping[str, Any], kind: str, kept: Iterable[str]) -> KafkaSettings:
+    """Return the settings, checked by the library, which connects to nothing meanwhile.
+
+    Args:
+        call: whose argument `config` is.
+        config: as confluent-kafka takes it.
+        kind: the client that they are for, `"Consumer"` or `"Producer"`.
+        kept: names of settings that the caller makes itself.
+
+    Raises:
+        SetupError: the library is not installed.
+        TypeError: `config` is no mapping of names to values.
+        ValueError: it lacks `bootstrap.servers`, or has what no client knows, or what is in `kept`.
+    """
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config must be a mapping such as {{'{_SERVERS}': 'host:9092'}}, not {type(config).__name__}")
+    if find_spec("confluent_kafka") is None:
+        raise SetupError(f"{call}() needs the package confluent-kafka: pip install 'dstream[kafka]'")
+    for name, value in config.items():
+        if not isinstance(name, str):
+            raise TypeError(f"config must have names that are str, not {shown(name)}")
+        if not isinstance(value, str | int | float) and not (name == "oauth_cb" and callable(value)):
+            raise TypeError(f"config[{name!r}] must be a text, a number or a bool, not {type(value).__name__}")
+        if name in kept:
+            raise ValueError(f"config[{name!r}] is what {call}() sees to itself: leave it out")
+    if not config.get(_SERVERS):
+        raise ValueError(f"config must name the cluster: {{'{_SERVERS}': 'host:9092'}}")
+    settings = KafkaSettings(tuple(sorted(config.items())))
+    _refuse_what_no_client_knows(settings, kind)
+    return settings
+
+
+def _refuse_what_no_client_knows(settings: KafkaSettings, kind: str) -> None:
+    import confluent_kafka
+
+    make: Callable[[Mapping[str, Any]], Any] = getattr(confluent_kafka, kind)
+    # Without the address of a cluster it has nobody to talk to.
+    tried = {name: value for name, value in settings.for_client({"group.id": "none"}, {}).items() if name != _SERVERS}
+    if kind == "Producer":
+        del tried["group.id"]
+    try:
+        make(tried)
+    except confluent_kafka.KafkaException as error:
+        raise ValueError(f"config: {settings.without_secrets(error.args[0].str())}") from None
+
+
+def checked_topic(topic: Any, argument: str) -> str:
+    """Return the name of a topic.
+
+    Raises:
+        TypeError: it is no str.
+        ValueError: no topic can have this name.
+    """
+    if not isinstance(topic, str):
+        raise TypeError(f"{argument} must be the name of a topic, not {type(topic).__name__}")
+    is_plain = topic.replace(".", "a").replace("_", "a").replace("-", "a").isalnum() and topic.isascii()
+    if not is_plain or len(topic) > _LONGEST_TOPIC or topic in (".", ".."):
+        raise ValueError(f"{argument} must be the name of a topic (letters, digits, '.', '_', '-'), not {shown(topic)}")
+    return topic

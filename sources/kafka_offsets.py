@@ -1,0 +1,163 @@
+"""How far the partitions of topics in Kafka reach: what a driver asks the cluster before tasks read."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from dstream.errors import SourceError
+from dstream.values.kafka_settings import KafkaSettings
+from sources import kafka_clients
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+__all__ = ["Cluster", "Place"]
+
+R = TypeVar("R")
+
+Place: TypeAlias = tuple[str, int]
+"""A topic, and the number of a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The topics that a source reads, and where to ask for them.
+
+    Attributes:
+        label: the source as the user wrote it, for messages.
+        topics: their names, or what all of the name must match.
+    """
+
+    label: str
+    settings: KafkaSettings
+    topics: tuple[str, ...] | re.Pattern[str]
+
+    def places(self) -> list[Place]:
+        """Return the partitions that there are now, by topic and number.
+
+        Raises:
+            SourceError: a topic is not there, or the cluster does not answer.
+        """
+        found = self._topics()
+        return [(name, number) for name in self._names(sorted(found)) for number in found[name]]
+
+    def _topics(self) -> dict[str, list[int]]:
+        """Return all topics and their partitions; wait a little for one that may have been made this moment."""
+        last = time.monotonic() + _SPREADING
+        while True:
+            topics = self._asked(lambda client, seconds: client.list_topics(timeout=seconds)).topics
+            found = {name: sorted(topic.partitions) for name, topic in topics.items() if topic.error is None}
+            if isinstance(self.topics, re.Pattern) or found.keys() >= {*self.topics} or time.monotonic() > last:
+                return found
+            time.sleep(_PAUSE)
+
+    def _names(self, there: list[str]) -> list[str]:
+        if isinstance(self.topics, re.Pattern):
+            matching = [name for name in there if self.topics.fullmatch(name) and not name.startswith("__")]
+            if not matching:
+                raise self.failure(f"no topic matches {self.topics.pattern!r}")
+            return matching
+        for name in self.topics:
+            if name not in there:
+                close = get_close_matches(name, there, 1)
+                raise self.failure(f"there is no topic {name!r}" + (f"; there is {close[0]!r}" if close else ""))
+        return list(self.topics)
+
+    def first(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return the offset of the first message that is still there."""
+        return self._offsets(dict.fromkeys(places, _specs().earliest()))
+
+    def behind_last(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return the offset behind the last message that can be read: that of the next one."""
+        return self._offsets(dict.fromkeys(places, _specs().latest()))
+
+    def since(self, places: Iterable[Place], when: datetime.datetime) -> dict[Place, int]:
+        """Return the offset of the first message that is not older than `when`, or the one behind the last."""
+        found = self._offsets(dict.fromkeys(places, _specs().for_timestamp(int(when.timestamp() * 1000))))
+        behind = self.behind_last(place for place, offset in found.items() if offset < 0)
+        return {place: behind.get(place, offset) for place, offset in found.items()}
+
+    def _offsets(self, wanted: Mapping[Place, Any]) -> dict[Place, int]:
+        if not wanted:
+            return {}
+        from confluent_kafka import IsolationLevel, TopicPartition
+
+        level = dict(self.settings.items).get("isolation.level", "read_committed").upper()
+
+        def ask(client: AdminClient, seconds: float) -> dict[Place, int]:
+            asked = client.list_offsets(
+                {TopicPartition(*place): spec for place, spec in wanted.items()},
+                isolation_level=IsolationLevel[level],
+                request_timeout=max(seconds, 0.1),
+            )
+            return {(place.topic, place.partition): answer.result().offset for place, answer in asked.items()}
+
+        return self._asked(ask)
+
+    def _asked(self, ask: Callable[[AdminClient, float], R]) -> R:
+        """Return an answer of the cluster; ask again for a while if that may help, as while it elects a leader."""
+        from confluent_kafka import KafkaException
+
+        last = time.monotonic() + kafka_clients.PATIENCE
+        while True:
+            try:
+                return ask(_admin(self.settings), last - time.monotonic())
+            except KafkaException as error:
+                if time.monotonic() + _PAUSE > last or not _may_pass(error):
+                    raise self.failure(error.args[0].str()) from None
+            time.sleep(_PAUSE)
+
+    def failure(self, reason: str) -> SourceError:
+        """Return an error that names the source and the cluster."""
+        return SourceError(self.settings.without_secrets(f"{self.label}: {self.settings.servers}: {reason}"))
+
+
+def _specs() -> Any:
+    from confluent_kafka import admin
+
+    untyped: Any = admin  # It does not export the types of these (confluent-kafka 2.16).
+    return untyped.OffsetSpec
+
+
+_PAUSE = 0.1
+_SPREADING = 0.5
+"""Seconds until all brokers know a topic that was made."""
+
+
+def _may_pass(error: KafkaException) -> bool:
+    from confluent_kafka import KafkaError
+
+    passing = {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        # A partition that was made this moment, or whose leader changes, is known to one broker before another.
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+    return error.args[0].retriable() or error.args[0].code() in passing
+
+
+def _admin(settings: KafkaSettings) -> AdminClient:
+    """Return the client of this process for a cluster, which stays open: it is asked before every epoch."""
+    from confluent_kafka.admin import AdminClient
+
+    key = (os.getpid(), settings)
+    if key not in _ADMINS:
+        _ADMINS[key] = AdminClient(settings.for_client({}, {}))
+        while len(_ADMINS) > _MOST_OPEN:
+            del _ADMINS[next(iter(_ADMINS))]
+    return _ADMINS[key]
+
+
+_MOST_OPEN = 8
+_ADMINS: dict[tuple[Any, ...], AdminClient] = {}

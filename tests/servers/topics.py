@@ -1,0 +1,99 @@
+"""Topics for tests, and what is in them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+
+__all__ = ["Topic"]
+
+
+class Topic:
+    """A topic of a broker, under a name of its own.
+
+    Attributes:
+        config: what a source or a sink needs.
+    """
+
+    def __init__(self, address: str, partitions: int = 1, name: str = "", **settings: str) -> None:
+        self.name = name or f"t{uuid.uuid4().hex}"
+        self.config = {"bootstrap.servers": address}
+        self._admin = AdminClient({**self.config, "log_level": 0})
+        [made] = self._admin.create_topics([NewTopic(self.name, partitions, 1, config=settings)]).values()
+        made.result()
+        self._wait_for(partitions)
+
+    def _wait_for(self, partitions: int) -> None:
+        """Wait until the broker knows what its controller has made."""
+        while True:
+            found = self._admin.list_topics(self.name).topics[self.name]
+            with suppress(KafkaException):  # The partitions are known, and nobody leads them yet.
+                if found.error is None and len(found.partitions) == partitions and self._end() >= 0:
+                    return
+            time.sleep(0.01)
+
+    def grow(self, partitions: int) -> None:
+        """Let it have so many partitions."""
+        [made] = self._admin.create_partitions([NewPartitions(self.name, partitions)]).values()
+        made.result()
+        self._wait_for(partitions)
+
+    def drop_before(self, offset: int, partition: int = 0) -> None:
+        """Remove the messages before an offset, as the broker does with old ones."""
+        [made] = self._admin.delete_records([TopicPartition(self.name, partition, offset)]).values()
+        made.result()
+
+    def delete(self) -> None:
+        """Remove it."""
+        [made] = self._admin.delete_topics([self.name]).values()
+        made.result()
+
+    def send(self, values: Iterable[Any], partition: int = 0, *, commit: bool | None = None, **more: Any) -> None:
+        """Send messages; `commit` ends a transaction around them so, otherwise there is none."""
+        transaction = {} if commit is None else {"transactional.id": uuid.uuid4().hex, "retry.backoff.ms": 5}
+        producer = Producer({**self.config, **transaction, "log_level": 0})
+        if commit is not None:
+            producer.init_transactions()
+            producer.begin_transaction()
+        for value in values:
+            producer.produce(self.name, value=value, partition=partition, **more)
+        producer.flush()
+        if commit is not None:
+            producer.commit_transaction() if commit else producer.abort_transaction()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Wait until transactions have ended: the broker answers before it has written the end of one."""
+        last = time.monotonic() + 3
+        while self._end(IsolationLevel.READ_COMMITTED) < self._end(IsolationLevel.READ_UNCOMMITTED):
+            if time.monotonic() > last:
+                return  # One is open.
+            time.sleep(0.01)
+
+    def _end(self, level: IsolationLevel = IsolationLevel.READ_COMMITTED) -> int:
+        places = {TopicPartition(self.name, number): OffsetSpec.latest() for number in self._partitions()}
+        return sum(
+            answer.result().offset for answer in self._admin.list_offsets(places, isolation_level=level).values()
+        )
+
+    def _partitions(self) -> list[int]:
+        return sorted(self._admin.list_topics(self.name).topics[self.name].partitions)
+
+    def content(self, level: str = "read_committed") -> list[Any]:
+        """Return what readers see: (partition, key, value) of all messages, partition by partition."""
+        settings = {"group.id": "look", "enable.partition.eof": True, "isolation.level": level, "fetch.wait.max.ms": 10}
+        consumer = Consumer({**self.config, **settings, "auto.offset.reset": "earliest", "log_level": 0})
+        found: list[Any] = []
+        self._settle()
+        for number in self._partitions():
+            consumer.assign([TopicPartition(self.name, number, 0)])
+            while (message := consumer.poll(10)) is not None and message.error() is None:
+                found.append((number, message.key(), message.value()))
+        consumer.close()
+        return found

@@ -1,0 +1,141 @@
+"""`kafka(...)` without an end: what a job asks of it, against a real broker."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dstream.errors import SourceError
+from dstream.pickling import dumps
+from dstream.spi.stream_source import StreamSource, Timestamped
+from sources import kafka, kafka_clients
+from tests.servers.topics import Topic
+
+
+@pytest.fixture
+def topic(broker):
+    """A topic of one partition with three messages."""
+    made = Topic(broker.address)
+    made.send([b"a", b"b", b"c"])
+    return made
+
+
+def read(source, partition, start, stop):
+    """Return the values of a range, whose split has traveled."""
+    split = pickle.loads(dumps(source.split(partition, start, stop)))
+    return [record.value.decode() for record in split.read()]
+
+
+def test_kafka_is_a_source_without_an_end(topic):
+    """It says what a record's time is; what a projection makes has none."""
+    source = kafka(topic.name, topic.config)
+    [record] = source.split(f"{topic.name}-0", 1, 2).read()
+
+    assert isinstance(source, StreamSource)
+    assert isinstance(source, Timestamped)
+    assert (source.label, repr(source)) == (f"kafka('{topic.name}')",) * 2
+    assert (source.timestamp(record), source.timestamp(5)) == (record.timestamp, None)
+
+
+def test_kafka_says_how_far_it_reaches(topic):
+    """From the offsets that were read, and no further than it is asked for."""
+    source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
+    assert source.begin() == {name: 0}
+    assert source.reach({name: 0}) == {name: 3}
+    assert source.reach({name: 1}, most=1) == {name: 2}
+
+    assert source.reach({name: 3}, most=5) == {name: 3}
+    assert kafka(topic.name, topic.config, start="latest").begin() == {name: 3}
+
+
+def test_kafka_finds_new_partitions_and_topics(broker, topic):
+    """They begin at 0, and are read from the next call on."""
+    source = kafka(re.compile(f"{topic.name}.*"), topic.config)
+    begun = source.begin()
+    topic.grow(2)
+    other = Topic(broker.address, name=f"{topic.name}-2")
+    other.send([b"z"])
+    first, second = f"{topic.name}-0", f"{topic.name}-2-0"
+    reached = source.reach(begun)
+
+    assert reached == {first: 3, f"{topic.name}-1": 0, second: 0}
+    assert source.reach(reached) == {**reached, second: 1}
+    assert read(source, second, 0, 1) == ["z"]
+
+
+def test_kafka_refuses_a_loss(topic):
+    """Where it is asked how far it reaches, and where it is read."""
+    source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
+    topic.drop_before(2)
+    with pytest.raises(SourceError, match=f"{name} has no messages before offset 2 any more, and was read up to 1"):
+        source.reach({name: 1})
+    with pytest.raises(SourceError, match="up to offset 1: the messages from offset 1 on are not there any more"):
+        read(source, name, 1, 3)
+
+    assert read(source, name, 2, 3) == ["c"]
+
+
+def test_kafka_refuses_a_topic_that_was_made_anew(broker, topic):
+    """It ends before what was read; one that is gone is named."""
+    source, name = kafka(re.compile(".*" + topic.name), topic.config), f"{topic.name}-0"
+    topic.delete()
+    Topic(broker.address, name="b" + topic.name)
+    with pytest.raises(SourceError, match=f"{name}, which was read before, is gone"):
+        source.reach({name: 3})
+    Topic(broker.address, name=topic.name)
+
+    with pytest.raises(SourceError, match=f"{name} ends at offset 0, and was read up to 3"):
+        source.reach({name: 3, f"b{name}": 0})
+
+
+def test_kafka_goes_on_with_the_client_that_is_there(topic):
+    """One that stands where the range begins is kept; one that stands elsewhere is of no use."""
+    source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
+    here = kafka_clients._OPEN.here()
+    here.clear()
+    assert read(source, name, 0, 2) == ["a", "b"]
+    [client] = here.values()
+    topic.send([b"d"])
+    assert read(source, name, 2, 4) == ["c", "d"]
+
+    assert list(here.values()) == [client]
+    assert read(source, name, 0, 1) == ["a"]
+
+
+@pytest.fixture(scope="module")
+def mixed(broker):
+    """A topic of plain messages and transactions, a last one among them that was given up."""
+    made = Topic(broker.address)
+    for values, commit in [("ab", None), ("cde", True), ("xy", False), ("f", True), ("g", None), ("z", False)]:
+        made.send(values, commit=commit)
+    return made
+
+
+@settings(max_examples=20)
+@given(cuts=st.lists(st.integers(0, 14), max_size=4))
+def test_kafka_gives_each_message_once_in_any_ranges(mixed, cuts):
+    """Cut anywhere, also between a message and the end of its transaction; that end, too, is an offset."""
+    source, name = kafka(mixed.name, mixed.config), f"{mixed.name}-0"
+    assert source.reach({name: 0}) == {name: 14}
+    borders = [0, *sorted(cuts), 14]
+
+    assert "".join(item for start, stop in pairwise(borders) for item in read(source, name, start, stop)) == "abcdefg"
+
+
+def test_kafka_reads_on_when_the_broker_is_back(broker, topic, monkeypatch):
+    """While it is silent a task and the driver fail, and say so; a repetition gives what was asked for."""
+    source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
+    assert read(source, name, 0, 1) == ["a"]
+    with broker.silent(), monkeypatch.context() as patch:
+        patch.setattr(kafka_clients, "PATIENCE", 0.3)
+        for asked in (lambda: source.reach({name: 1}), lambda: read(source, name, 0, 2)):
+            with pytest.raises(SourceError, match=f"kafka.'{topic.name}'.*{broker.address}"):
+                asked()
+
+    assert read(source, name, 0, 2) == ["a", "b"]
+    assert source.reach({name: 1}) == {name: 3}
