@@ -26,6 +26,13 @@ class Level(enum.IntEnum):
     HIGH = 3
 
 
+class Port(str):
+    """A text that `str` says more of, as it does of members of `(str, Enum)`."""
+
+    def __str__(self) -> str:
+        return f"Port({super().__str__()})"
+
+
 class Point(NamedTuple):
     """A tuple with names."""
 
@@ -96,6 +103,14 @@ def test_json_has_objects_for_what_has_fields():
         "of": [{"name": "Pequod", "at": {"x": 1, "y": 2}, "crew": ["Ahab"]}, [3, None]]
     }
     assert type(plain(Level.HIGH)) is int
+
+
+def test_a_key_of_json_is_the_text_that_it_is():
+    """As a value is, and not the name that `str` gives of a member of an enumeration."""
+    made = plain({Port("nantucket"): Port("nantucket")})
+
+    assert json.dumps(made) == '{"nantucket": "nantucket"}'
+    assert {type(text) for text in (*made, *made.values())} == {str}
 
 
 def test_json_gives_back_what_was_written(engine, tmp_path):
