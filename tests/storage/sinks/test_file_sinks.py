@@ -214,6 +214,20 @@ def test_a_commit_that_dies_is_finished_by_the_next(local_context, folder, monke
     assert sorted(path.name for path in (folder / ".dstream").iterdir()) == ["jobs"]
 
 
+@pytest.mark.parametrize("stops_at", range(9))
+def test_a_replacement_that_dies_keeps_nobody_out(local_context, folder, monkeypatch, stops_at):
+    """Another job finishes it, also where the list says already that the old files are no more."""
+    local_context.stream([0]).collect(to_files(folder))
+    case = case_of(replacing(to_files(folder)), local_context, folder)
+    job = case.target().begin(None)
+    receipts = case.written(job, [1])
+    _dying(monkeypatch, stops_at, lambda: job.commit(receipts))
+    local_context.stream([2]).collect(to_files(folder))
+
+    assert case.content() in (["0", "2"], ["1", "2"])
+    assert len(json.loads((folder / "_SUCCESS").read_text())["files"]) == 2
+
+
 class Died(BaseException):
     """Stands for the end of a process: what the code would do about it does not happen."""
 
