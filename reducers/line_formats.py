@@ -80,6 +80,10 @@ class LineFormat:
         return LineContent(self.of.begun(), self.encoding, compressed(file, self.compression), limit)
 
 
+_MARK = "\ufeff"
+"""The byte order mark, which may begin a text, too."""
+
+
 class LineContent:
     """Encodes lines piece by piece; only the first has a byte order mark."""
 
@@ -112,6 +116,8 @@ class LineContent:
     def _encoded(self, items: Sequence[Any]) -> bytes:
         header = "" if self._size else self._lines.header(items)
         lines = header + self._lines.lines(items)
+        if not self._size and lines.startswith(_MARK) and codecs.lookup(self._encoding).name == "utf-8":
+            lines = _MARK + lines  # Readers drop the first one, which would be that of the item.
         state = self._encoder.getstate()
         try:
             return self._encoder.encode(lines)

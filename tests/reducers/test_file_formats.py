@@ -17,7 +17,7 @@ from reducers import to_files
 from reducers.file_formats import NO_LIMIT
 from reducers.json_objects import JsonLines, plain
 from reducers.line_formats import LineFormat, TextLines
-from sources import json_lines, text_files
+from sources import csv_rows, json_lines, text_files
 
 
 class Level(enum.IntEnum):
@@ -65,6 +65,17 @@ def test_other_line_ends_stay_in_a_text(local_context, tmp_path):
     local_context.stream(lines).collect(to_files(tmp_path / "out"))
 
     assert local_context.read(text_files(tmp_path / "out")).to_list() == lines
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_a_text_that_begins_as_a_byte_order_mark_stays(local_context, tmp_path, encoding):
+    """At the start of a file, whose own mark readers drop, as behind it, and in the header of CSV."""
+    texts, rows = ["\ufeffa", "\ufeff", "b"], [{"\ufeffname": "\ufeffa"}]
+    local_context.stream(texts).collect(to_files(tmp_path / "text", encoding=encoding))
+    local_context.stream(rows).collect(to_files(tmp_path / "csv", format="csv", encoding=encoding))
+
+    assert local_context.read(text_files(tmp_path / "text", encoding=encoding)).to_list() == texts
+    assert local_context.read(csv_rows(tmp_path / "csv", encoding=encoding)).to_list() == rows
 
 
 def test_what_is_no_text_is_refused(local_context, tmp_path):
