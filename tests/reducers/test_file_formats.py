@@ -106,6 +106,20 @@ def test_a_character_that_the_encoding_has_not(local_context, tmp_path):
     assert local_context.read(json_lines(tmp_path / "json", encoding="latin-1")).to_list() == items
 
 
+@pytest.mark.parametrize("encoding", ["shift_jis", "cp932", "euc_jp", "cp950"])
+def test_a_character_that_would_be_read_as_another_is_refused(local_context, tmp_path, encoding):
+    """The yen sign of Shift JIS is a backslash to readers; JSON has escapes for it."""
+    sign = "\xa3" if encoding == "cp932" else "\u203e"
+    rows, sink = [{"a": "b"}, {"a": sign}], {"encoding": encoding}
+    local_context.stream(rows).collect(to_files(tmp_path / "json", format="json", **sink))
+    for format, items in {"text": ["b", sign], "csv": rows}.items():
+        with pytest.raises(UnicodeEncodeError, match="its bytes are read as another character") as raised:
+            local_context.stream(items).collect(to_files(tmp_path / format, format=format, **sink))
+        assert f"on the item {items[1]!r}" in "\n".join(raised.value.__notes__)
+
+    assert local_context.read(json_lines(tmp_path / "json", encoding=encoding)).to_list() == rows
+
+
 def test_json_has_objects_for_what_has_fields():
     """Dataclasses and named tuples, as deep as they stand; other tuples are arrays."""
     ship = Ship("Pequod", Point(1, 2), ["Ahab"])
