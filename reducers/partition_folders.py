@@ -90,7 +90,9 @@ class PartitionFolders:
         return folders.items()
 
     def _folder(self, item: Any) -> str:
-        return "".join([f"{name}={_escaped(_text(name, value(item)))}/" for name, value in self.parts])
+        folder = "".join([f"{name}={_escaped(_text(name, value(item)))}/" for name, value in self.parts])
+        folder.encode()  # Half a character has no bytes, and so no folder.
+        return folder
 
 
 def _text(name: str, value: Any) -> str:

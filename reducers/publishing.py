@@ -108,9 +108,11 @@ def _take_back(folder: FolderState, publication: Publication, earlier: list[str]
     if folder.listed() != earlier:
         folder.list_files(earlier)
     for staged, name in publication.files:
-        with contextlib.suppress(FileNotFoundError):  # It was not moved yet.
+        if not folder.place.holds(
+            f"{HIDDEN}/{staged}"
+        ):  # Else it was not moved, and its name may be one that none has.
             folder.place.move(name, f"{HIDDEN}/{staged}")
-        _remove_empty(folder, os.path.dirname(name))
+            _remove_empty(folder, os.path.dirname(name))
     with contextlib.suppress(FileNotFoundError):  # It was not written.
         folder.end()
 

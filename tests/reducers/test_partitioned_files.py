@@ -47,12 +47,32 @@ def test_items_stand_in_folders_by_value(engine, tmp_path):
     ]
 
 
+def test_a_folder_that_cannot_be_made_leaves_nothing(local_context, tmp_path):
+    """Files that were moved before are taken back, and the next run begins anew."""
+    sink = to_files(tmp_path, format="csv", partition_by="country")
+    with pytest.raises(SinkError, match="its name is too long for the file system"):
+        local_context.stream([Order(1, "NO"), Order(2, "x" * 300), Order(3, "SE")]).collect(sink)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    paths = local_context.stream(ORDERS[:1]).collect(sink)
+
+    assert [Path(path).name for path in paths] == ["part-000001-00000.csv"]
+
+
 def test_other_programs_read_the_folders(local_context, tmp_path):
     """As Hive calls them."""
     local_context.stream(ORDERS).collect(to_files(tmp_path, format="parquet", partition_by={"by": lambda o: o.country}))
     table = pyarrow.dataset.dataset(tmp_path, partitioning="hive").to_table()
 
     assert {(row["country"], row["by"]) for row in table.to_pylist()} == {("NO", "NO"), (None, None), ("SE/x", "SE/x")}
+
+
+def test_half_a_character_is_no_folder(local_context, tmp_path):
+    """No file system and no URL has bytes for it; the item is named."""
+    orders = [Order(1, "NO"), Order(2, "\ud800")]
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed") as raised:
+        local_context.stream(orders).collect(to_files(tmp_path, format="json", partition_by="country"))
+
+    assert "on the item Order(id=2" in "\n".join(raised.value.__notes__)
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])
