@@ -193,6 +193,7 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path):
         ({"on_existing": "overwrite"}, ValueError, "on_existing must be 'add' or 'refuse'"),
         ({"name": "_a"}, ValueError, "name must begin as no hidden file does"),
         ({"name": "a/b"}, ValueError, "name must begin"),
+        ({"name": "\U0001f600" * 60}, ValueError, "200 bytes at most"),
         ({"job": ""}, ValueError, "job must not be empty"),
     ]:
         with pytest.raises(error, match=said):
