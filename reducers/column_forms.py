@@ -212,7 +212,7 @@ class Struct:
     def avro(self, name: str) -> Any:
         """Return a record."""
         fields = [
-            {"name": each, "type": ["null", form.avro(f"{name}_{each}")] if form.words else ["null"]}
+            {"name": each, "type": ["null", form.avro(f"{name}.{each}")] if form.words else ["null"]}
             for each, form in zip(self.names, self.forms, strict=True)
         ]
         return {"type": "record", "name": name, "fields": fields}

@@ -19,6 +19,7 @@ from uuid import UUID
 from dstream.values.blaming import each, failed_on
 from reducers.file_formats import ColumnTypes
 from reducers.item_columns import ItemColumns, Wanted
+from reducers.line_formats import readable
 
 __all__ = ["CsvLines", "CsvOfFile"]
 
@@ -70,7 +71,7 @@ class CsvOfFile:
 
     def escaped(self, items: Sequence[Any], encoding: str) -> str:
         """Say which item the encoding has no bytes for."""
-        each(lambda item: self.lines([item]).encode(encoding), items)
+        each(lambda item: readable(self.lines([item]), encoding).encode(encoding), items)
         return self.lines(items)
 
     def columns(self) -> ColumnTypes:

@@ -171,8 +171,8 @@ def to_files(
     partitions, rolling = checked_partitions(partition_by), _rolling(roll_at)
     if on_existing not in get_args(OnExisting):
         raise ValueError(f"on_existing must be 'add' or 'refuse', not {on_existing!r}")
-    if not _NAME.fullmatch(checked_text(name, "name")):
-        raise ValueError(f"name must begin as no hidden file does, and hold no '/', not {name!r}")
+    if not _NAME.fullmatch(checked_text(name, "name")) or len(name.encode()) > 200:
+        raise ValueError(f"name must begin as no hidden file does, and hold no '/' and 200 bytes at most, not {name!r}")
     if job is not None:
         checked_text(job, "job")
     shown = [] if format == "text" else [f"format={format!r}"]

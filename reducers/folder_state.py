@@ -77,7 +77,8 @@ class FolderState:
         """Return what readers see here and no commit has made."""
         seen = sorted(self.seen())
         # In this order: a commit that ends meanwhile is in the journal or in the list.
-        own = {*self.unfinished().names(), *self.listed()}
+        unfinished = self.unfinished()
+        own = {*unfinished.names(), *unfinished.removed, *self.listed()}
         return [name for name in seen if name not in own and self.place.holds(name)]
 
     def seen(self, below: str = "") -> Iterator[str]:

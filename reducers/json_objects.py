@@ -70,7 +70,7 @@ def _object(pairs: Any) -> dict[str, Any]:
         if not isinstance(key, str):
             # `json.dumps` makes texts of numbers, so that 1 and "1" would be one key.
             raise TypeError(f"a key of a JSON object is a text, not {type(key).__name__} {key!r}: make a str of it")
-        made[str(key)] = plain(value)
+        made[str.__str__(key)] = plain(value)
     return made
 
 

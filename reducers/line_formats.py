@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import io
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import IO, Any, Protocol, Self
 from dstream.values.blaming import each, failed_on
 from reducers.file_formats import ColumnTypes, Compression, compressed
 
-__all__ = ["LineContent", "LineFormat", "Lines", "TextLines", "Unnamed", "checked_encoding"]
+__all__ = ["LineContent", "LineFormat", "Lines", "TextLines", "Unnamed", "checked_encoding", "readable"]
 
 
 class Lines(Protocol):
@@ -80,6 +81,10 @@ class LineFormat:
         return LineContent(self.of.begun(), self.encoding, compressed(file, self.compression), limit)
 
 
+_MARK = "\ufeff"
+"""The byte order mark, which may begin a text, too."""
+
+
 class LineContent:
     """Encodes lines piece by piece; only the first has a byte order mark."""
 
@@ -112,12 +117,15 @@ class LineContent:
     def _encoded(self, items: Sequence[Any]) -> bytes:
         header = "" if self._size else self._lines.header(items)
         lines = header + self._lines.lines(items)
+        if not self._size and lines.startswith(_MARK) and codecs.lookup(self._encoding).name == "utf-8":
+            lines = _MARK + lines  # Readers drop the first one, which would be that of the item.
         state = self._encoder.getstate()
         try:
-            return self._encoder.encode(lines)
+            return self._encoder.encode(readable(lines, self._encoding))
         except UnicodeEncodeError:
             self._encoder.setstate(state)
-            return self._encoder.encode(header + self._lines.escaped(items, self._encoding))
+            escaped = header + self._lines.escaped(items, self._encoding)
+            return self._encoder.encode(readable(escaped, self._encoding))
 
     def finish(self) -> ColumnTypes:
         """Complete the file."""
@@ -181,7 +189,7 @@ class TextLines(Unnamed):
 
     def escaped(self, items: Sequence[Any], encoding: str) -> str:
         """Say which item the encoding has no bytes for: a text has no escapes."""
-        each(lambda item: self.lines([item]).encode(encoding), items)
+        each(lambda item: readable(self.lines([item]), encoding).encode(encoding), items)
         return self.lines(items)
 
 
@@ -203,6 +211,36 @@ def _broken(text: object) -> Exception:
     return ValueError(
         "the text of an item has a line break, so it would be read as several lines; format='json' keeps line breaks"
     )
+
+
+def readable(text: str, encoding: str) -> str:
+    """Return `text`, refusing what an encoding writes as another character, as Shift JIS does with the yen sign.
+
+    Raises:
+        UnicodeEncodeError: it holds one.
+    """
+    changed = _changed(encoding)
+    if not changed or changed.isdisjoint(text):
+        return text
+    place = next(place for place, sign in enumerate(text) if sign in changed)
+    raise UnicodeEncodeError(encoding, text, place, place + 1, "its bytes are read as another character")
+
+
+@functools.cache
+def _changed(encoding: str) -> frozenset[str]:
+    """Return the characters that are written as others, which some encodings of East Asia have."""
+    name = codecs.lookup(encoding).name
+    if name.startswith(("utf", "ascii", "iso8859")):
+        return frozenset()
+    return frozenset(sign for sign in map(chr, range(0x80, 0x10000)) if not _comes_back(sign, name))
+
+
+def _comes_back(sign: str, encoding: str) -> bool:
+    try:
+        data = sign.encode(encoding)
+    except UnicodeError:
+        return True
+    return data.decode(encoding, "replace") == sign
 
 
 def checked_encoding(encoding: str) -> str:

@@ -90,7 +90,18 @@ class PartitionFolders:
         return folders.items()
 
     def _folder(self, item: Any) -> str:
-        return "".join([f"{name}={_escaped(_text(name, value(item)))}/" for name, value in self.parts])
+        return "".join([_level(name, value(item)) for name, value in self.parts])
+
+
+_LONGEST = 255
+"""How many bytes the name of a folder has at most, where files are kept."""
+
+
+def _level(name: str, value: Any) -> str:
+    level = f"{name}={_escaped(_text(name, value))}"
+    if len(level.encode()) > _LONGEST:  # Half a character has no bytes, which is an error here, too.
+        raise ValueError(f"partition_by: {name!r} is {shown(value)}, and a folder has a name of 255 bytes at most")
+    return f"{level}/"
 
 
 def _text(name: str, value: Any) -> str:

@@ -61,9 +61,15 @@ def publish(
         number = 1 + max(map(number_of, [*folder.seen(), *earlier]), default=0)
         files = tuple((name, named(number, part)) for part, (name, _) in enumerate(staged))
         publication = Publication(record, epoch, files, tuple(earlier) if replace else ())
-        folder.begin(publication)
-        _move_all(folder, publication)
-        _finish(folder)
+        try:
+            folder.begin(publication)
+            for name, seen in publication.files:
+                folder.place.move(f"{HIDDEN}/{name}", seen)
+            _show(folder, publication)
+        except BaseException:
+            _take_back(folder, publication, earlier)
+            raise
+        _clear(folder, publication)
 
 
 def _check(folder: FolderState, staged: Sequence[tuple[str, int]]) -> None:
@@ -81,29 +87,8 @@ def _check(folder: FolderState, staged: Sequence[tuple[str, int]]) -> None:
             )
 
 
-def _move_all(folder: FolderState, publication: Publication) -> None:
-    """Move all files or, if one cannot be moved, none of them, where a move can be taken back.
-
-    Elsewhere whoever commits next goes on where it stopped.
-    """
-    moved: list[tuple[str, str]] = []
-    try:
-        for staged, name in publication.files:
-            folder.place.move(f"{HIDDEN}/{staged}", name)
-            moved.append((staged, name))
-    except BaseException:
-        if folder.place.moves_at_once:
-            for staged, name in moved:
-                folder.place.move(name, f"{HIDDEN}/{staged}")
-            folder.end()
-        raise
-
-
-def _finish(folder: FolderState) -> None:
-    """Do what is left of what a journal says."""
-    publication = folder.unfinished()
-    if not publication.record:
-        return
+def _show(folder: FolderState, publication: Publication) -> None:
+    """Do what a journal says, up to the list that readers see, and what the folder remembers of the job."""
     for staged, name in publication.files:
         with contextlib.suppress(FileNotFoundError):  # It was moved before.
             folder.place.move(f"{HIDDEN}/{staged}", name)
@@ -111,6 +96,37 @@ def _finish(folder: FolderState) -> None:
     gone = {*publication.removed, *publication.names()}
     folder.list_files([*(name for name in folder.listed() if name not in gone), *publication.names()])
     folder.remember(publication)
+
+
+def _take_back(folder: FolderState, publication: Publication, earlier: list[str]) -> None:
+    """Undo what was shown of a commit that failed, where a move can be taken back, unless the job is told of it.
+
+    Elsewhere, and where this fails too, whoever commits next goes on where it stopped.
+    """
+    if not folder.place.moves_at_once or folder.epoch(publication.record) >= publication.epoch:
+        return
+    if folder.listed() != earlier:
+        folder.list_files(earlier)
+    for staged, name in publication.files:
+        if not folder.place.holds(
+            f"{HIDDEN}/{staged}"
+        ):  # Else it was not moved, and its name may be one that none has.
+            folder.place.move(name, f"{HIDDEN}/{staged}")
+            _remove_empty(folder, os.path.dirname(name))
+    with contextlib.suppress(FileNotFoundError):  # It was not written.
+        folder.end()
+
+
+def _finish(folder: FolderState) -> None:
+    """Do what is left of what a journal says."""
+    publication = folder.unfinished()
+    if publication.record:
+        _show(folder, publication)
+        _clear(folder, publication)
+
+
+def _clear(folder: FolderState, publication: Publication) -> None:
+    """Remove what a commit took the place of, and its journal."""
     for name in publication.removed:
         with contextlib.suppress(FileNotFoundError):
             folder.place.remove(name)

@@ -141,8 +141,8 @@ def csv_rows(
     Raises:
         LookupError: there is no such encoding.
         TypeError, ValueError: an argument is of another kind or none of its choices; `delimiter` or `quotechar` is not
-            one character; `fieldnames` holds a name twice or lacks a field of `kind`; no text becomes the type of a
-            field of `kind`.
+            one character, or ends a line, or both are the same; `fieldnames` holds a name twice or lacks a field of
+            `kind`; no text becomes the type of a field of `kind`.
         SourceError: when it runs: a file is missing, unreadable or torn, a header holds a name twice or lacks a field
             of `kind`, or a row does not fit; the message names the file, the line, the column and the value.
 
@@ -163,6 +163,7 @@ def csv_rows(
     quoting = csv.QUOTE_MINIMAL if quotechar is not None else csv.QUOTE_NONE
     dialect = {"delimiter": delimiter, "quotechar": quotechar, "quoting": quoting, "strict": True}
     csv.reader([], **dialect)  # type: ignore[arg-type]  # Refuses what is not one character.
+    _refuse_mixed(delimiter, quotechar)
     names = checked_names(fieldnames, "fieldnames")
     form = None if kind is None else form_of(kind, TEXTS)
     if names is not None and form is not None and (missing := missing_columns(form, names)):
@@ -170,6 +171,15 @@ def csv_rows(
     format = CsvFormat(checked_encoding(encoding), tuple(dialect.items()), names, form)
     shown = (("encoding", encoding), ("fieldnames", names), ("kind", kind))
     return RecordFiles("csv_rows", path_list(*paths), format, options(with_path, on_bad, into), shown)
+
+
+def _refuse_mixed(delimiter: str, quotechar: str | None) -> None:
+    """Refuse characters of which a reader cannot tell what they stand for, as `csv` does from Python 3.13 on."""
+    for name, sign in (("delimiter", delimiter), ("quotechar", quotechar)):
+        if sign in ("\r", "\n"):
+            raise ValueError(f"{name} must not be {sign!r}, which ends a line")
+    if delimiter == quotechar:
+        raise ValueError(f"delimiter and quotechar must be two characters, not {delimiter!r} both")
 
 
 @dataclass(frozen=True, slots=True)

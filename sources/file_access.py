@@ -358,15 +358,73 @@ def _decompressed(stream: io.BufferedReader, path: str) -> io.BufferedReader:
     if path.endswith(".bz2"):
         import bz2
 
-        return io.BufferedReader(bz2.BZ2File(stream))
+        return io.BufferedReader(_Members(stream, bz2.BZ2Decompressor))
     if path.endswith(".xz"):
         import lzma
 
-        return io.BufferedReader(lzma.LZMAFile(stream))
+        return io.BufferedReader(_Members(stream, lzma.LZMADecompressor))
     # The standard library reads Zstandard from Python 3.14 on; pyarrow is here anyway, but slow to import.
     import pyarrow
 
     return io.BufferedReader(pyarrow.CompressedInputStream(pyarrow.PythonFile(stream, mode="r"), "zstd"))
+
+
+class _Members(io.RawIOBase):
+    """What is compressed in members, one behind the other, maybe with zeros between, as `GzipFile` takes them.
+
+    Unlike here, the end is silent in `BZ2File` and `LZMAFile` where something follows a member that is none.
+    """
+
+    def __init__(self, stream: io.BufferedReader, new_member: Callable[[], Any]) -> None:
+        self._stream = stream
+        self._new_member = new_member
+        self._member = new_member()
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        data = self._next(len(target))
+        target[: len(data)] = data
+        return len(data)
+
+    def _next(self, most: int) -> bytes:
+        """Return some of what is left, nothing at the end."""
+        while True:
+            given = b""
+            if self._member.eof:
+                if not (given := self._behind(self._member.unused_data)):
+                    return b""
+                self._member = self._new_member()
+            elif self._member.needs_input and not (given := self._stream.read(io.DEFAULT_BUFFER_SIZE)):
+                raise EOFError("there is no end of a member")
+            data: bytes = self._member.decompress(given, most)
+            if data:
+                self._position += len(data)
+                return data
+
+    def _behind(self, rest: bytes) -> bytes:
+        """Return what follows a member, from the first byte on that is no zero."""
+        while not (rest := rest.lstrip(b"\0")) and (rest := self._stream.read(io.DEFAULT_BUFFER_SIZE)):
+            pass
+        return rest
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go there, if need be from the start."""
+        if whence == os.SEEK_END:
+            while self._next(io.DEFAULT_BUFFER_SIZE):
+                pass
+        wanted = offset if whence == os.SEEK_SET else self._position + offset
+        if wanted < self._position:
+            self._stream.seek(0)
+            self._member, self._position = self._new_member(), 0
+        while self._position < wanted and self._next(min(io.DEFAULT_BUFFER_SIZE, wanted - self._position)):
+            pass
+        return self._position
 
 
 @contextlib.contextmanager

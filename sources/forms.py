@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import enum
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -346,7 +347,9 @@ class Modelled:
             raise unfit(self, value)
         try:
             return self.kind.model_validate(value)
-        except ValueError as error:
+        except Exception as error:  # A validator of the user's may raise anything.
+            if not isinstance(error, sys.modules["pydantic"].ValidationError):
+                raise Unfit(f"{self.expected} cannot be made of it ({type(error).__name__}: {error})") from error
             raise _first_of(error) from error
 
 

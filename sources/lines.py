@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import functools
 import io
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from dstream.errors import SourceError
@@ -176,10 +175,13 @@ def _pieces_of_lines(part: Part, encoding: str, lines: Callable[[str], list[str]
 def _damaged(
     piece: bytes, codec: str, lines: Callable[[str], list[str]], error: UnicodeDecodeError, byte: int
 ) -> Damaged:
-    """Find the bad lines: they look different with their bad bytes and without them."""
-    shown, without = (lines(piece.decode(codec, errors)) for errors in ("backslashreplace", "ignore"))
-    pairs = itertools.zip_longest(shown, without)  # A last line of bad bytes alone is missing without them.
-    return Damaged(shown, [place for place, (with_them, line) in enumerate(pairs) if with_them != line], error, byte)
+    r"""Find the bad lines: they look different with their bad bytes shown and replaced.
+
+    Left out, such a byte would leave an empty line, or join a "\r" before it to a "\n" behind it.
+    """
+    shown, replaced = (lines(piece.decode(codec, errors)) for errors in ("backslashreplace", "replace"))
+    pairs = zip(shown, replaced, strict=True)
+    return Damaged(shown, [place for place, (one, other) in enumerate(pairs) if one != other], error, byte)
 
 
 def _pieces(stream: io.BufferedReader, part: Part) -> Iterator[tuple[int, bytes]]:

@@ -14,7 +14,7 @@ from dstream.values import DeadLetter
 from sources.file_access import OPENING, File, Paths, group, path_list, raw
 from sources.forms import FormOfItem, Record, Unfit
 from sources.kinds import BINARY, form_of, kind_behind, missing_columns
-from sources.names import checked_names
+from sources.names import checked_names, repeated
 from sources.quick_makers import maker_of_rows
 from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
 
@@ -178,6 +178,9 @@ class ParquetFormat:
             return found
 
     def _check_columns(self, file: File, names: Sequence[str]) -> None:
+        read = self._names(names)
+        if twice := repeated(name for name in names if read is None or name in read):
+            raise SourceError(f"{file.name} holds the column {twice} more than once")
         wanted = missing_columns(self.form, names) if self.columns is None else self.columns
         if unknown := [name for name in wanted if name not in names]:
             raise SourceError(f"{file.name} has no column {', '.join(unknown)}; there are {', '.join(names)}")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dstream.errors import SetupError, SinkError
 from reducers import to_files
-from sources import parquet_rows
+from sources import avro_records, parquet_rows
 
 
 class Color(Enum):
@@ -255,6 +255,14 @@ def test_avro_names_what_it_has_no_place_for(local_context, tmp_path):
     for row, said in ({"a b": 1}, "letters, digits and _"), ({"a": timedelta(1)}, "Avro has no type for a timedelta"):
         with pytest.raises(TypeError, match=said):
             local_context.stream([row]).collect(to_files(tmp_path / "out", format="avro"))
+
+
+def test_avro_tells_fields_apart_whose_names_join_to_the_same(local_context, tmp_path):
+    """Each level of records has its own names, whatever stands in them."""
+    row = {"a": {"b": {"x": 1}}, "a_b": {"y": 2}, "a_b_": [{"b": {"x": 3}}]}
+    [path] = local_context.stream([row]).collect(to_files(tmp_path / "out", format="avro"))
+
+    assert local_context.read(avro_records(path)).to_list() == [row]
 
 
 def test_avro_says_what_to_install(tmp_path, monkeypatch):

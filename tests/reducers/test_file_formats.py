@@ -17,13 +17,20 @@ from reducers import to_files
 from reducers.file_formats import NO_LIMIT
 from reducers.json_objects import JsonLines, plain
 from reducers.line_formats import LineFormat, TextLines
-from sources import json_lines, text_files
+from sources import csv_rows, json_lines, text_files
 
 
 class Level(enum.IntEnum):
     """A number with a name."""
 
     HIGH = 3
+
+
+class Port(str):
+    """A text that `str` says more of, as it does of members of `(str, Enum)`."""
+
+    def __str__(self) -> str:
+        return f"Port({super().__str__()})"
 
 
 class Point(NamedTuple):
@@ -60,6 +67,17 @@ def test_other_line_ends_stay_in_a_text(local_context, tmp_path):
     assert local_context.read(text_files(tmp_path / "out")).to_list() == lines
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_a_text_that_begins_as_a_byte_order_mark_stays(local_context, tmp_path, encoding):
+    """At the start of a file, whose own mark readers drop, as behind it, and in the header of CSV."""
+    texts, rows = ["\ufeffa", "\ufeff", "b"], [{"\ufeffname": "\ufeffa"}]
+    local_context.stream(texts).collect(to_files(tmp_path / "text", encoding=encoding))
+    local_context.stream(rows).collect(to_files(tmp_path / "csv", format="csv", encoding=encoding))
+
+    assert local_context.read(text_files(tmp_path / "text", encoding=encoding)).to_list() == texts
+    assert local_context.read(csv_rows(tmp_path / "csv", encoding=encoding)).to_list() == rows
+
+
 def test_what_is_no_text_is_refused(local_context, tmp_path):
     """A function that forgets to return names its item."""
     with pytest.raises(TypeError, match="to_string must give a str, not NoneType") as raised:
@@ -88,6 +106,20 @@ def test_a_character_that_the_encoding_has_not(local_context, tmp_path):
     assert local_context.read(json_lines(tmp_path / "json", encoding="latin-1")).to_list() == items
 
 
+@pytest.mark.parametrize("encoding", ["shift_jis", "cp932", "euc_jp", "cp950"])
+def test_a_character_that_would_be_read_as_another_is_refused(local_context, tmp_path, encoding):
+    """The yen sign of Shift JIS is a backslash to readers; JSON has escapes for it."""
+    sign = "\xa3" if encoding == "cp932" else "\u203e"
+    rows, sink = [{"a": "b"}, {"a": sign}], {"encoding": encoding}
+    local_context.stream(rows).collect(to_files(tmp_path / "json", format="json", **sink))
+    for format, items in {"text": ["b", sign], "csv": rows}.items():
+        with pytest.raises(UnicodeEncodeError, match="its bytes are read as another character") as raised:
+            local_context.stream(items).collect(to_files(tmp_path / format, format=format, **sink))
+        assert f"on the item {items[1]!r}" in "\n".join(raised.value.__notes__)
+
+    assert local_context.read(json_lines(tmp_path / "json", encoding=encoding)).to_list() == rows
+
+
 def test_json_has_objects_for_what_has_fields():
     """Dataclasses and named tuples, as deep as they stand; other tuples are arrays."""
     ship = Ship("Pequod", Point(1, 2), ["Ahab"])
@@ -96,6 +128,14 @@ def test_json_has_objects_for_what_has_fields():
         "of": [{"name": "Pequod", "at": {"x": 1, "y": 2}, "crew": ["Ahab"]}, [3, None]]
     }
     assert type(plain(Level.HIGH)) is int
+
+
+def test_a_key_of_json_is_the_text_that_it_is():
+    """As a value is, and not the name that `str` gives of a member of an enumeration."""
+    made = plain({Port("nantucket"): Port("nantucket")})
+
+    assert json.dumps(made) == '{"nantucket": "nantucket"}'
+    assert {type(text) for text in (*made, *made.values())} == {str}
 
 
 def test_json_gives_back_what_was_written(engine, tmp_path):
@@ -153,6 +193,7 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path):
         ({"on_existing": "overwrite"}, ValueError, "on_existing must be 'add' or 'refuse'"),
         ({"name": "_a"}, ValueError, "name must begin as no hidden file does"),
         ({"name": "a/b"}, ValueError, "name must begin"),
+        ({"name": "\U0001f600" * 60}, ValueError, "200 bytes at most"),
         ({"job": ""}, ValueError, "job must not be empty"),
     ]:
         with pytest.raises(error, match=said):

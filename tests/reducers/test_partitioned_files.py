@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -47,12 +49,51 @@ def test_items_stand_in_folders_by_value(engine, tmp_path):
     ]
 
 
+def test_a_folder_that_cannot_be_made_leaves_nothing(local_context, tmp_path, monkeypatch):
+    """Files that were moved before are taken back, and the next run begins anew."""
+    sink = to_files(tmp_path, format="csv", partition_by="country")
+    real = os.makedirs
+
+    def make(path, *args, **named):
+        if str(path).endswith("SE"):
+            raise OSError(errno.ENAMETOOLONG, "too long", path)
+        real(path, *args, **named)
+
+    monkeypatch.setattr(os, "makedirs", make)
+    with pytest.raises(SinkError, match="its name is too long for the file system"):
+        local_context.stream([Order(1, "NO"), Order(2, "SE"), Order(3, "DK")]).collect(sink)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    paths = local_context.stream(ORDERS[:1]).collect(sink)
+
+    assert [Path(path).name for path in paths] == ["part-000001-00000.csv"]
+
+
+@pytest.mark.parametrize("country", ["x" * 248, "\xe9" * 124])
+def test_a_name_that_is_too_long_for_a_folder_is_refused(local_context, tmp_path, country):
+    """Where the item is known; at a URL the commit could be neither finished nor taken back."""
+    sink = to_files(tmp_path, format="json", partition_by="country")
+    local_context.stream([Order(1, country[:-1])]).collect(sink)
+    with pytest.raises(ValueError, match="a folder has a name of 255 bytes at most") as raised:
+        local_context.stream([Order(2, country)]).collect(sink)
+
+    assert "on the item Order(id=2" in "\n".join(raised.value.__notes__)
+
+
 def test_other_programs_read_the_folders(local_context, tmp_path):
     """As Hive calls them."""
     local_context.stream(ORDERS).collect(to_files(tmp_path, format="parquet", partition_by={"by": lambda o: o.country}))
     table = pyarrow.dataset.dataset(tmp_path, partitioning="hive").to_table()
 
     assert {(row["country"], row["by"]) for row in table.to_pylist()} == {("NO", "NO"), (None, None), ("SE/x", "SE/x")}
+
+
+def test_half_a_character_is_no_folder(local_context, tmp_path):
+    """No file system and no URL has bytes for it; the item is named."""
+    orders = [Order(1, "NO"), Order(2, "\ud800")]
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed") as raised:
+        local_context.stream(orders).collect(to_files(tmp_path, format="json", partition_by="country"))
+
+    assert "on the item Order(id=2" in "\n".join(raised.value.__notes__)
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro"])

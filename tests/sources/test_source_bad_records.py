@@ -56,6 +56,14 @@ def test_bad_rows_are_skipped_and_counted(engine, lines, capfd):
     assert said[0].endswith("2 items failed with SourceError and were ignored")
 
 
+def test_lines_behind_a_bad_byte_between_two_line_ends_stay(engine, lines, bad):
+    r"""Without its bad byte, a line after "\r" would be none, and all that follow would be taken for bad ones."""
+    path = lines(b"a\r\xff", b"b", b"c\r\xfe\r", b"d")
+
+    assert engine.context.read(text_files(path, into=to_ilist(bad))).to_list() == ["a", "b", "c", "d"]
+    assert [letter.item.line for letter in engine.context.get_list(bad)] == [2, 5]
+
+
 def test_dead_letters_of_a_source_name_file_line_and_text(engine, lines, bad):
     """They are committed once, and the run goes on."""
     path = lines(*VISITS)

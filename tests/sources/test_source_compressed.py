@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 
 from dstream.errors import SourceError
-from sources import text_files
+from sources import files, text_files
 
 
 def zstd(content):
@@ -65,6 +65,38 @@ def test_compressed_files_that_are_something_else_are_errors(tmp_path, ending):
 
     with pytest.raises(SourceError, match=f"cannot read .*a{ending}: "):
         list(split.read())
+
+
+@each_codec
+@pytest.mark.parametrize("behind", [b"this is plain text", b"\0\0\0\0more"])
+def test_what_stands_behind_a_member_and_is_none_is_an_error(tmp_path, ending, behind):
+    """Such as a second member whose first bytes are damaged: its lines are not left out."""
+    (tmp_path / f"a{ending}").write_bytes(CODECS[ending](b"1\n") + behind)
+    [split] = text_files(tmp_path).splits(1)
+
+    with pytest.raises(SourceError, match=f"cannot read .*a{ending}: "):
+        list(split.read())
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
+def test_zeros_behind_a_member_are_no_end(tmp_path, read, ending):
+    """The format of xz allows them between members, and tapes leave them at the end."""
+    pack, zeros = CODECS[ending], b"\0" * 20_000
+    (tmp_path / f"a{ending}").write_bytes(pack(b"1\n") + zeros + pack(b"2\n") + zeros)
+
+    assert read(text_files(tmp_path)) == ["1", "2"]
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
+def test_a_compressed_file_can_be_read_from_anywhere(tmp_path, read, ending):
+    """As those want who read Parquet or a table of contents in it."""
+    members = [bytes(range(256)) * 100, b"end"]
+    (tmp_path / f"a{ending}").write_bytes(b"".join(map(CODECS[ending], members)))
+
+    def ends(path, file):
+        return [file.seek(-3, 2), file.read(), file.seek(255), file.read(2), file.seek(1, 1), file.read(1)]
+
+    assert read(files(tmp_path, glob="*", read=ends)) == [25_600, b"end", 255, b"\xff\0", 258, b"\x02"]
 
 
 @each_codec

@@ -104,6 +104,12 @@ def test_csv_rows_refuses_bad_arguments_at_the_call():
     """Before anything runs."""
     with pytest.raises(TypeError, match="delimiter"):
         csv_rows("a", delimiter=";;")
+    with pytest.raises(ValueError, match=r"delimiter must not be '\\n', which ends a line"):
+        csv_rows("a", delimiter="\n")
+    with pytest.raises(ValueError, match=r"quotechar must not be '\\r', which ends a line"):
+        csv_rows("a", quotechar="\r")
+    with pytest.raises(ValueError, match="delimiter and quotechar must be two characters, not ';' both"):
+        csv_rows("a", delimiter=";", quotechar=";")
     with pytest.raises(ValueError, match="fieldnames holds 'a' more than once"):
         csv_rows("a", fieldnames=["a", "a"])
     with pytest.raises(TypeError, match=r"write fieldnames=\['ab'\]"):

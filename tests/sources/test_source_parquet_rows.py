@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from typing import NamedTuple
 
 import pyarrow
 import pyarrow.parquet
@@ -13,6 +14,12 @@ from dstream.spi.source import Source
 from sources import parquet_rows
 
 TABLE = pyarrow.table({"n": list(range(10)), "text": [f"t{n}" for n in range(10)]})
+
+
+class Number(NamedTuple):
+    """One column."""
+
+    n: int
 
 
 @pytest.fixture
@@ -108,6 +115,17 @@ def test_parquet_rows_names_a_file_that_vanished_or_was_replaced(path):
     path.unlink()
     with pytest.raises(SourceError, match=f"cannot read {path}: there is no such file"):
         list(split.read())
+
+
+def test_parquet_rows_refuses_two_columns_of_one_name(tmp_path, read):
+    """A row would have the last of them alone; who does not read them is not concerned."""
+    table = pyarrow.table([[1], [2], [3]], names=["n", "n", "m"])
+    pyarrow.parquet.write_table(table, tmp_path / "a")
+
+    for source in (parquet_rows(tmp_path), parquet_rows(tmp_path, Number), parquet_rows(tmp_path, columns=["n"])):
+        with pytest.raises(SourceError, match=r"a holds the column 'n' more than once"):
+            source.splits(1)
+    assert read(parquet_rows(tmp_path, columns=["m"])) == [{"m": 3}]
 
 
 def test_parquet_rows_reads_urls(path, read):

@@ -169,6 +169,22 @@ def test_typed_dictionaries_and_models(write, read):
     ]
 
 
+def test_what_a_validator_of_a_model_raises_is_said_of_the_row(write):
+    """As of a dataclass: pydantic passes on what is neither a ValueError nor an AssertionError."""
+
+    class Model(pydantic.BaseModel):
+        name: str
+
+        @pydantic.field_validator("name")
+        @classmethod
+        def known(cls, name: str) -> str:
+            return {"Ada": name}[name]
+
+    path = write("name", "Ada", "Bob")
+
+    assert error_of(csv_rows(path, Model)) == f"{path}, line 3: Model cannot be made of it (KeyError: 'Bob'): Bob"
+
+
 def test_a_kind_that_no_text_becomes_is_refused_at_the_call():
     """CSV has no lists and no objects."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import errno
 import json
 import os
 from pathlib import Path
@@ -214,6 +215,20 @@ def test_a_commit_that_dies_is_finished_by_the_next(local_context, folder, monke
     assert sorted(path.name for path in (folder / ".dstream").iterdir()) == ["jobs"]
 
 
+@pytest.mark.parametrize("stops_at", range(9))
+def test_a_replacement_that_dies_keeps_nobody_out(local_context, folder, monkeypatch, stops_at):
+    """Another job finishes it, also where the list says already that the old files are no more."""
+    local_context.stream([0]).collect(to_files(folder))
+    case = case_of(replacing(to_files(folder)), local_context, folder)
+    job = case.target().begin(None)
+    receipts = case.written(job, [1])
+    _dying(monkeypatch, stops_at, lambda: job.commit(receipts))
+    local_context.stream([2]).collect(to_files(folder))
+
+    assert case.content() in (["0", "2"], ["1", "2"])
+    assert len(json.loads((folder / "_SUCCESS").read_text())["files"]) == 2
+
+
 class Died(BaseException):
     """Stands for the end of a process: what the code would do about it does not happen."""
 
@@ -251,6 +266,28 @@ def test_a_commit_that_fails_changes_nothing(local_context, folder, monkeypatch)
     job.commit(receipts)
 
     assert case.content() == ["1", "2"]
+
+
+@pytest.mark.parametrize("refused", ["_SUCCESS", ".dstream/jobs"])
+@pytest.mark.parametrize("wrapped", [to_files, lambda folder: replacing(to_files(folder))])
+def test_a_commit_that_cannot_be_listed_is_taken_back(local_context, folder, monkeypatch, refused, wrapped):
+    """The run failed, so nobody sees its files, nor finishes it beside the next attempt."""
+    local_context.stream([0]).collect(to_files(folder))
+    real, failing = os.replace, iter([True])
+
+    def replace(old, new):
+        if str(new).startswith(str(folder / refused)) and next(failing, False):
+            raise OSError(errno.ENOSPC, "no space", new)
+        real(old, new)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(SinkError, match="the disk is full"):
+        local_context.stream([1]).collect(wrapped(folder))
+    assert local_context.read(text_files(folder)).to_list() == ["0"]
+    assert json.loads((folder / "_SUCCESS").read_text())["files"] == ["part-000001-00000.txt"]
+    local_context.stream([2]).collect(to_files(folder))
+
+    assert local_context.read(text_files(folder)).to_list() == ["0", "2"]
 
 
 def test_a_commit_that_cannot_be_taken_back_is_finished_later(local_context, folder, monkeypatch):
