@@ -1,12 +1,15 @@
-"""Read orders from CSV with bad lines, and find who spent most in each month.
+"""Read orders from CSV with bad lines, add names from a database, and find the best customer of each month.
 
+pip install 'dstream[sql]'
 python docs/samples/orders.py
-python docs/samples/orders.py "orders/*.csv"
+python docs/samples/orders.py "orders/*.csv" postgresql://user@host/shop
 """
 
 from __future__ import annotations
 
+import operator
 import os
+import sqlite3
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -16,9 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dstream as ds
-from collectors import grouping_by, summing
 from reducers import replacing, to_files, to_ilist, to_imap
-from sources import csv_rows
+from sources import csv_rows, sql_rows
 
 EXAMPLE = """\
 \ufeffid,customer,amount,day,note
@@ -29,7 +31,6 @@ EXAMPLE = """\
 5,B2,7.10,2026-02-01
 6,C3,19.90,2026-02-14,gift
 """
-NAMES = {"A1": "Ada", "B2": "Grace"}
 
 
 @dataclass
@@ -46,41 +47,42 @@ class Spent(NamedTuple):
 
     month: str
     name: str
-    amount: float
+    amount: Decimal
 
 
-def main(paths: list[str]) -> None:
-    """Print a small report, and leave the sums in files and in a map."""
+def main(orders: str, shop: str) -> None:
+    """Print a small report, and leave the sums in Parquet and the best customers in a map."""
     with ds.connect(engine=os.environ.get("DSTREAM_ENGINE", "local")) as ctx:
-        orders = ctx.read(csv_rows(paths, kind=Order, into=replacing(to_ilist("bad-orders"))))
-        sums = orders.collect(
-            grouping_by(lambda order: f"{order.day:%Y-%m} {order.customer}", summing(lambda order: order.amount))
-        )
+        rows = ctx.read(csv_rows(orders, kind=Order, into=replacing(to_ilist("bad-orders"))))
+        names = ctx.read(sql_rows(shop, "SELECT id, name FROM customers"))
         spent = (
-            ctx.stream(sums.items())
-            .map(lambda pair: Spent(pair[0][:7], NAMES.get(pair[0][8:], pair[0][8:]), float(pair[1])))
+            rows.join(names, on=(lambda order: order.customer, lambda row: row.id), how="left")
+            .values()
+            .map(lambda pair: ((f"{pair[0].day:%Y-%m}", pair[1].name if pair[1] else pair[0].customer), pair[0].amount))
+            .reduce_by_key(operator.add)
+            .map(lambda entry: Spent(*entry.key, entry.value))
             .cache()
         )
 
-        spent.collect(replacing(to_files("spent", format="json")))
-        best = spent.collect(replacing(to_imap("best", lambda each: each.month, lambda each: each, more)))
+        spent.collect(replacing(to_files("spent", format="parquet")))
+        months = spent.key_by(lambda each: each.month).top_by_key(1, key=lambda each: each.amount)
+        best = months.map_values(lambda top: top[0]).collect(replacing(to_imap("best")))
         for month, each in sorted(best.items()):
             print(f"{month}: {each.name} spent {each.amount:.2f}")
         for letter in ctx.get_list("bad-orders"):
             print(f"line {letter.item.line} is left out: {letter.item.text}")
 
 
-def more(one: Spent, other: Spent) -> Spent:
-    """Return the one who spent more."""
-    return max(one, other, key=lambda each: each.amount)
-
-
-def example() -> str:
-    """Write the example to a file and return its path."""
-    path = Path(tempfile.mkdtemp()) / "orders.csv"
-    path.write_text(EXAMPLE, encoding="utf-8")
-    return str(path)
+def example() -> tuple[str, str]:
+    """Write the example into a file and a database; return the path and the URL."""
+    folder = Path(tempfile.mkdtemp())
+    (folder / "orders.csv").write_text(EXAMPLE, encoding="utf-8")
+    with sqlite3.connect(folder / "shop.db") as shop:
+        shop.execute("CREATE TABLE customers (id TEXT, name TEXT)")
+        shop.executemany("INSERT INTO customers VALUES (?, ?)", [("A1", "Ada"), ("B2", "Grace")])
+    shop.close()
+    return str(folder / "orders.csv"), f"sqlite:///{folder / 'shop.db'}"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or [example()])
+    main(*(sys.argv[1:] or example()))
