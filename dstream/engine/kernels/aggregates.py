@@ -48,10 +48,10 @@ def _groups(
         for piece in pieces(items, _PIECE):
             if items_travel:
                 keys = _keys_of(reduction, piece)
-                items_travel = _hardly_repeat(len(set(keys)), len(keys))
-            if items_travel:
-                yield keys, piece, [number] * len(piece)
-                continue
+                if _hardly_repeat(len(set(keys)), len(keys)):
+                    yield keys, piece, [number] * len(piece)
+                    continue
+                items_travel = False
             groups = reduction.accumulated(groups, piece)
             is_looked_at = may_travel and seen < _ENOUGH <= seen + len(piece)
             seen += len(piece)
