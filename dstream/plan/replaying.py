@@ -23,9 +23,12 @@ from dstream.plan.nodes import (
     TakeWhile,
 )
 from dstream.plan.nodes_by_key import Distinct, Pairing, PartitionBy
+from dstream.plan.nodes_of_pairs import AsOf
 from dstream.plan.nodes_of_stages import Aggregate, Using
+from dstream.plan.steps import no_key, unchanged
 from dstream.spi.in_parallel import Calling
 from dstream.spi.service import Service
+from dstream.values.entry import key_of
 from dstream.values.numbers import exact_float, exact_int
 
 __all__ = ["again", "function_of"]
@@ -46,7 +49,9 @@ def function_of(node: Node) -> Callable[..., Any] | None:
             return fn
         case Sorted(key=key) | Distinct(key=key) | PartitionBy(key=key):
             return key
-        case Pairing(left_key=key, right_key=other) if key is other:
+        case AsOf(left_on=on, right_on=other):
+            return on if on is other and not node.has_by else None
+        case Pairing(left_key=key, right_key=other) if key is other and key not in (no_key, unchanged, key_of):
             return key
         case Gather(gatherer=gatherer) if isinstance(gatherer.parallel, Calling):
             return gatherer.parallel.fn

@@ -127,7 +127,9 @@ def test_an_item_that_stands_nowhere_is_refused(engine, nowhere):
     with pytest.raises(ValueError, match=f"on gave {nowhere}, which stands nowhere") as caught:
         engine.stream([(1, 2), (nowhere, 3)], 2).asof_join([(1, 1)], on=place).to_list()
 
-    assert f"on the item ({nowhere}, 3)" in "".join(caught.value.__notes__)
+    notes = "".join(caught.value.__notes__)
+    assert f"on the item ({nowhere}, 3)" in notes
+    assert "place raised ValueError" in notes
 
 
 def test_places_that_cannot_be_compared_name_the_step(engine):
@@ -135,7 +137,18 @@ def test_places_that_cannot_be_compared_name_the_step(engine):
     with pytest.raises(TypeError, match="not supported between") as caught:
         engine.stream([(1, 2), ("x", 3)], 2).asof_join([(1, 1)], on=place).to_list()
 
-    assert ".asof_join(..., on=place)" in "".join(caught.value.__notes__)
+    notes = "".join(caught.value.__notes__)
+    assert ".asof_join(..., on=place)" in notes
+    assert "look at place" in notes
+
+
+def test_no_function_is_blamed_that_is_not_the_users(engine):
+    """A step by keys of entries has none."""
+    for wrong in (lambda s: s.semi_join([(1, 2)]), lambda s: s.asof_join([1], on=(place, itself), by=itself)):
+        with pytest.raises(TypeError) as caught:
+            wrong(engine.stream([5], 1)).to_list()
+        assert "key_of" not in "".join(caught.value.__notes__)
+        assert "no_key" not in "".join(caught.value.__notes__)
 
 
 REFUSED = {
