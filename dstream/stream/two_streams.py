@@ -30,8 +30,8 @@ _DIRECTIONS = ("backward", "forward", "nearest")
 class Paired(BaseStream[T]):
     """A stream that may be matched with another one.
 
-    The other side is a stream of the same context, a map or a list of it, a dict, whose entries are meant, or a list,
-    tuple, range or set of the caller's.
+    The other side is a stream of the same context, a map, a list or a set of it, a dict, whose entries are meant, or a
+    list, tuple, range or set of the caller's.
     """
 
     __slots__ = ()
