@@ -144,7 +144,8 @@ def test_places_that_cannot_be_compared_name_the_step(engine):
 
 def test_no_function_is_blamed_that_is_not_the_users(engine):
     """A step by keys of entries has none."""
-    for wrong in (lambda s: s.semi_join([(1, 2)]), lambda s: s.asof_join([1], on=(place, itself), by=itself)):
+    wrongs = [lambda s: s.semi_join([(1, 2)]), lambda s: s.asof_join([1], on=(place, itself), by=itself)]
+    for wrong in [*wrongs, lambda s: s.keys(), lambda s: s.values()]:
         with pytest.raises(TypeError) as caught:
             wrong(engine.stream([5], 1)).to_list()
         assert "key_of" not in "".join(caught.value.__notes__)
