@@ -266,6 +266,16 @@ def test_nobody_ends_the_lease_of_somebody_else(storage):
     assert queue.is_empty()
 
 
+def test_a_lease_of_a_queue_that_was_cleared_says_so(storage):
+    """The item is gone, and no longer lease would have kept it; what was put since stays."""
+    queue = make("queue", storage)
+    queue.put("a")
+    with pytest.raises(IllegalStateError, match="or somebody cleared the queue"), queue.lease(60):
+        assert [queue.clear(), queue.put("b")] == [None, None]
+
+    assert queue.take(0) == "b"
+
+
 def test_a_lease_that_nobody_missed_ends_well(storage):
     """A block that takes too long still removes the item if nobody else has asked for it."""
     clock = Clock()
