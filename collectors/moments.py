@@ -188,7 +188,10 @@ def _ratio(factory: str, number: Any, item: Any) -> tuple[int, int] | None:
     except (OverflowError, ValueError):
         return None
     except AttributeError:
-        raise TypeError(f"{factory}() needs numbers, but {shown(item)} gave {shown(number)}") from None
+        try:
+            return operator.index(number), 1  # An int of NumPy's has no ratio.
+        except TypeError:
+            raise TypeError(f"{factory}() needs numbers, but {shown(item)} gave {shown(number)}") from None
     return numerator, denominator
 
 
@@ -259,7 +262,10 @@ def _root(exact: Fraction) -> float:
         return 0.0
     # The root of a number near 1, scaled back: a square may leave the range of floats where its root does not.
     scale = (exact.numerator.bit_length() - exact.denominator.bit_length()) // 2
-    return math.ldexp(math.sqrt(exact / Fraction(4) ** scale), scale)
+    try:
+        return math.ldexp(math.sqrt(exact / Fraction(4) ** scale), scale)
+    except OverflowError:
+        return math.inf  # As the variance is, of ints beyond the floats.
 
 
 def _slope(moments: _Moments) -> float:

@@ -138,7 +138,8 @@ class IStreamQueue(Collection[MapStore], Generic[T]):
             timeout: as for `take`.
 
         Raises:
-            IllegalStateError: at the end of the block: it took longer, and somebody else has, or had, the item.
+            IllegalStateError: at the end of the block: it took longer, and somebody else has, or had, the item; or
+                somebody cleared the queue.
             TimeoutError: no item came in time.
 
         Example:
@@ -164,8 +165,9 @@ class IStreamQueue(Collection[MapStore], Generic[T]):
             raise
         if not self._end(number, token, QueueState.taken, None):
             raise IllegalStateError(
-                f"the block had an item of queue {self.name!r} for longer than its lease of {seconds} seconds, "
-                "and somebody else got it meanwhile: make the lease longer"
+                f"queue {self.name!r} did not hold the leased item any more at the end of the block: that had it for "
+                f"longer than its lease of {seconds} seconds, and somebody else got it meanwhile, so make the lease "
+                "longer; or somebody cleared the queue"
             )
 
     def clear(self) -> None:

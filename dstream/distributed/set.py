@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, MutableSet, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from dstream.distributed.collection import PIECES, Collection, type_seen
@@ -73,8 +74,27 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
 
     @classmethod
     def _from_iterable(cls, items: Iterable[Any]) -> Any:
-        """Return what `|` and its like give: a plain set."""
-        return set(items)
+        """Return what `|` and its like give: a plain set, in which every NaN is one item."""
+        return set(map(_standard, items))
+
+    # A plain set finds a NaN by its identity, which no item keeps in a storage.
+
+    def __sub__(self, other: Iterable[Any]) -> Any:
+        if not isinstance(other, Iterable):
+            return NotImplemented
+        others = self._findable(other)
+        return {item for item in map(_standard, self) if item not in others}
+
+    def __le__(self, other: AbstractSet[Any]) -> bool:
+        if not isinstance(other, AbstractSet):
+            return NotImplemented
+        others = self._findable(other)
+        return len(self) <= len(others) and all(item in others for item in map(_standard, self))
+
+    def _findable(self, items: Iterable[Any]) -> AbstractSet[Any]:
+        """Return items as a set in which every NaN is found."""
+        found: AbstractSet[Any] = items if isinstance(items, IStreamSet) else self._from_iterable(items)
+        return found
 
     # Writing
 
@@ -171,3 +191,11 @@ class IStreamSet(Collection[MapStore], MutableSet[T]):
 
     def _types_shown(self, rows: Sequence[Sequence[object]]) -> str:
         return type_seen(self.value_type, [row[0] for row in rows])
+
+
+def _standard(item: Any) -> Any:
+    """Return the value that stands for an item; one that cannot be in a distributed set stands for itself."""
+    try:
+        return canonical(item)
+    except UnstableKeyError:
+        return item

@@ -23,9 +23,12 @@ from dstream.plan.nodes import (
     TakeWhile,
 )
 from dstream.plan.nodes_by_key import Distinct, Pairing, PartitionBy
+from dstream.plan.nodes_of_pairs import AsOf
 from dstream.plan.nodes_of_stages import Aggregate, Using
+from dstream.plan.steps import no_key
 from dstream.spi.in_parallel import Calling
 from dstream.spi.service import Service
+from dstream.values.entry import key_of
 from dstream.values.numbers import exact_float, exact_int
 
 __all__ = ["again", "function_of"]
@@ -35,6 +38,15 @@ Again = Callable[[Any], Any]
 
 def function_of(node: Node) -> Callable[..., Any] | None:
     """Return the one function of the user's that a step runs on single items, or None."""
+    function = _function_of(node)
+    return None if getattr(function, "__module__", None) in _OURS else function
+
+
+_OURS = (no_key.__module__, key_of.__module__)
+"""Where functions come from that stand for one that the user did not give."""
+
+
+def _function_of(node: Node) -> Callable[..., Any] | None:
     match node:
         case Map(fn=fn) | FlatMap(fn=fn) | MapMulti(fn=fn):
             return fn
@@ -46,6 +58,8 @@ def function_of(node: Node) -> Callable[..., Any] | None:
             return fn
         case Sorted(key=key) | Distinct(key=key) | PartitionBy(key=key):
             return key
+        case AsOf(left_on=on, right_on=other):
+            return on if on is other and not node.has_by else None
         case Pairing(left_key=key, right_key=other) if key is other:
             return key
         case Gather(gatherer=gatherer) if isinstance(gatherer.parallel, Calling):

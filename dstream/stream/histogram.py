@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -118,7 +119,7 @@ def edges_between(least: float | None, greatest: float | None, bins: int) -> tup
         raise ValueError("histogram() found an infinite number, for which no bins are wide enough: give the edges")
     if least == greatest:
         around = max(0.5, math.ulp(least) * bins)
-        least, greatest = least - around, greatest + around
+        least, greatest = max(least - around, -sys.float_info.max), min(greatest + around, sys.float_info.max)
     width = (Fraction(greatest) - Fraction(least)) / bins
     edges = tuple(float(Fraction(least) + width * place) for place in range(bins + 1))
     if len(set(edges)) <= bins:

@@ -29,14 +29,14 @@ On = Callable[[Any], Any] | tuple[Callable[[Any], Any], Callable[[Any], Any]] | 
 
 
 def other_side(other: Any, call: str) -> BaseStream[Any]:
-    """Return the stream that an operation is given, or one of the map, the list or the dict that it is given.
+    """Return the stream that an operation is given, or one of the collection or the dict that it is given.
 
     Raises:
         TypeError: it is something else.
     """
     if isinstance(other, BaseStream):
         return other
-    if hasattr(type(other), "stream") and isinstance(other, Mapping | Sequence):
+    if hasattr(type(other), "stream") and isinstance(other, Mapping | Sequence | AbstractSet):
         collection: Any = other
         streamed: BaseStream[Any] = collection.stream()
         return streamed

@@ -30,8 +30,8 @@ _DIRECTIONS = ("backward", "forward", "nearest")
 class Paired(BaseStream[T]):
     """A stream that may be matched with another one.
 
-    The other side is a stream of the same context, a map or a list of it, a dict, whose entries are meant, or a list,
-    tuple, range or set of the caller's.
+    The other side is a stream of the same context, a map, a list or a set of it, a dict, whose entries are meant, or a
+    list, tuple, range or set of the caller's.
     """
 
     __slots__ = ()
@@ -297,9 +297,11 @@ def _tolerance(value: Any) -> Any:
     if value is None:
         return None
     try:
-        is_distance = value >= type(value)()
+        is_distance = bool(value >= abs(value))
     except Exception:
         raise TypeError(f"tolerance must be a number or a timedelta, not {kind_of(value)}") from None
-    if isinstance(value, str | bool) or not is_distance:
+    if isinstance(value, bool):
+        raise TypeError("tolerance must be a number or a timedelta, not bool")
+    if not is_distance:
         raise ValueError(f"tolerance must be a distance that is not negative: {value!r}")
     return value

@@ -43,6 +43,17 @@ def test_squares_beyond_floats_do_no_harm():
     assert stddev().collect([1e200, 3e200]) == pytest.approx(1e200, rel=1e-15)
     assert stddev().collect([1e-200, 3e-200]) == pytest.approx(1e-200, rel=1e-15)
     assert variance().collect([1e200, -1e200]) == math.inf
+    assert stddev().collect([0, 10**400]) == math.inf
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Ints too, which have no ratio."""
+    numpy = pytest.importorskip("numpy")
+
+    assert variance().collect([numpy.int64(1), numpy.uint8(3), numpy.float32(2)]) == variance().collect([1, 3, 2])
+    points = [(1, 2), (3, 5), (4, 4)]
+    for collector in (correlation(x, y), covariance(x, y), linear_trend(x, y)):
+        assert collector.collect([tuple(map(numpy.int64, point)) for point in points]) == collector.collect(points)
 
 
 @pytest.mark.parametrize("numbers", [[], [math.inf, 1.0], [1.0, math.nan]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,11 @@ DIRECTIONS = st.sampled_from(["backward", "forward", "nearest"])
 def place(pair):
     """Return where a pair stands."""
     return pair[0]
+
+
+def itself(item):
+    """Return where an item stands that is a place."""
+    return item
 
 
 def parity(pair):
@@ -94,13 +100,36 @@ def test_places_are_times_with_a_tolerance(engine):
     assert sorted((trade[0], quote and quote[1]) for trade, quote in found.to_list()) == [("buy", 10.0), ("sell", None)]
 
 
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+@pytest.mark.parametrize("tolerance", [None, 0, float("inf")])
+def test_equal_places_without_end_match(local_context, direction, tolerance):
+    """They have no distance, though their difference is NaN."""
+    lefts = local_context.stream([(float("inf"), 0), (float("-inf"), 0)])
+    rights = [(float("inf"), 1), (5, 2), (float("inf"), 3), (float("-inf"), 4)]
+
+    found = dict(lefts.asof_join(rights, place, direction=direction, tolerance=tolerance).to_list())
+
+    last = 1 if direction == "forward" else 3
+    assert found == {(float("inf"), 0): (float("inf"), last), (float("-inf"), 0): (float("-inf"), 4)}
+
+
+def test_any_kind_of_distance_is_a_tolerance(local_context):
+    """Also one that nobody can make without a value."""
+    days = [pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-05")]
+    found = local_context.stream(days[1:]).asof_join(days[:1], on=itself, tolerance=pd.Timedelta("4D")).to_list()
+
+    assert found == [(days[1], days[0])]
+
+
 @pytest.mark.parametrize("nowhere", [None, float("nan")])
 def test_an_item_that_stands_nowhere_is_refused(engine, nowhere):
     """It would be sorted somewhere."""
     with pytest.raises(ValueError, match=f"on gave {nowhere}, which stands nowhere") as caught:
         engine.stream([(1, 2), (nowhere, 3)], 2).asof_join([(1, 1)], on=place).to_list()
 
-    assert f"on the item ({nowhere}, 3)" in "".join(caught.value.__notes__)
+    notes = "".join(caught.value.__notes__)
+    assert f"on the item ({nowhere}, 3)" in notes
+    assert "place raised ValueError" in notes
 
 
 def test_places_that_cannot_be_compared_name_the_step(engine):
@@ -108,7 +137,19 @@ def test_places_that_cannot_be_compared_name_the_step(engine):
     with pytest.raises(TypeError, match="not supported between") as caught:
         engine.stream([(1, 2), ("x", 3)], 2).asof_join([(1, 1)], on=place).to_list()
 
-    assert ".asof_join(..., on=place)" in "".join(caught.value.__notes__)
+    notes = "".join(caught.value.__notes__)
+    assert ".asof_join(..., on=place)" in notes
+    assert "look at place" in notes
+
+
+def test_no_function_is_blamed_that_is_not_the_users(engine):
+    """A step by keys of entries has none."""
+    wrongs = [lambda s: s.semi_join([(1, 2)]), lambda s: s.asof_join([1], on=(place, itself), by=itself)]
+    for wrong in [*wrongs, lambda s: s.keys(), lambda s: s.values()]:
+        with pytest.raises(TypeError) as caught:
+            wrong(engine.stream([5], 1)).to_list()
+        assert "key_of" not in "".join(caught.value.__notes__)
+        assert "no_key" not in "".join(caught.value.__notes__)
 
 
 REFUSED = {
@@ -117,7 +158,10 @@ REFUSED = {
     "by": (lambda s: s.asof_join(s, abs, by=5), "by must be a function"),
     "negative": (lambda s: s.asof_join(s, abs, tolerance=-1), "tolerance must be a distance that is not negative"),
     "nan": (lambda s: s.asof_join(s, abs, tolerance=float("nan")), "tolerance must be a distance"),
-    "text": (lambda s: s.asof_join(s, abs, tolerance="1s"), "tolerance must be a distance"),
+    "list": (lambda s: s.asof_join(s, abs, tolerance=[]), "tolerance must be a number or a timedelta, not list"),
+    "set": (lambda s: s.asof_join(s, abs, tolerance={1}), "tolerance must be a number or a timedelta, not set"),
+    "bool": (lambda s: s.asof_join(s, abs, tolerance=True), "tolerance must be a number or a timedelta, not bool"),
+    "text": (lambda s: s.asof_join(s, abs, tolerance="1s"), "tolerance must be a number or a timedelta, not str"),
 }
 
 

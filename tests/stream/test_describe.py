@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+import sys
 
 import pytest
 from hypothesis import example, given, settings
@@ -89,6 +90,8 @@ def test_histogram_between_the_least_and_the_greatest(local_context):
     assert local_context.stream([3, 3]).histogram(2).counts == (0, 2)
     assert local_context.stream([]).histogram(2) == local_context.stream([]).histogram([0, 0.5, 1])
     assert local_context.stream([1e308, -1e308]).histogram(2).edges == (-1e308, 0.0, 1e308)
+    for utmost in (sys.float_info.max, -sys.float_info.max):
+        assert sum(local_context.stream([utmost, utmost]).histogram(2).counts) == 2
 
 
 def test_histogram_of_a_stream_that_changes_is_refused(local_context):

@@ -89,6 +89,18 @@ def test_entries_are_looked_up_by_their_keys(engine):
         crews.semi_join([5]).to_list()
 
 
+def test_a_distributed_set_is_the_other_side(engine):
+    """As a set of the caller's is: what it holds when the plan runs."""
+    seen = engine.context.get_set(f"seen {engine.name}")
+    seen.update([1, NAN])
+    unseen = engine.stream([1, 2, NAN, 3], 2).subtract(seen)
+    seen.add(3)
+
+    assert unseen.to_list() == [2]
+    assert len(engine.stream([1, 2, NAN, 3], 2).intersection(seen).to_list()) == 3
+    assert engine.stream([5], 2).cross(seen).count() == 3
+
+
 def test_an_endless_stream_passes_by_a_small_other_side(engine):
     """Reading no further than wanted."""
     numbers = engine.context.read(Stream.iterate(0, lambda n: n + 1)._node.source)

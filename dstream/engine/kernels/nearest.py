@@ -66,7 +66,7 @@ class Nearest:
         """Return the right item of a match, unless it is too far away."""
         if match is None or self.tolerance is None:
             return None if match is None else match[1]
-        return match[1] if _distance(left, match) <= self.tolerance else None
+        return match[1] if match[0] == left.place or _distance(left, match) <= self.tolerance else None
 
 
 def nearest_batches(nearest: Nearest, targets: int, batches: Batches, task: Task) -> Iterator[tuple[Any, Any]]:
@@ -128,4 +128,6 @@ def _nearer(left: _Left) -> tuple[Any, Any] | None:
     """Return the nearer one of the matches on both sides, the earlier one of equals."""
     if left.earlier is None or left.match is None:
         return left.earlier or left.match
+    if left.earlier[0] == left.place:  # The difference of two infinite places is NaN.
+        return left.earlier
     return left.earlier if _distance(left, left.earlier) <= _distance(left, left.match) else left.match

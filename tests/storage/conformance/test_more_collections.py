@@ -93,6 +93,33 @@ def test_a_set_is_that_of_python(storage, calls):
     )
 
 
+@pytest.mark.parametrize("kind", [set, frozenset, list, tuple, iter])
+def test_every_nan_is_one_item_of_either_side(storage, kind):
+    """A set of the caller's finds a NaN by its identity, which no item keeps in a storage."""
+    numbers = make("set", storage)
+    numbers.update([1, math.nan, (2, math.nan)])
+
+    assert numbers - kind([float("nan"), (2, float("nan")), 5]) == {1}
+    assert len(numbers ^ kind([float("nan"), 1])) == 1
+    assert len(numbers | kind([float("nan"), (2, float("nan"))])) == 3
+    numbers &= kind([float("nan"), (2, float("nan")), 5])
+    assert len(numbers) == 2
+    numbers ^= kind([float("nan"), 1])
+    assert (len(numbers), (2, float("nan")) in numbers) == (2, True)
+
+
+def test_sets_that_hold_nan_are_compared(storage):
+    """As the same sets without it are."""
+    numbers = make("set", storage)
+    numbers.update([1, math.nan])
+
+    assert numbers == {float("nan"), 1}
+    assert numbers <= {float("nan"), 1, 2} > numbers
+    assert not numbers < {float("nan"), 1}
+    assert numbers != {float("nan"), 2}
+    assert numbers.__le__([1, math.nan]) is NotImplemented
+
+
 def test_of_several_who_remove_an_item_one_succeeds(storage, use):
     """`pop()` gives each item to one caller."""
     numbers, taken = make("set", storage), []
@@ -237,6 +264,16 @@ def test_nobody_ends_the_lease_of_somebody_else(storage):
         assert (item, len(queue)) == ("a", 1)
 
     assert queue.is_empty()
+
+
+def test_a_lease_of_a_queue_that_was_cleared_says_so(storage):
+    """The item is gone, and no longer lease would have kept it; what was put since stays."""
+    queue = make("queue", storage)
+    queue.put("a")
+    with pytest.raises(IllegalStateError, match="or somebody cleared the queue"), queue.lease(60):
+        assert [queue.clear(), queue.put("b")] == [None, None]
+
+    assert queue.take(0) == "b"
 
 
 def test_a_lease_that_nobody_missed_ends_well(storage):
