@@ -23,7 +23,9 @@ _NEEDED = {"pyspark": ((4, 3), (4, 4)), "pyarrow": ((18,), None), "pandas": ((2,
 _EXTRAS = {
     "redis": ("redis", "for storage on redis://"),
     "obstore": ("object-store", "for storage on s3://, gs://, az://"),
+    "sqlalchemy": ("sql", "for tables of databases"),
     "confluent-kafka": ("kafka", "for topics of Kafka"),
+    "fastavro": ("avro", "for files of Avro"),
     "datasketches": ("sketches", "for quantiles and approx_count_distinct"),
 }
 

@@ -32,9 +32,9 @@ def doctor(limit: float) -> None:
     works = True
     for finding in _findings(limit):
         works = works and finding.state != "not ok"
-        click.echo(f"{click.style(f'{finding.state:<13}', fg=_COLORS[finding.state])}{finding.name:<14}{finding.seen}")
+        click.echo(f"{click.style(f'{finding.state:<13}', fg=_COLORS[finding.state])}{finding.name:<16}{finding.seen}")
         if finding.advice:
-            click.echo(f"{'':<27}-> {finding.advice}")
+            click.echo(f"{'':<29}-> {finding.advice}")
     if not works:
         raise SystemExit(1)
 

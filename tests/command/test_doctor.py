@@ -40,7 +40,7 @@ def probes(monkeypatch):
 def lines(ended):
     """Return what stands on each line, by the name of what was checked."""
     found = [line for line in ended.output.splitlines() if not line.startswith(" ")]
-    return {line[13:27].strip(): (line[:13].strip(), line[27:]) for line in found}
+    return {line[13:29].strip(): (line[:13].strip(), line[29:]) for line in found}
 
 
 def test_all_is_well_and_nothing_is_left(process, tmp_path):
@@ -55,7 +55,7 @@ def test_all_is_well_and_nothing_is_left(process, tmp_path):
     assert found["Spark"][1].startswith("4.3")
     assert "local[1]" in found["Spark"][1]
     assert found["workers"][1].startswith("Python 3.")
-    assert "  master      local[1], from DSTREAM_MASTER" in ended.stdout
+    assert "  master        local[1], from DSTREAM_MASTER" in ended.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -98,9 +98,9 @@ def test_settings_say_where_they_come_from(command, folder, monkeypatch, probes)
     monkeypatch.setenv("DSTREAM_STORAGE", "redis://user:secret@host/0")
     ended = command("doctor")
 
-    assert f"dstream.toml  {folder}/dstream.toml" in ended.output
-    assert "  storage     redis://user:***@host/0, from DSTREAM_STORAGE" in ended.output
-    assert "  config      spark.key, from dstream.toml" in ended.output
+    assert f"dstream.toml    {folder}/dstream.toml" in ended.output
+    assert "  storage       redis://user:***@host/0, from DSTREAM_STORAGE" in ended.output
+    assert "  config        spark.key, from dstream.toml" in ended.output
     assert "secret" not in ended.output
 
 
@@ -135,7 +135,9 @@ def test_what_is_not_installed_is_named(monkeypatch):
     assert [(finding.state, finding.advice) for finding in checks.extras()] == [
         ("not checked", "pip install 'dstream[redis]'"),
         ("not checked", "pip install 'dstream[object-store]'"),
+        ("not checked", "pip install 'dstream[sql]'"),
         ("not checked", "pip install 'dstream[kafka]'"),
+        ("not checked", "pip install 'dstream[avro]'"),
         ("not checked", "pip install 'dstream[sketches]'"),
     ]
 
