@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from dstream.distributed.collection import Collection
-from dstream.errors import UnsupportedError
-from dstream.spi.store import Kind, MapStore
+from dstream.distributed.no_table import NoTable
+from dstream.spi.store import Kind
 from dstream.stream.stream_arguments import kind_of
 
 __all__ = ["COUNTED", "IStreamCounter"]
@@ -17,7 +16,7 @@ COUNTED = "count"
 """The key of the one entry of the map that a counter is stored as; without the entry the number is 0."""
 
 
-class IStreamCounter(Collection[MapStore]):
+class IStreamCounter(NoTable):
     """An int that lives in a storage, 0 at first. Get one with `Context.get_counter`.
 
     Each `add` is atomic and a commit of its own: of any number of threads and processes, none overwrites what another
@@ -57,29 +56,8 @@ class IStreamCounter(Collection[MapStore]):
         self.store.size()  # One that was destroyed is refused here too.
         return 1
 
-    def to_arrow(self) -> NoReturn:
-        """Refuse: a number is no table.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError(f"counter {self.name!r} is a number and no table; get() gives it")
-
-    def to_df(self) -> NoReturn:
-        """Refuse, as `to_arrow`.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        self.to_arrow()
-
-    def to_pandas(self) -> NoReturn:
-        """Refuse, as `to_arrow`.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        self.to_arrow()
+    def _why_no_table(self) -> str:
+        return f"counter {self.name!r} is a number and no table; get() gives it"
 
     def __int__(self) -> int:
         return self.get()

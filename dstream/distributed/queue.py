@@ -7,13 +7,13 @@ import operator
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from more_itertools import chunked
 
-from dstream.distributed.collection import Collection
+from dstream.distributed.no_table import NoTable
 from dstream.distributed.queue_state import Lease, QueueState
-from dstream.errors import DStreamError, IllegalStateError, UnsupportedError
+from dstream.errors import DStreamError, IllegalStateError
 from dstream.spi.engine_contract import Runtime
 from dstream.spi.store import UNCHANGED, Kind, MapStore
 from dstream.stream.stream_arguments import kind_of
@@ -38,7 +38,7 @@ _Change = Callable[[QueueState, int], QueueState]
 _end_of: Callable[[QueueState], int] = operator.attrgetter("tail")
 
 
-class IStreamQueue(Collection[MapStore], Generic[T]):
+class IStreamQueue(NoTable, Generic[T]):
     """A queue that lives in a storage, first in, first out. Get one with `Context.get_queue`.
 
     Any number of threads and processes put and take; nothing is lost or taken twice. An item may be None. `take()`
@@ -174,29 +174,8 @@ class IStreamQueue(Collection[MapStore], Generic[T]):
         """Remove all items, atomically, also those that are leased."""
         self.store.clear()
 
-    def to_arrow(self) -> NoReturn:
-        """Refuse: what is in a queue changes hands, and is no table.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError(f"queue {self.name!r} is no table; take() its items, or put them into a list too")
-
-    def to_df(self) -> NoReturn:
-        """Refuse, as `to_arrow`.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        self.to_arrow()
-
-    def to_pandas(self) -> NoReturn:
-        """Refuse, as `to_arrow`.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        self.to_arrow()
+    def _why_no_table(self) -> str:
+        return f"queue {self.name!r} is no table; take() its items, or put them into a list too"
 
     # How it works
 
