@@ -1,0 +1,186 @@
+"""What the loop of an unbounded job, the engine that runs an epoch and the state of its steps tell each other.
+
+All of it is plain values: those that go to tasks travel pickled; those that come back are receipts, which count only if
+the epoch is committed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from dstream.spi.state_operator import ShardState, StateOperator
+
+__all__ = [
+    "PartitionReceipt",
+    "PartitionTime",
+    "ShardChange",
+    "StepReceipt",
+    "StepState",
+    "Tick",
+    "WatermarkPolicy",
+]
+
+
+@runtime_checkable
+class WatermarkPolicy(Protocol):
+    """Says how far the time of one partition of a source has come. It is picklable, and kept with each epoch.
+
+    One with an attribute `greatest_only` that is True is told only the greatest timestamp of an epoch.
+    """
+
+    def report(self, timestamp: int, now: float) -> None:
+        """Take the timestamp of an event, in milliseconds.
+
+        Args:
+            timestamp: of the event.
+            now: the reading of the clock of this epoch, in seconds.
+        """
+        ...
+
+    def watermark(self, now: float) -> int:
+        """Return the timestamp, in milliseconds, before which no event is expected any more; it may go back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTime:
+    """What the task needs that gives timestamps to a range of one partition.
+
+    Attributes:
+        stamp: the name of the stage that gives timestamps.
+        partition: that of the source: the name of its stage, and that of the partition.
+        policy: as it was left by the last epoch.
+        watermark: that of the partition at the start of the epoch.
+        now: the reading of the clock of this epoch, in seconds.
+        ends: the partition has ended with this range: its watermark becomes `END_OF_TIME`.
+    """
+
+    stamp: str
+    partition: tuple[str, str]
+    policy: WatermarkPolicy
+    watermark: int
+    now: float
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReceipt:
+    """What became of the time of a partition.
+
+    Attributes:
+        watermark: of the partition at the end of the epoch; not below that at its start.
+        greatest: the greatest timestamp of the range; `NO_WATERMARK` without an event.
+        items: how many events there were.
+    """
+
+    stamp: str
+    partition: tuple[str, str]
+    policy: WatermarkPolicy
+    watermark: int
+    greatest: int
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What time it is for a step over epochs.
+
+    Attributes:
+        epoch: the number of the epoch.
+        now: the reading of its clock, in seconds.
+        old: the watermark of the step at the start of the epoch.
+        standing: the least watermark of the partitions that count and are not read in this epoch; `END_OF_TIME` if no
+            such partition holds time back.
+        stamps: the stages that give the timestamps of what comes to this step. The watermark at the end is the least of
+            `standing` and of those that come in band from these, and never below `old`.
+        is_resumed: this is the first epoch of a driver.
+    """
+
+    epoch: int
+    now: float
+    old: int
+    standing: int
+    stamps: frozenset[str]
+    is_resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShardChange:
+    """Where the state of a shard went in one epoch: a part of a file.
+
+    Attributes:
+        shard: its number.
+        is_snapshot: it is the whole state; otherwise what changed.
+        file: the name of the file below the folder of the job's state.
+        offset: where the part begins.
+        length: how many bytes it has.
+        keys: how many keys have a state in this shard now.
+    """
+
+    shard: int
+    is_snapshot: bool
+    file: str
+    offset: int
+    length: int
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepReceipt:
+    """What one task did for a step over epochs.
+
+    Attributes:
+        stage: the name of the step.
+        items: how many items came to it; those of tasks before the shuffle are counted once, where they were.
+        late: how many were late.
+        outputs: how many items go on.
+        watermark: at the end of the epoch; the same in all tasks.
+        deadline: the least of those of its shards, or None.
+        clock_deadline: the least of those of its shards, or None.
+        changes: where the state went.
+    """
+
+    stage: str
+    items: int
+    late: int
+    outputs: int
+    watermark: int
+    deadline: int | None
+    clock_deadline: float | None
+    changes: tuple[ShardChange, ...]
+
+
+class StepState(Protocol):
+    """The state of a step at the start of one epoch, as tasks see it; it travels pickled.
+
+    On re-run: a task may run twice, also at once; each attempt stages files of its own, and one attempt counts.
+    """
+
+    @property
+    def shards(self) -> int:
+        """How many there are."""
+        ...
+
+    def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:
+        """Return the shards of a task that have to be opened although nothing came for them: time passes something.
+
+        The shards of task `target` are those whose number modulo `targets` is `target`.
+        """
+        ...
+
+    def open(self, shard: int, operator: StateOperator) -> ShardState:
+        """Return the state of a shard as the last epoch left it, for this task alone."""
+        ...
+
+    def keep(self, shard: int, state: ShardState) -> None:
+        """Take a shard that was opened, after it was applied: its delta, or a snapshot, will be staged."""
+        ...
+
+    def staged(self) -> tuple[ShardChange, ...]:
+        """Write what was kept to new files, flushed, and say where it is."""
+        ...
+
+    def deadlines(self) -> tuple[int | None, float | None]:
+        """Return the least deadline of the shards that this task has kept, in event time and by the clock."""
+        ...
