@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from dstream.spi.records import Records
 from dstream.spi.sink import MapWriter, WriteJob, Writer
 from dstream.spi.source import Split
+from dstream.spi.state_files import StateFiles
 from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
@@ -123,6 +124,18 @@ class Storage(Protocol):
 
         Raises:
             TypeError: they are not.
+        """
+        ...
+
+    def state_files(self, job: str) -> StateFiles:
+        """Return where the state of a job stands. They travel to tasks, but for those of the memory of one process.
+
+        Args:
+            job: its id.
+
+        Raises:
+            TypeError: state is pickled, and no pickle of this storage is loaded.
+            UnsupportedError: this storage has no files; the message says which other one can keep them.
         """
         ...
 
