@@ -11,6 +11,7 @@ from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import ShardState, StateOperator
 from dstream.state.kept_shards import KeptShard
 from dstream.state.parts import Blob, opened
+from dstream.state.recent_files import recent_files
 from dstream.state.shard_index import Part, Shard
 
 __all__ = ["ShardFiles"]
@@ -92,7 +93,7 @@ class ShardFiles:
 
     def _read(self, number: int, part: Part) -> list[Blob]:
         try:
-            data = self.files.read(part.file, part.offset, part.length)
+            data = recent_files.read(self.files, part.file, part.offset, part.length)
             return opened(data, part.file, number)
         except FileNotFoundError as error:
             self._refuse(number, part, "it is missing", error)

@@ -74,17 +74,17 @@ def _compressed(data: bytes) -> bytes:
     return smaller if len(smaller) < len(data) * 7 // 8 else data
 
 
-def _decompressed(data: Any, length: int) -> bytes:
+def _decompressed(data: Any, length: int) -> Any:
     import pyarrow as pa
 
-    found: Any = pa.decompress(data, decompressed_size=length, codec="lz4", asbytes=True)
-    return bytes(found)
+    return pa.decompress(data, decompressed_size=length, codec="lz4", asbytes=True)
 
 
 def _packed(values: list[Any]) -> bytes:
     import msgpack  # here: `import dstream` must not load it
 
-    return bytes(msgpack.packb(values))
+    data: Any = msgpack.packb(values)
+    return bytes(data)
 
 
 def _unpacked(data: Any) -> list[Any]:

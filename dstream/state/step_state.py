@@ -16,6 +16,7 @@ from dstream.state.growth import is_outweighed, parts_to_merge
 from dstream.state.kept_shards import KeptShard, Place, kept_shards
 from dstream.state.loading import ShardFiles
 from dstream.state.parts import Blob, sealed
+from dstream.state.recent_files import recent_files
 from dstream.state.shard_index import Shard, ShardIndex
 
 __all__ = ["StateOfStep"]
@@ -128,7 +129,8 @@ class StateOfStep:
             if blob is not None or self._is_news(shard, change):
                 changes.append(change)
         if data:
-            self.files.write(name, bytes(data))
+            self.files.write(name, whole := bytes(data))
+            recent_files.put(name, whole)
         return tuple(changes)
 
     def _part(self, name: str, change: ShardChange, data: bytes) -> bytes:

@@ -9,10 +9,11 @@ from typing import Any
 from dstream.spi.epochs import ShardChange
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import StateOperator
-from dstream.state import step_state
+from dstream.state import loading, step_state
 from dstream.state.folding import files_of
 from dstream.state.kept_shards import KeptShards
 from dstream.state.reading import entries
+from dstream.state.recent_files import RecentFiles
 from dstream.state.shard_index import ShardIndex
 from dstream.state.step_state import StateOfStep
 from tests.state.counting import moment
@@ -35,7 +36,7 @@ class Epochs:
 
     def __post_init__(self) -> None:
         self.index = ShardIndex.new("counts", self.operator, self.shards)
-        self._processes: dict[str, KeptShards] = {}
+        self._processes: dict[str, tuple[KeptShards, RecentFiles]] = {}
         self.move_to("first")
 
     def state(self, version: str = "") -> StateOfStep:
@@ -67,11 +68,14 @@ class Epochs:
 
     def move_to(self, process: str) -> None:
         """Run what follows in another process, which knows what it has seen itself."""
-        step_state.kept_shards = self._processes.setdefault(process, KeptShards())
+        kept, recent = self._processes.setdefault(process, (KeptShards(), RecentFiles()))
+        step_state.kept_shards = kept
+        step_state.recent_files = loading.recent_files = recent
 
     def forget(self) -> None:
-        """Become a process that has seen nothing."""
-        step_state.kept_shards.forget(JOB)
+        """Go on with processes that have seen nothing."""
+        self._processes.clear()
+        self.move_to("first")
 
     def counts(self) -> dict[Any, int]:
         """What the committed files hold."""

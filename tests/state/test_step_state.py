@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from dstream.errors import IllegalStateError
 from tests.state.counting import Counting, moment
+from tests.state.epochs import Epochs
 
 
 def test_state_of_an_epoch_is_there_in_the_next(epochs):
@@ -23,9 +26,9 @@ def test_state_is_there_for_a_process_that_has_seen_nothing(epochs):
     epochs.forget()
     epochs.run(["a"])
     epochs.forget()
+    epochs.run(["a", "b"])
 
-    assert epochs.task(["a"])[0].is_snapshot is False
-    assert epochs.counts() == {"a": 2, "b": 1}
+    assert epochs.counts() == {"a": 3, "b": 2}
 
 
 def test_state_of_an_attempt_that_does_not_count_is_dropped(epochs):
@@ -176,6 +179,26 @@ def test_state_of_new_deadlines_alone_needs_no_file(epochs):
 
     assert (change.length, change.file, epochs.index.deadline) == (0, "", 90)
     assert epochs.index.shards[shard].token == epochs.records[0][0].file
+
+
+def test_state_travels_to_tasks(lake):
+    """A task in another process opens what this one has written."""
+    epochs = Epochs(lake, Counting())
+    epochs.run(["a"])
+    epochs.move_to("second")
+    state = pickle.loads(pickle.dumps(epochs.state()))
+
+    assert dict(state.open(epochs.records[0][0].shard, epochs.operator).entries()) == {"a": 1}
+
+
+def test_state_writes_one_snapshot_at_a_time(epochs):
+    """If more shards outweigh theirs in one epoch, the others wait for later ones."""
+    epochs.run(range(4000))
+    for _ in range(120):
+        epochs.run(range(80))
+
+    snapshots = [sum(change.is_snapshot for change in record) for record in epochs.records]
+    assert (snapshots[0], max(snapshots[1:]), sum(snapshots[1:]) >= 8) == (8, 1, True)
 
 
 def test_state_that_cannot_be_pickled_names_the_step(epochs):
