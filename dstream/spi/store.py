@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from dstream.spi.records import Records
 from dstream.spi.sink import MapWriter, WriteJob, Writer
 from dstream.spi.source import Split
-from dstream.spi.state_files import StateFiles
 from dstream.values.journal_events import JournalEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dstream.spi.state_files import StateFiles
 
 __all__ = [
     "UNCHANGED",

@@ -2,7 +2,7 @@
 
 A change is a new part. Sixteen parts of one size become one, as in a counter with the base 16, so that each change is
 copied once for each power of 16, and a shard has some dozens of parts at most. No state is read for that. A snapshot is
-written only when the changes outweigh the last one: a limit by their number would write millions of idle keys again.
+written when the changes outweigh the last one, or are thousands: a lower limit would write millions of idle keys again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ __all__ = ["is_outweighed", "parts_to_merge"]
 _BASE = 16
 _SPREAD = 8
 _GOLDEN = 0.6180339887498949
+_MOST_CHANGES = 1000
+"""Each is applied when a shard is loaded, however small; after so many, a snapshot costs little for each."""
 
 
 def is_outweighed(parts: Sequence[Part], added: int, shard: int, patience: int = 1) -> bool:
@@ -31,8 +33,9 @@ def is_outweighed(parts: Sequence[Part], added: int, shard: int, patience: int =
     """
     if not parts:
         return True
-    limit = parts[0].length * (1.0 + shard * _GOLDEN % 1.0) * patience
-    return added + sum([part.length for part in parts]) - parts[0].length > limit
+    limit = (1.0 + shard * _GOLDEN % 1.0) * patience
+    added += sum([part.length for part in parts]) - parts[0].length
+    return added > limit * parts[0].length or sum([part.changes for part in parts]) > limit * _MOST_CHANGES
 
 
 def parts_to_merge(parts: Sequence[Part], shard: int) -> int:

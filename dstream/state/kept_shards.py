@@ -23,12 +23,10 @@ class Place(NamedTuple):
 
     Attributes:
         stage: the name of the step.
-        version: of the plan; with another one the functions of the operator are others, which a shard holds.
         shard: its number.
     """
 
     stage: str
-    version: str
     shard: int
 
 
@@ -46,28 +44,32 @@ class KeptShard(NamedTuple):
 
 @dataclass(slots=True)
 class _OfJob:
+    version: str
     used_at: float
     shards: dict[Place, KeptShard] = field(default_factory=dict)
 
 
 class KeptShards:
-    """The shards of all jobs in one process. Tasks in several threads may use them."""
+    """The shards of all jobs in one process. Tasks in several threads may use them.
+
+    A shard holds the functions of the operator that made it, so those of another version of the plan are dropped.
+    """
 
     def __init__(self) -> None:
         self._jobs: dict[str, _OfJob] = {}
 
-    def take(self, job: str, place: Place) -> KeptShard | None:
+    def take(self, job: str, version: str, place: Place) -> KeptShard | None:
         """Take a shard out; None if it is not there."""
         found = self._jobs.get(job)
-        return None if found is None else found.shards.pop(place, None)
+        return None if found is None or found.version != version else found.shards.pop(place, None)
 
-    def put(self, job: str, place: Place, kept: KeptShard) -> None:
+    def put(self, job: str, version: str, place: Place, kept: KeptShard) -> None:
         """Keep a shard until its job asks for it, has ended, or has been idle for long."""
         now = time.monotonic()
         found = self._jobs.get(job)
-        if found is None:
+        if found is None or found.version != version:
             self._drop_idle(now)
-            found = self._jobs.setdefault(job, _OfJob(now))
+            found = self._jobs[job] = _OfJob(version, now)
         found.used_at = now
         found.shards[place] = kept
 
@@ -76,13 +78,9 @@ class KeptShards:
             if now - kept.used_at > _IDLE:
                 self.forget(job)
 
-    def forget(self, job: str, version: str | None = None) -> None:
-        """Drop the shards of a job; with `version`, those of its plans before that one."""
-        if version is None:
-            self._jobs.pop(job, None)
-        elif found := self._jobs.get(job):
-            for place in [place for place in list(found.shards) if place.version != version]:
-                found.shards.pop(place, None)
+    def forget(self, job: str) -> None:
+        """Drop the shards of a job."""
+        self._jobs.pop(job, None)
 
 
 kept_shards = KeptShards()

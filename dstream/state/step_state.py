@@ -77,7 +77,7 @@ class StateOfStep:
             IllegalStateError: a part of it is missing or damaged.
             EngineError: the storage fails.
         """
-        known = kept_shards.take(self.job, self._place(shard))
+        known = kept_shards.take(self.job, self.version, self._place(shard))
         return self._shard_files().state(shard, self.index.shards[shard], operator, known)
 
     def keep(self, shard: int, state: ShardState) -> None:
@@ -116,7 +116,7 @@ class StateOfStep:
         changes = self._written(name, kept)
         for shard, each in kept.items():
             token = name if each.data is not None else self.index.shards[shard].token
-            kept_shards.put(self.job, self._place(shard), KeptShard(token, each.state))
+            kept_shards.put(self.job, self.version, self._place(shard), KeptShard(token, each.state))
         return changes
 
     def _written(self, name: str, kept: dict[int, _Staged]) -> tuple[ShardChange, ...]:
@@ -147,7 +147,7 @@ class StateOfStep:
         return self._least
 
     def _place(self, shard: int) -> Place:
-        return Place(self.index.stage, self.version, shard)
+        return Place(self.index.stage, shard)
 
     def _shard_files(self) -> ShardFiles:
         return ShardFiles(self.files, self.index.stage)

@@ -1,11 +1,24 @@
-"""State is pickled: what a storage says that loads no pickles."""
+"""State is pickled: what of it is loaded, and what a storage says that loads no pickles."""
 
 from __future__ import annotations
 
+import functools
+
 from dstream.storage.codec.classes import ClassRefusedError
 from dstream.storage.codec.pickles import Pickles
+from dstream.values.state_values import state_values
 
-__all__ = ["check_are_loaded"]
+__all__ = ["check_are_loaded", "for_state"]
+
+
+def for_state(pickles: Pickles) -> Pickles:
+    """Return a policy that also allows what collectors and steps keep."""
+    return pickles if pickles.mode == "trusted" else _allowing(pickles, state_values())
+
+
+@functools.lru_cache(maxsize=64)
+def _allowing(pickles: Pickles, classes: tuple[type, ...]) -> Pickles:
+    return pickles.allowing(*classes)
 
 
 def check_are_loaded(pickles: Pickles, title: str) -> None:

@@ -22,6 +22,12 @@ def test_growth_ends_when_changes_outweigh_the_snapshot():
     assert not is_outweighed(_parts(*[1] * 99), 11, shard=0, patience=2)
 
 
+def test_growth_ends_when_changes_are_thousands():
+    """However small they are, each has to be applied when the shard is loaded."""
+    assert not is_outweighed(_parts(*[111] * 9, snapshot=10**9), 10, shard=0)
+    assert is_outweighed(_parts(*[111] * 10, snapshot=10**9), 10, shard=0)
+
+
 def test_growth_of_shards_ends_at_different_times():
     """Shards that grow alike are not written at once."""
     ends = [next(n for n in range(300) if is_outweighed(_parts(*[1] * n), 10, shard)) for shard in range(64)]

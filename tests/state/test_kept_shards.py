@@ -11,40 +11,41 @@ from dstream.storage import Settings, open_storage
 from tests.state.counting import Counts
 from tests.state.epochs import JOB
 
-PLACE = Place("counts", "", 1)
+PLACE = Place("counts", 1)
 
 
 def test_kept_shards_are_taken_by_one():
     """Who comes second finds nothing."""
     kept, shard = KeptShards(), KeptShard("a", Counts())
-    kept.put("job", PLACE, shard)
+    kept.put("job", "", PLACE, shard)
 
-    assert (kept.take("job", PLACE), kept.take("job", PLACE)) == (shard, None)
+    assert (kept.take("job", "", PLACE), kept.take("job", "", PLACE)) == (shard, None)
 
 
 def test_kept_shards_of_jobs_that_ended_go(monkeypatch):
     """When another job needs some, ten minutes after their last epoch; or at once, when it is said."""
     kept, now = KeptShards(), [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    kept.put("ended", PLACE, KeptShard("a", Counts()))
-    kept.put("told", PLACE, KeptShard("a", Counts()))
+    kept.put("ended", "", PLACE, KeptShard("a", Counts()))
+    kept.put("told", "", PLACE, KeptShard("a", Counts()))
     now[0] = 500.0
-    kept.put("runs", PLACE, KeptShard("a", Counts()))
+    kept.put("runs", "", PLACE, KeptShard("a", Counts()))
     kept.forget("told")
     now[0] = 601.0
-    kept.put("new", PLACE, KeptShard("a", Counts()))
+    kept.put("new", "", PLACE, KeptShard("a", Counts()))
 
-    assert [kept.take(job, PLACE) is None for job in ("ended", "told", "runs", "new")] == [True, True, False, False]
+    assert [kept.take(job, "", PLACE) is None for job in ("ended", "told", "runs", "new")] == [True, True, False, False]
 
 
 def test_kept_shards_of_plans_before_go():
     """A job whose pipeline was replaced keeps those of its new plan alone."""
-    kept, place = KeptShards(), PLACE._replace(version="2")
-    kept.put("job", PLACE, KeptShard("a", Counts()))
-    kept.put("job", place, KeptShard("a", Counts()))
-    kept.forget("job", version="2")
+    kept, other = KeptShards(), Place("counts", 2)
+    kept.put("job", "1", PLACE, KeptShard("a", Counts()))
+    assert kept.take("job", "2", PLACE) is None
+    kept.put("job", "2", other, KeptShard("a", Counts()))
 
-    assert (kept.take("job", PLACE) is None, kept.take("job", place) is None) == (True, False)
+    assert kept.take("job", "1", PLACE) is kept.take("job", "2", PLACE) is None
+    assert kept.take("job", "2", other) is not None
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.named_folder import NamedFolder
 from dstream.storage.lake.trust import Trust
 from dstream.storage.record_names import check_record
-from dstream.storage.state_pickles import check_are_loaded
+from dstream.storage.state_pickles import check_are_loaded, for_state
 
 __all__ = ["LakeStateFiles"]
 
@@ -74,8 +74,8 @@ class LakeStateFiles:
 
     def dump(self, value: Any) -> bytes:
         """Pickle a value."""
-        return self.pickles.dump(value)
+        return for_state(self.pickles).dump(value)
 
     def load(self, data: bytes) -> Any:
         """Load a pickle."""
-        return self.pickles.load(data)
+        return for_state(self.pickles).load(data)

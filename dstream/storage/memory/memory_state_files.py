@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from dstream.errors import UnsupportedError
 from dstream.spi.state_files import StateFile
 from dstream.storage.codec.pickles import Pickles
+from dstream.storage.state_pickles import for_state
 
 __all__ = ["MemoryStateFiles"]
 
@@ -48,11 +49,11 @@ class MemoryStateFiles:
 
     def dump(self, value: Any) -> bytes:
         """Pickle a value."""
-        return self.pickles.dump(value)
+        return for_state(self.pickles).dump(value)
 
     def load(self, data: bytes) -> Any:
         """Load a pickle."""
-        return self.pickles.load(data)
+        return for_state(self.pickles).load(data)
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
