@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from dstream.pipeline.any_stage import AnyStage
-from dstream.pipeline.keyed_stage import KeyedStage
-from dstream.pipeline.peeking import Logged
+from dstream.pipeline.peeking import peeked
 from dstream.pipeline.reducing_stage import ReducingStage
-from dstream.pipeline.sink_stage import SinkStage
-from dstream.pipeline.stage_arguments import comes_later, sink_of
-from dstream.pipeline.stage_record import StageRecord
-from dstream.plan import PartitionBy, Peek, call_site
+from dstream.pipeline.stage_arguments import comes_later
+from dstream.plan import PartitionBy, call_site
 from dstream.plan.nodes_of_stages import Spread
-from dstream.spi import Sink
-from dstream.stream.stream_arguments import function, kind_of, optional_function, running
+from dstream.stream.stream_arguments import optional_function
 
 __all__ = ["BatchStage"]
 
 T = TypeVar("T")
-S = TypeVar("S", bound="AnyStage | KeyedStage[Any, Any]")
 
 
 class BatchStage(ReducingStage[T]):
@@ -63,13 +57,7 @@ class BatchStage(ReducingStage[T]):
         Raises:
             TypeError: `action` stands beside one of the others.
         """
-        if action is not None and (to_string is not None or should_log is not None):
-            raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
-        if action is not None:
-            return self._step("peek", Peek(self._record.node, running(action, "action"), where=call_site()))
-        text = str if to_string is None else running(to_string, "to_string")
-        logged = Logged(text, None if should_log is None else running(should_log, "should_log"))
-        return self._step("peek", Peek(self._record.node, logged, logged.given(), where=call_site()))
+        return self._step("peek", peeked(self._record.node, action, to_string, should_log))
 
     def rebalance(self, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
         """Spread the items over partitions of equal size; with a key, bring equal keys into one partition.
@@ -83,37 +71,6 @@ class BatchStage(ReducingStage[T]):
         if optional_function(key, "key") is None:
             return self._step("rebalance", Spread(self._record.node, None, where=call_site()))
         return self._step("rebalance", PartitionBy(self._record.node, None, key, "rebalance", where=call_site()))
-
-    def apply(self, fn: Callable[[BatchStage[T]], S]) -> S:
-        """Return `fn(self)`: a part of a pipeline under a name of its own.
-
-        Args:
-            fn: takes this stage and returns one of the same pipeline.
-
-        Raises:
-            IllegalStateError: the stage that `fn` returns belongs to another pipeline.
-            TypeError: `fn` returns no stage.
-        """
-        made = function(fn, "fn")(self)
-        if not isinstance(made, AnyStage | KeyedStage):
-            raise TypeError(f"fn must return a stage, not {kind_of(made)}")
-        self._check_same_pipeline(made._stage if isinstance(made, KeyedStage) else made, "apply")
-        return made
-
-    def write_to(self, sink: Sink[T, Any]) -> SinkStage:
-        """End this branch in a sink, such as `to_imap(...)`; the items are there when the job has ended.
-
-        A job of several sinks writes all of them or none. Each sink object can be used once.
-
-        Args:
-            sink: what streams call a reducer.
-
-        Raises:
-            TypeError: `sink` is none.
-        """
-        record = StageRecord("write_to", self._record.node, (self._record,), call_site(), sink=sink_of(sink))
-        self._pipeline._add(record)
-        return SinkStage(self._pipeline, record)
 
     # For unbounded data
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.pipeline.joining_stage import JoiningStage
 from dstream.pipeline.lazy_stage import LazyStage
 from dstream.pipeline.rolling import EmptyContainer, ResultSoFar
-from dstream.pipeline.stage_arguments import operation_of, refuse_unbounded, service_of
-from dstream.pipeline.stage_record import StageRecord
-from dstream.plan import Node, call_site
-from dstream.plan.nodes_of_stages import Action, Stateful, Using
+from dstream.pipeline.stage_arguments import operation_of, refuse_unbounded
+from dstream.plan import call_site
+from dstream.plan.nodes_of_stages import Action, Stateful
 from dstream.spi import AggregateOperation, Collector, OpenedLater, Service
 from dstream.stream.aggregating import aggregated
 from dstream.stream.map_services import look_ups
@@ -236,10 +235,3 @@ class ReducingStage(JoiningStage[T]):
         """
         node = look_ups(self._record.node, name, function(key, "key"), function(fn, "fn"), call_site())
         return self._step("map_using_imap", node)
-
-    def _using(self, action: Action, service: Any, fn: Any) -> BatchStage[Any]:
-        name = f"{action}_using"
-        return self._step(name, Using(self._record.node, service_of(service), fn, action, name, where=call_site()))
-
-    def _step(self, kind: str, node: Node, others: Iterable[LazyStage[Any]] = ()) -> BatchStage[Any]:
-        return self._added(StageRecord(kind, node, self._read_with(others), node.where))
