@@ -1,0 +1,1 @@
+"""Operators: the steps whose state outlives an epoch, each a `StateOperator` of `dstream.spi.state_operator`."""

@@ -1,0 +1,86 @@
+"""Runs an operator epoch by epoch, as engines do: partials travel pickled, and state moves between processes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import cloudpickle
+
+from dstream.spi.state_operator import Moment, ShardState, StateOperator
+from dstream.values.event_time import NO_WATERMARK, Late, Timed
+
+__all__ = ["KEPT", "LOADED", "PATCHED", "Running"]
+
+KEPT, LOADED, PATCHED = "kept", "loaded from a dump", "made of a dump and deltas"
+
+
+class Running:
+    """An operator with its shards.
+
+    Args:
+        operator: it is pickled once.
+        shards: how many there are.
+        moving: says for an epoch and a shard where its state comes from; without it, the state is kept.
+    """
+
+    def __init__(self, operator: StateOperator, shards: int = 1, moving: Callable[[], str] = lambda: KEPT) -> None:
+        self.operator: StateOperator = pickle.loads(cloudpickle.dumps(operator))
+        self.watermark = NO_WATERMARK
+        self.late = 0
+        self.states: dict[int, ShardState] = {}
+        self._shards = shards
+        self._moving = moving
+        self._epoch = 0
+        self._saved: dict[int, tuple[bytes | None, list[bytes]]] = {}
+
+    def epoch(self, tasks: Iterable[tuple[int, Sequence[Timed]]], watermark: int, now: float = 0.0) -> list[Timed]:
+        """Run an epoch over the items of tasks, each with the number of its input; return what goes on."""
+        self._epoch += 1
+        moment = Moment(self._epoch, now, self.watermark, self.watermark)
+        came: dict[int, list[tuple[int, Any]]] = {}
+        for number, items in tasks:
+            partials = self.operator.partial(number, iter(items), moment, self._shards)
+            assert partials.items == len(items)
+            self.late += partials.late
+            for shard, partial in partials.of_shards.items():
+                came.setdefault(shard, []).append((number, pickle.loads(pickle.dumps(partial))))
+        moment = Moment(self._epoch, now, self.watermark, watermark)
+        woken = {shard for shard, state in self.states.items() if self._is_due(state, moment)}
+        self.watermark = watermark
+        return [out for shard in sorted(woken | set(came)) for out in self._apply(shard, came.get(shard, []), moment)]
+
+    def results(self, tasks: Iterable[tuple[int, Sequence[Timed]]], watermark: int, now: float = 0.0) -> list[Any]:
+        """Run an epoch, and return what goes on without timestamps and late items."""
+        return [item for _, item in self.epoch(tasks, watermark, now) if not isinstance(item, Late)]
+
+    def _is_due(self, state: ShardState, moment: Moment) -> bool:
+        deadline, clock_deadline = state.deadline(), state.clock_deadline()
+        return (deadline is not None and deadline <= moment.new) or (
+            clock_deadline is not None and clock_deadline <= moment.now
+        )
+
+    def _apply(self, shard: int, partials: list[tuple[int, Any]], moment: Moment) -> list[Timed]:
+        state = self.states[shard] = self._opened(shard)
+        outputs = list(state.apply(partials, moment).outputs)
+        delta = state.delta()
+        if delta is not None:
+            self._saved[shard][1].append(pickle.dumps(delta))
+        return outputs
+
+    def _opened(self, shard: int) -> ShardState:
+        """Return the state of a shard, made in one of the ways in which a worker gets it."""
+        held, way = self.states.get(shard), self._moving()
+        snapshot, deltas = self._saved.setdefault(shard, (None, []))
+        if held is not None and way == LOADED:
+            snapshot, deltas = pickle.dumps(held.dump()), []
+            self._saved[shard] = snapshot, deltas
+        elif held is not None and way == KEPT:
+            return held
+        state = self.operator.new()
+        if snapshot is not None:
+            state.load(pickle.loads(snapshot))
+        for delta in deltas:
+            state.patch(pickle.loads(delta))
+        return state
