@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 
 from dstream.failures import blame
 from dstream.plan.steps import Op, unchanged
+from dstream.values.flattened import many
 from dstream.values.numbers import exact_float, exact_int
 
 __all__ = ["converted", "many", "run_branches", "run_chain"]
@@ -293,20 +294,5 @@ def _named(result: Any, op: Op, item: Any) -> Iterator[Any]:
         raise
 
 
-def many(result: Any) -> Iterable[Any]:
-    """Return what a function given to `flat_map` made: None as nothing, a stream so that it is closed at its end."""
-    if type(result) in _COMMON:
-        return cast(Iterable[Any], result)
-    if result is None:
-        return ()
-    traverse = getattr(type(result), "_traverse_and_close", None)
-    if traverse is not None:
-        return cast(Iterable[Any], traverse(result))
-    if not isinstance(result, Iterable) and not hasattr(type(result), "__getitem__"):
-        raise TypeError(f"flat_map() needs a function that gives an iterable or None, not {type(result).__name__}")
-    return cast(Iterable[Any], result)
-
-
-_COMMON = frozenset({list, tuple, str, dict, set, range})
 _HARMLESS = frozenset({list, tuple, str, range})
 """Types that can be iterated over whatever happens meanwhile; a dict or a set may change."""
