@@ -1,4 +1,4 @@
-"""What tests of steps over epochs share: a small operator, its state in a folder, and epochs that a test cuts by hand."""
+"""What tests of steps over epochs share: an operator, its state in a folder, and epochs that a test cuts by hand."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.steps import Op, Step
 from dstream.spi.epochs import PartitionReceipt, PartitionTime, ShardChange, StepReceipt, Tick
 from dstream.spi.state_operator import Applied, Moment, Partials
+from dstream.values.blaming import failed_on
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 SHARDS = 8
@@ -126,8 +127,15 @@ class SumByKey:
                 continue
             sums = of_shards.setdefault(stable_hash(canonical(item[0])) % shards, {})
             last, total = sums.get(item[0], (timestamp, 0))
-            sums[item[0]] = max(last, timestamp), total + self.number_of(item)
+            sums[item[0]] = max(last, timestamp), total + self._number(item)
         return Partials(of_shards, seen, late)
+
+    def _number(self, item: Any) -> int:
+        try:
+            return self.number_of(item)
+        except Exception as error:
+            failed_on(error, item)  # In operators of ours, the name of the variable does this.
+            raise
 
     def new(self) -> Sums:
         return Sums()
@@ -212,9 +220,7 @@ class Epoch:
         time = PartitionTime("clock", ("events", partition), policy or Lag(), watermark, self.now, ends)
         read: Core = Read(source or Listed(tuple(events)), step=step("read"))
         pairs = Chain(read, (Op("map", with_nothing, None, step(".pairs()", 2)),), step=step(".pairs()", 2))
-        stamped = Stamped(
-            pairs, timestamp, "clock", time, self.partitions.append, step=step(".add_timestamps(...)", 3)
-        )
+        stamped = Stamped(pairs, timestamp, "clock", time, self.partitions.append, step=step(".add_timestamps(...)", 3))
         return Chain(stamped, (Op("map", without_time, None, step(".map(...)", 4)),), step=step(".map(...)", 4))
 
     def over(self, *upstreams: Core, state: Folder, operator: Any = None, stage: str = "sums") -> OverEpochs:
@@ -248,3 +254,18 @@ def result(end: Any, context: ds.Context) -> Any:
     """Return what a plan gives."""
     engine: Any = context.running_engine()
     return engine.submit(end).result()
+
+
+def again(core: Core, fn: Callable[[Any], Any] | None = None) -> Core:
+    """Return the items as a step on one item gives them."""
+    return Chain(core, (Op("map", fn or itself, None, step(".again()", 6)),), step=step(".again()", 6))
+
+
+def itself(item: Any) -> Any:
+    """Return the item."""
+    return item
+
+
+def key_of(pair: Any) -> Any:
+    """Return the key of an item with a timestamp, or of an event."""
+    return pair[1][0]

@@ -65,7 +65,7 @@ from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.properties import bounded_operations, check, is_ordered
-from dstream.plan.recalling import Cached, recalled
+from dstream.plan.recalling import Cached, of_one_run, recalled
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import topological
 from dstream.spi import MapWriter, Writer
@@ -108,7 +108,7 @@ class LocalEngine:
     def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
         if isinstance(plan, Several):
             check(plan, needs_end=True)
-        end = recalled(plan, self._caches.found)
+        end = recalled(of_one_run(plan), self._caches.found)
         step = end.step
         task = _LocalTask(
             self._worker_memory,

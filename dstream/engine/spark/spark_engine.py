@@ -30,7 +30,7 @@ from dstream.plan.core import End, Loop, Partitions, ToList
 from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_services import served_steps
 from dstream.plan.properties import check, configuration, is_bounded, is_of_epoch
-from dstream.plan.recalling import recalled
+from dstream.plan.recalling import of_one_run, recalled
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 
@@ -68,7 +68,7 @@ class SparkEngine:
         if isinstance(plan, Several):
             check(plan, needs_end=True)
         self._cluster.check_running()
-        end = recalled(plan, self._cluster.caches.found)
+        end = recalled(of_one_run(plan), self._cluster.caches.found)
         run = self._begun(end, call or Call.of_step(end.step), cancellation)
         if isinstance(end, Several):
             with run:
