@@ -18,6 +18,7 @@ from dstream.engine.kernels.fused_steps import run_chain
 from dstream.engine.kernels.guards import recovering
 from dstream.engine.kernels.long_plans import Depth
 from dstream.engine.kernels.spilling import distinct_items, merged, sorted_items
+from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.memory_bound import Bound, holding
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
@@ -54,10 +55,12 @@ class Task(Protocol):
     Attributes:
         partition: its number among all that run the same.
         bound: how much memory it may hold.
+        watermarks: those that it knows: all that lead to it, when all of its input is read.
     """
 
     partition: int
     bound: Bound
+    watermarks: Watermarks
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
         """Return what takes a note of each item that a step failed on."""

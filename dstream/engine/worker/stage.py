@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,9 +21,11 @@ from dstream.engine.kernels.guards import HandlerOfMisread
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
 from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.reading import items_of
+from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.memory_bound import Bound, give_back_large_blocks, holding
-from dstream.engine.worker.exception_transport import raise_to_driver
-from dstream.engine.worker.rows import ITEMS, Row, from_record_batches, to_record_batch
+from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermarks
+from dstream.engine.worker.exception_transport import WorkerFailure, raise_to_driver
+from dstream.engine.worker.rows import FAILED, ITEMS, WATERMARKS, Row, from_record_batches, to_record_batch
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, SharedServices, leave_all, shared_services
 from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.tables_of_process import tables_of_run
@@ -62,12 +65,14 @@ class StageTask:
         partition: its number among all partitions of the stage's output, in encounter order.
         bound: how much memory its operations may hold.
         run: the run of a plan that it belongs to.
+        watermarks: those that it knows.
     """
 
     def __init__(self, partition: int, worker_memory: int) -> None:
         self.partition = partition
         self.bound = Bound(worker_memory)
         self.run = NO_RUN
+        self.watermarks = Watermarks()
         self._services = MadeServices()
         self._shared: SharedServices | None = None
         self._ending = ExitStack()
@@ -77,6 +82,8 @@ class StageTask:
         self._peek_sequence = _BEFORE_ITEMS
         self._batcher = Batcher()
         self._growth = Growth()
+        self._rows: Iterator[Row] = iter(())
+        self._failure: str | None = None
 
     def peeking(self, op: Op) -> Callable[[Any], object]:
         """Return a function that keeps an item for the driver, which runs the action of the step."""
@@ -133,9 +140,36 @@ class StageTask:
         """Return a context at whose end everything is closed that has to be."""
         return self._ending
 
-    def pass_through(self, row: Row) -> None:
-        """Hand on a row that is no item of this stage: what a `peek` step of an earlier one saw."""
-        self._side_rows.add(row)
+    def reading(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Give the rows that carry items, of those that an earlier stage wrote; take what came beside and behind them.
+
+        Raises:
+            WorkerFailure: a task of the earlier stage has failed.
+        """
+        self._rows = self._reading(rows)
+        return self._rows
+
+    def _reading(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            if row.channel == ITEMS:
+                yield row
+            elif row.channel > ITEMS:
+                self._side_rows.add(row)
+            elif row.channel == WATERMARKS:
+                self.watermarks.take(loads(row.payload))
+            elif row.channel == FAILED:
+                self._failure = bytes(row.payload).decode()
+                raise WorkerFailure(self._failure)
+
+    def read_rest(self) -> None:
+        """Read what nobody wanted: a failure may stand there, or one may have been caught that was not to be.
+
+        Raises:
+            WorkerFailure: a task of the earlier stage has failed.
+        """
+        deque(self._rows, maxlen=0)
+        if self._failure is not None:
+            raise WorkerFailure(self._failure)
 
     def side_rows(self) -> Iterator[Row]:
         """Give the rows beside the items that came up since the last call."""
@@ -282,31 +316,32 @@ class FrameInput:
         context = TaskContext.get()
         assert context is not None, "a stage runs inside a Spark task"
         task = StageTask(self.first_partition + context.partitionId(), task_memory)
-        yield task, operated(self.operations, self.reader(self._item_rows(batches, task)), task)
-
-    def _item_rows(self, batches: Iterator[pa.RecordBatch], task: StageTask) -> Iterator[Row]:
-        for row in from_record_batches(batches):
-            if row.channel == ITEMS:
-                yield row
-            elif row.channel > ITEMS:
-                task.pass_through(row._replace(payload=row.payload.to_pybytes()))
+        yield task, operated(self.operations, self.reader(task.reading(from_record_batches(batches))), task)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What one `mapInArrow` runs."""
+    """What one `mapInArrow` runs.
+
+    Attributes:
+        hands_failures_on: an exception is a row that ends every task that reads it, and is raised in the driver: Spark
+            runs no task again for it. Otherwise the task fails.
+    """
 
     input: Input
     sink: Sink
     worker_memory: int
     run: RunOfTask = NO_RUN
+    hands_failures_on: bool = False
 
 
 def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole."""
     _extend_search_path(path)
+    stage: Stage | None = None
     try:
-        stage: Stage = loads(pickled)
+        stage = loads(pickled)
+        assert stage is not None, "a stage was pickled"
         _keep_from_garbage_collection()
         give_back_large_blocks()
         tables_of_run(stage.run.name)
@@ -316,8 +351,14 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
                 for row in stage.sink(items, task):
                     yield from map(to_record_batch, task.side_rows())
                     yield to_record_batch(row)
+                if stage.hands_failures_on:
+                    task.read_rest()
                 yield from map(to_record_batch, task.last_side_rows())
+                yield from map(to_record_batch, rows_of_watermarks(task.watermarks, task.partition, stage.sink))
     except Exception as error:
+        if stage is not None and stage.hands_failures_on:
+            yield from map(to_record_batch, rows_of_failure(error, stage.sink))
+            return
         leave_all()  # PySpark (4.3) ends a process whose task has failed.
         raise_to_driver(error)
 
