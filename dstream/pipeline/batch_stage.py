@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from datetime import timedelta
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
+from dstream.pipeline.event_time import check_that_it_runs_in_epochs
 from dstream.pipeline.peeking import peeked
 from dstream.pipeline.reducing_stage import ReducingStage
-from dstream.pipeline.stage_arguments import comes_later
+from dstream.pipeline.stage_arguments import needs_time
+from dstream.pipeline.stream_stage import StreamStage
 from dstream.plan import PartitionBy, call_site
 from dstream.plan.nodes_of_stages import Spread
+from dstream.spi.epochs import WatermarkPolicy
 from dstream.stream.stream_arguments import optional_function
 
 __all__ = ["BatchStage"]
 
 T = TypeVar("T")
+
+Duration: TypeAlias = int | timedelta
 
 
 class BatchStage(ReducingStage[T]):
@@ -72,28 +78,56 @@ class BatchStage(ReducingStage[T]):
             return self._step("rebalance", Spread(self._record.node, None, where=call_site()))
         return self._step("rebalance", PartitionBy(self._record.node, None, key, "rebalance", where=call_site()))
 
-    # For unbounded data
+    # Run as a stream
 
-    def add_timestamps(self, fn: Callable[[T], Any] | None = None, allowed_lag: float = 0) -> NoReturn:
-        """Refuse: timestamps are for unbounded data, which comes later.
+    def add_timestamps(
+        self,
+        fn: Callable[[T], Any],
+        allowed_lag: Duration = 0,
+        policy: WatermarkPolicy | None = None,
+        idle_timeout: float | timedelta = 60.0,
+    ) -> StreamStage[T]:
+        """Say when each item happened, and run the source as a stream, of one partition that ends.
+
+        At its end all windows close. Otherwise as `add_timestamps` of a stage without an end.
+
+        Args:
+            fn: gives the time of an item: milliseconds since 1970, or a datetime with a time zone.
+            allowed_lag: how much older than the newest item one may be, in milliseconds or as a timedelta.
+            policy: in place of a lag, how far time has come.
+            idle_timeout: in seconds.
+
+        Raises:
+            TypeError: an argument is of another kind, or a policy stands beside a lag.
+            UnsupportedError: something stands before that does not take one item at a time.
+        """
+        return self._as_stream().add_timestamps(fn, allowed_lag, policy, idle_timeout)
+
+    def to_stream_stage(
+        self, *, timestamp: Callable[[T], Any] | None = None, allowed_lag: Duration = 0
+    ) -> StreamStage[T]:
+        """Run the source as a stream, of one partition that ends: for tests, and for old data that a stream goes on.
+
+        Args:
+            timestamp: gives the time of an item, as for `add_timestamps`; unset, items have none.
+            allowed_lag: as for `add_timestamps`.
+
+        Raises:
+            UnsupportedError: something stands before that does not take one item at a time.
+        """
+        stream = self._as_stream()
+        if timestamp is not None:
+            return stream.add_timestamps(timestamp, allowed_lag)
+        check_that_it_runs_in_epochs(self._record.node, "to_stream_stage()")
+        return stream
+
+    def _as_stream(self) -> StreamStage[T]:
+        return StreamStage(self._pipeline, self._record)
+
+    def window(self, window: Any, late_to: Any = None) -> NoReturn:
+        """Refuse: items that end have no time; `chunked(n)` makes windows by count.
 
         Raises:
             UnsupportedError: always.
         """
-        raise comes_later("add_timestamps(...)")
-
-    def to_stream_stage(self, *, timestamp: Callable[[T], Any] | None = None, allowed_lag: float = 0) -> NoReturn:
-        """Refuse: a bounded source cannot be run as unbounded data yet.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise comes_later("to_stream_stage(...)")
-
-    def window(self, window: Any) -> NoReturn:
-        """Refuse: windows of time are for unbounded data, which comes later; `chunked(n)` makes windows by count.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise comes_later("window(...)")
+        raise needs_time("window(...)")

@@ -81,9 +81,11 @@ class FlowingStage(AnyStage, Generic[T]):
         """Return the stage that reads this one, and others, and ends where `stream` does."""
         return self._added(StageRecord(kind, stream._node, self._read_with(others), stream._node.where))
 
-    def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> Any:
-        """Return the stage that reads this one, and others, and ends in `node`."""
-        return self._added(StageRecord(kind, node, self._read_with(others), node.where))
+    def _step(
+        self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
+    ) -> Any:
+        """Return the stage that reads this one, and others, and ends in `node`; what came too late goes to a sink."""
+        return self._added(StageRecord(kind, node, self._read_with(others), node.where, late_to=late_to))
 
     def _using(self, action: Action, service: Any, fn: Any) -> Any:
         name = f"{action}_using"
@@ -123,6 +125,19 @@ class FlowingStage(AnyStage, Generic[T]):
             raise IllegalStateError(
                 f"{call}() takes stages whose items end beside it, and {stage.name!r} has no end: merge(...) of that "
                 "stage takes those that do, too, and its hash_join(...) reads one beside it"
+            )
+        return stage
+
+    def _unending(self, other: Any, call: str) -> Any:
+        """Return the other stage of an operation, whose items have no end.
+
+        Raises:
+            IllegalStateError: its items end.
+        """
+        stage = FlowingStage._other(self, other, call)
+        if not stage._has_no_end:
+            raise IllegalStateError(
+                f"{call}() takes stages without an end, and {stage.name!r} ends: add_timestamps(fn) runs it as one"
             )
         return stage
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 import collectors
 from dstream.pipeline.any_stage import AnyStage
 from dstream.pipeline.rolling import EmptyContainer, ResultSoFarOfKey
-from dstream.pipeline.stage_arguments import comes_later, operation_of, refuse_unbounded
+from dstream.pipeline.stage_arguments import needs_time, operation_of, refuse_time
 from dstream.pipeline.stage_view import StageView
 from dstream.plan import Node, call_site, shown_function
 from dstream.plan.nodes_of_stages import Action, Stateful
@@ -227,20 +227,20 @@ class KeyedStage(StageView, Generic[K, T]):
         Args:
             create: makes the state of a key.
             fn: takes the state, the key and an item; a None that it gives goes on.
-            ttl: for unbounded data, which comes later.
-            on_evict: for unbounded data, which comes later.
+            ttl: for items with timestamps, which `add_timestamps(fn)` gives.
+            on_evict: for these, too.
 
         Raises:
             UnsupportedError: `ttl` or `on_evict` is set.
         """
-        refuse_unbounded("map_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("map_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("map", create, function(fn, "fn"))
 
     def filter_stateful(
         self, create: Callable[[], S], fn: Callable[[S, K, T], object], *, ttl: None = None, on_evict: None = None
     ) -> BatchStage[T]:
         """Keep the items for which `fn(state, key, item)` is true; otherwise as `map_stateful`."""
-        refuse_unbounded("filter_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("filter_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("filter", create, running(fn, "fn"))
 
     def flat_map_stateful(
@@ -252,16 +252,16 @@ class KeyedStage(StageView, Generic[K, T]):
         on_evict: None = None,
     ) -> BatchStage[R]:
         """Replace each item by all that `fn(state, key, item)` gives; otherwise as `map_stateful`."""
-        refuse_unbounded("flat_map_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("flat_map_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("flat_map", create, function(fn, "fn"))
 
-    def window(self, window: Any) -> NoReturn:
-        """Refuse: windows of time are for unbounded data, which comes later.
+    def window(self, window: Any, late_to: Any = None) -> NoReturn:
+        """Refuse: items that end have no time.
 
         Raises:
             UnsupportedError: always.
         """
-        raise comes_later("window(...)")
+        raise needs_time("window(...)")
 
     # How stages are made
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from dstream.gatherers.concurrent import map_concurrent
 from dstream.pipeline.flowing_stage import FlowingStage, StageOf
-from dstream.spi import AggregateOperation, Collector, Gatherer, Reducer
+from dstream.spi import AggregateOperation, Collector, Gatherer, Reducer, Sink
 from dstream.values import DeadLetter, Entry
 
 if TYPE_CHECKING:
@@ -350,7 +350,9 @@ class LazyStage(FlowingStage[T]):
     if TYPE_CHECKING:
 
         def _made(self, kind: str, stream: BaseStream[U], *others: AnyStage) -> BatchStage[U]: ...
-        def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> BatchStage[Any]: ...
+        def _step(
+            self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
+        ) -> BatchStage[Any]: ...
         def _using(self, action: Action, service: Any, fn: Any) -> BatchStage[Any]: ...
         def _added(self, record: StageRecord) -> BatchStage[Any]: ...
 

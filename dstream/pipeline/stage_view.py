@@ -51,7 +51,7 @@ class StageView:
 
     def _called_by(self) -> str:
         """Say what takes others of its kind, and which these are."""
-        raise NotImplementedError
+        return f"a {type(self).__name__} takes others of this kind"
 
     def _stays_in_the_driver(self) -> str:
         """Say why a function that runs on the workers cannot take this along, and what to do instead."""
