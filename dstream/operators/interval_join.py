@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from dstream.keys import canonical_all
 from dstream.operators.items_by_key import ItemsByKey, late_ones, partials_by_key, rows
-from dstream.operators.key_states import KeyStates
+from dstream.operators.key_states import DumpedKeys, KeyStates
 from dstream.spi.state_operator import Applied, Moment, Partials, ShardState
 from dstream.values.event_time import NO_WATERMARK, Timed
 
@@ -75,6 +75,9 @@ class _Waiting(NamedTuple):
     def drop(self, before: int) -> None:
         place = bisect_left(self.timestamps, before)
         del self.timestamps[:place], self.items[:place]
+
+    def copied(self) -> _Waiting:
+        return _Waiting(self.timestamps.copy(), self.items.copy())
 
     def between(self, first: int, last: int) -> Iterator[tuple[int, Any]]:
         """Give the items with these timestamps and those between."""
@@ -183,6 +186,11 @@ class _WaitingItems(KeyStates[_Sides]):
             self._add(number, key, timestamp, item)
         self._drop(arrived.watermark)
         self._arrived = _Arrived()
+
+    def dump(self) -> Any:
+        """Return all keys with lists of the items that wait; items are shared, since nobody changes them."""
+        sides = [(left.copied(), right.copied()) for left, right in self._states.values()]
+        return DumpedKeys(list(self._states), sides)
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """Give the keys with the items that wait: two lists of (timestamp, item), of the left and the right input."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from dstream.errors import IllegalStateError
 from dstream.keys import canonical, canonical_all, stable_hashes
 from dstream.spi.state_operator import Partials
 from dstream.values.blaming import each
@@ -63,7 +62,7 @@ def partials_by_key(
         firsts: of each key, only the first item is sent.
 
     Raises:
-        IllegalStateError: an item has no timestamp where it has to have one.
+        ValueError: an item has no timestamp where it has to have one.
         UnstableKeyError: a key cannot be routed.
     """
     every = list(items)
@@ -82,15 +81,9 @@ def _apart(every: list[Timed], late_before: int) -> tuple[list[Timed], list[Time
     late: list[Timed] = []
     for timestamp, item in every:  # A failure finds the item by this name.
         if timestamp is None:
-            raise IllegalStateError(_NO_TIMESTAMP)
+            raise ValueError("an item without a timestamp is never over; add_timestamps(...) gives each item one")
         (late if timestamp < late_before else on_time).append((timestamp, item))
     return on_time, late
-
-
-_NO_TIMESTAMP = (
-    "an item has no timestamp, by which this step tells what is late and what is over; "
-    "give timestamps before it: stage.add_timestamps(fn)"
-)
 
 
 def _keys(key: Callable[[Any], Any], items: list[Any]) -> list[Any]:

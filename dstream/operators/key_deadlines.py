@@ -8,6 +8,7 @@ item.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ class KeyDeadlines:
         """(deadline, number, key): the number stands before keys, which may have no order."""
         self._entered: dict[Any, int] = {}
         """By key the deadline of its entry that counts; another one is left from before."""
-        self._numbers = 0
+        self._numbers = itertools.count()
 
     def note(self, key: Any, deadline: int) -> None:
         """Take the deadline of a key that is new, or whose deadline may be earlier than before."""
@@ -39,7 +40,7 @@ class KeyDeadlines:
     def fill(self, deadlines: Iterable[tuple[Any, int]]) -> None:
         """Take the deadlines of many keys at once, in place of those that are here."""
         self._entered = dict(deadlines)
-        self._heap = [self._entry(deadline, key) for key, deadline in self._entered.items()]
+        self._heap = list(zip(self._entered.values(), self._numbers, self._entered, strict=False))
         heapq.heapify(self._heap)
 
     def least(self) -> int | None:
@@ -71,5 +72,4 @@ class KeyDeadlines:
             yield self._heap[0][2]
 
     def _entry(self, deadline: int, key: Any) -> tuple[int, int, Any]:
-        self._numbers += 1
-        return deadline, self._numbers, key
+        return deadline, next(self._numbers), key

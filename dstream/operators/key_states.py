@@ -1,19 +1,20 @@
 """`KeyStates`: the states of the keys of one shard, what of them changed, and which of them time will pass.
 
-The state of a key may hold an object of the user's that changes in place. Deltas and dumps hold these objects
-themselves, not copies: they are right as long as they are pickled before the next `apply`, which is when the caller
-asks for them.
+The state of a key may hold an object of the user's that changes in place. A delta holds these objects themselves, no
+copies: whoever asks for it pickles it before the next `apply`. A dump holds copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+import pickle
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.keys import canonical_all
 from dstream.operators.key_deadlines import KeyDeadlines
 
-__all__ = ["ChangedKeys", "DumpedKeys", "KeyStates"]
+__all__ = ["ChangedKeys", "DumpedKeys", "KeyStates", "copies"]
 
 S = TypeVar("S")
 
@@ -83,8 +84,8 @@ class KeyStates(Generic[S]):
             self._note(key, state)
 
     def dump(self) -> Any:
-        """Return all keys with their states."""
-        return DumpedKeys(list(self._states), list(self._states.values()))
+        """Return all keys with copies of their states."""
+        return DumpedKeys(list(self._states), copies(self._states.values()))
 
     def load(self, dumped: Any) -> None:
         """Take the keys with their states."""
@@ -108,3 +109,19 @@ class KeyStates(Generic[S]):
     def __len__(self) -> int:
         """Return how many keys have a state."""
         return len(self._states)
+
+
+def copies(states: Collection[Any]) -> list[Any]:
+    """Return copies of states that share nothing with them."""
+    if _NEVER_CHANGE.issuperset(map(type, states)):
+        return list(states)
+    try:  # In one call, a tenth of the time of `deepcopy`.
+        found: list[Any] = pickle.loads(pickle.dumps(list(states), pickle.HIGHEST_PROTOCOL))
+    except (
+        Exception
+    ):  # pickle does not find a class of the user's script again; who writes the dump pickles it by value.
+        return copy.deepcopy(list(states))
+    return found
+
+
+_NEVER_CHANGE = frozenset({int, float, str, bytes, bool, type(None)})

@@ -14,7 +14,7 @@ from dstream.spi.state_operator import Applied, Moment, Partials, ShardState
 from dstream.values import Entry
 from dstream.values.event_time import Timed
 
-__all__ = ["RollingAggregate", "result_so_far", "unshared_result"]
+__all__ = ["RollingAggregate", "RunningResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class RollingAggregate:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """Whether there are keys: the container is the user's own."""
-        return (self.key is not None,)
+        """Whether there are keys, and the name of the operation: functions that it was given may change."""
+        return self.key is not None, repr(self.operation).partition("(")[0]
 
     def partial(self, number: int, items: Iterator[Timed], moment: Moment, shards: int) -> Partials:
         """Send the items, in order, to the shards of their keys."""
@@ -57,7 +57,7 @@ class _Containers(KeyStates[list[Any]]):
 
     def __init__(self, operator: RollingAggregate) -> None:
         super().__init__()
-        self._operation = operator.operation
+        self._create, self._result = operator.operation.create, RunningResult(operator.operation)
         self._to = operator.to or (Entry if operator.key is not None else _result_alone)
 
     def apply(self, partials: Sequence[tuple[int, Any]], moment: Moment) -> Applied:
@@ -65,45 +65,47 @@ class _Containers(KeyStates[list[Any]]):
 
     def _outputs(self, partials: list[ItemsByKey]) -> Iterator[Timed]:
         for partial in partials:
-            for key, timestamp, item in rows(partial):  # A failure finds the item by this name.
-                yield timestamp, self._to(key, result_so_far(self._operation, self._container(key), item))
-
-    def _container(self, key: Any) -> list[Any]:
-        if key not in self._states:
-            self._states[key] = [self._operation.create()]
-        self._touched[key] = None
-        return self._states[key]
+            for key, timestamp, item in rows(partial):  # A failure finds the item by this name, next to the call.
+                if key not in self._states:
+                    self._put(key, [self._create()])
+                self._touched[key] = None
+                yield timestamp, self._to(key, self._result.after(self._states[key], item))
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """Give the keys with their results so far."""
-        return ((key, unshared_result(self._operation, held[0])) for key, held in self._states.items())
+        return ((key, self._result.of(held)) for key, held in self._states.items())
 
 
 def _result_alone(key: Any, result: Any) -> Any:
     return result
 
 
-def result_so_far(operation: AggregateOperation[Any, Any, Any], held: list[Any], item: Any) -> Any:
-    """Take an item into a container, and return the result of all items until now.
-
-    Args:
-        operation: of one input.
-        held: a list with the container, which the operation may replace.
-        item: the next one.
-    """
-    following = operation.accumulates[0](held[0], item)
-    if following is not None:
-        held[0] = following
-    return unshared_result(operation, held[0])
-
-
-def unshared_result(operation: AggregateOperation[Any, Any, Any], container: Any) -> Any:
-    """Return a result that shares nothing with its container, which goes on to change.
+class RunningResult:
+    """Takes items into a container of an operation, and gives results that share nothing with it.
 
     A finisher may hand out the container, or parts of it, such as the list in the tuple that `all_of(to_list(), ...)`
     makes. What a list or a set only gathers are items, which nobody changes.
+
+    Args:
+        operation: of one input.
     """
-    result = operation.finish(container)
-    if operation.finish is identity and operation.accumulates[0] in (list.append, set.add):
-        return copy.copy(result)
-    return copy.deepcopy(result)
+
+    def __init__(self, operation: AggregateOperation[Any, Any, Any]) -> None:
+        self._accumulate, self._finish = operation.accumulates[0], operation.finish
+        only_gathers = self._finish is identity and self._accumulate in (list.append, set.add)
+        self._copied: Callable[[Any], Any] = copy.copy if only_gathers else copy.deepcopy
+
+    def after(self, held: list[Any], item: Any) -> Any:
+        """Take an item into the container in a list, which may get another one; return the result of all until now."""
+        following = self._accumulate(held[0], item)
+        if following is not None:
+            held[0] = following
+        result = self._finish(held[0])
+        return result if type(result) in _NEVER_CHANGE else self._copied(result)
+
+    def of(self, held: list[Any]) -> Any:
+        """Return the result of the container in a list."""
+        return self._copied(self._finish(held[0]))
+
+
+_NEVER_CHANGE = frozenset({int, float, str, bytes, bool, type(None)})

@@ -92,29 +92,26 @@ class _FadingStates(KeyStates[list[Any]]):
             yield from self._evicted(key, watermark)
 
     def _mapped(self, partial: ItemsByKey) -> Iterator[Timed]:
-        fn, is_keyed = self._operator.fn, self._operator.key is not None
-        for key, timestamp, item in rows(partial):  # A failure finds the item by this name.
-            if self._ttl is not None and self._is_over(key, timestamp):
+        create, fn, is_keyed = self._operator.create, self._operator.fn, self._operator.key is not None
+        for key, timestamp, item in rows(partial):  # A failure finds the item by this name, next to the call.
+            if self._is_over(key, timestamp):
                 yield from self._evicted(key, timestamp)
-            state = self._state(key, timestamp)
+            if key not in self._states:
+                self._put(key, [create(), timestamp])
+            state = self._met(key, timestamp)
             result = fn(state, key, item) if is_keyed else fn(state, item)
             for made in self._made(result, item):
                 yield timestamp, made
 
-    def _is_over(self, key: Any, timestamp: int) -> bool:
+    def _is_over(self, key: Any, timestamp: Any) -> bool:
         """Say whether a key has a state that is too old for an item of this timestamp."""
-        held = self._states.get(key)
-        return held is not None and self._ttl is not None and bool(held[1] < timestamp - self._ttl)
+        return self._ttl is not None and key in self._states and bool(self._states[key][1] < timestamp - self._ttl)
 
-    def _state(self, key: Any, timestamp: int | None) -> Any:
-        """Return the state that an item meets, which has seen its timestamp then."""
-        held = self._states.get(key)
-        if held is None:
-            held = [self._operator.create(), timestamp]
-            self._put(key, held)
-            return held[0]
+    def _met(self, key: Any, timestamp: Any) -> Any:
+        """Return the state that an item of this timestamp meets."""
         self._touched[key] = None
-        if self._ttl is not None and timestamp is not None and timestamp > held[1]:
+        held = self._states[key]
+        if self._ttl is not None and timestamp > held[1]:
             held[1] = timestamp
         return held[0]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.operators.rolling_aggregate import result_so_far
+from dstream.operators.rolling_aggregate import RunningResult
 from dstream.spi import AggregateOperation
 from dstream.values import Entry
 
@@ -28,10 +28,14 @@ class ResultSoFar:
     """Takes an item into the container, and gives the result of all items until now."""
 
     operation: AggregateOperation[Any, Any, Any]
+    running: RunningResult = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", RunningResult(self.operation))
 
     def __call__(self, state: list[Any], item: Any) -> Any:
         """Return the result of all items until and with `item`."""
-        return result_so_far(self.operation, state, item)
+        return self.running.after(state, item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,11 @@ class ResultSoFarOfKey:
     """The same of the items of one key, as an entry."""
 
     operation: AggregateOperation[Any, Any, Any]
+    running: RunningResult = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", RunningResult(self.operation))
 
     def __call__(self, state: list[Any], key: Any, item: Any) -> Entry[Any, Any]:
         """Return the key with the result of its items until and with `item`."""
-        return Entry(key, result_so_far(self.operation, state, item))
+        return Entry(key, self.running.after(state, item))

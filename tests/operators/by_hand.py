@@ -6,6 +6,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import cloudpickle
+
 from dstream.spi.state_operator import Moment, ShardState, StateOperator
 from dstream.values.event_time import NO_WATERMARK, Timed
 from tests.operators.definitions import same
@@ -47,10 +49,12 @@ class ByHand:
         early, found = Moment(self.number, 0.0, self.watermark, self.watermark), []
         for number, partitions in enumerate(inputs):
             for items in partitions:
-                partials = copied(self.operator).partial(number, iter(items), early, self.shards)
+                partials = pickle.loads(cloudpickle.dumps(self.operator)).partial(
+                    number, iter(items), early, self.shards
+                )
                 assert partials.items == len(items)
                 self.late += partials.late
-                found.append((number, copied(dict(partials.of_shards))))
+                found.append((number, pickle.loads(pickle.dumps(dict(partials.of_shards)))))
         return found
 
     def _applied(self, shard: int, partials: list[tuple[int, dict[int, Any]]], moment: Moment) -> list[Timed]:
@@ -84,14 +88,13 @@ class ByHand:
             state.patch(pickle.loads(delta))
         return state
 
+    def last_delta(self, shard: int = 0) -> Any:
+        """Return what changed in the last epoch that touched a shard, as it was written."""
+        return pickle.loads(self.deltas[shard][-1])
+
     def entries(self) -> dict[Any, Any]:
         """Return all keys with their states."""
         return {key: held for state in self.states for key, held in state.entries()}
-
-
-def copied(value: Any) -> Any:
-    """Return what arrives of a value that travels pickled."""
-    return pickle.loads(pickle.dumps(value))
 
 
 def shown(state: ShardState) -> tuple[Any, ...]:
