@@ -11,6 +11,7 @@ from dstream.operators.arrivals import LateItems, late_outputs
 from dstream.operators.early_period import EarlyPeriod
 from dstream.operators.frame_partials import FramePartial
 from dstream.operators.held_frames import HeldFrames
+from dstream.operators.pickled_keys import with_keys_of_this_process
 from dstream.operators.sliding import Slide, inside_of
 from dstream.operators.window_output import WindowOutput
 from dstream.spi import Collector
@@ -52,7 +53,7 @@ class FrameState:
         late: LateItems = []
         for _, (frames, late_items) in partials:
             for end, groups in frames.items():
-                self._frames.take(end, groups)
+                self._frames.take(end, with_keys_of_this_process(groups))
                 self._has_changed = True
             late += late_items
         if self._frames.ends:
@@ -75,13 +76,13 @@ class FrameState:
     def load(self, dumped: Any) -> None:
         """Become the state that was dumped."""
         self._watermark, self._early.next, frames = dumped
-        self._frames.load(frames)
+        self._frames.load({end: with_keys_of_this_process(groups) for end, groups in frames.items()})
 
     def patch(self, delta: Any) -> None:
         """Become the state after an epoch."""
         self._watermark, self._early.next, frames = delta
         for end, groups in frames.items():
-            self._frames.put(end, groups)
+            self._frames.put(end, with_keys_of_this_process(groups))
         self._frames.drop(self._last_left())
         self._slide = self._new_slide()
 

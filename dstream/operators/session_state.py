@@ -10,6 +10,7 @@ from dstream.operators.apart import Copies
 from dstream.operators.arrivals import LateItems, late_outputs
 from dstream.operators.early_period import EarlyPeriod
 from dstream.operators.held_sessions import HeldSessions
+from dstream.operators.pickled_keys import with_keys_of_this_process
 from dstream.operators.session_partials import SessionPartial
 from dstream.operators.window_output import WindowOutput
 from dstream.spi import Collector
@@ -47,7 +48,7 @@ class SessionState:
         """Take the sessions of an epoch; those that are over are finished while the outputs are consumed."""
         late: LateItems = []
         for _, (of_keys, late_items) in partials:
-            for key, sessions in of_keys.items():
+            for key, sessions in with_keys_of_this_process(of_keys).items():
                 self._sessions.take(key, sessions)
                 self._has_changed = True
             late += late_items
@@ -70,7 +71,7 @@ class SessionState:
     def load(self, dumped: Any) -> None:
         """Become the state that was dumped."""
         self._watermark, self._early.next, sessions = dumped
-        for key, of_key in sessions.items():
+        for key, of_key in with_keys_of_this_process(sessions).items():
             self._sessions.put(key, of_key)
 
     def patch(self, delta: Any) -> None:

@@ -11,9 +11,10 @@ import cloudpickle
 from dstream.spi.state_operator import Moment, ShardState, StateOperator
 from dstream.values.event_time import NO_WATERMARK, Late, Timed
 
-__all__ = ["KEPT", "LOADED", "PATCHED", "Running"]
+__all__ = ["ELSEWHERE", "KEPT", "LOADED", "PATCHED", "Running"]
 
 KEPT, LOADED, PATCHED = "kept", "loaded from a dump", "made of a dump and deltas"
+ELSEWHERE = "kept by another worker, which has missed some deltas"
 
 
 class Running:
@@ -33,7 +34,9 @@ class Running:
         self._shards = shards
         self._moving = moving
         self._epoch = 0
-        self._saved: dict[int, tuple[bytes | None, list[bytes]]] = {}
+        self._saved: dict[int, tuple[bytes | None, int]] = {}
+        self._deltas: dict[int, list[bytes]] = {}
+        self._elsewhere: dict[int, tuple[ShardState, int]] = {}
 
     def epoch(self, tasks: Iterable[tuple[int, Sequence[Timed]]], watermark: int, now: float = 0.0) -> list[Timed]:
         """Run an epoch over the items of tasks, each with the number of its input; return what goes on."""
@@ -66,21 +69,28 @@ class Running:
         outputs = list(state.apply(partials, moment).outputs)
         delta = state.delta()
         if delta is not None:
-            self._saved[shard][1].append(pickle.dumps(delta))
+            self._deltas[shard].append(pickle.dumps(delta))
         return outputs
 
     def _opened(self, shard: int) -> ShardState:
         """Return the state of a shard, made in one of the ways in which a worker gets it."""
-        held, way = self.states.get(shard), self._moving()
-        snapshot, deltas = self._saved.setdefault(shard, (None, []))
-        if held is not None and way == LOADED:
-            snapshot, deltas = pickle.dumps(held.dump()), []
-            self._saved[shard] = snapshot, deltas
-        elif held is not None and way == KEPT:
+        held, way, deltas = self.states.get(shard), self._moving(), self._deltas.setdefault(shard, [])
+        if held is not None and way == KEPT:
             return held
-        state = self.operator.new()
-        if snapshot is not None:
-            state.load(pickle.loads(snapshot))
-        for delta in deltas:
+        if held is not None and way == LOADED:
+            self._saved[shard] = pickle.dumps(held.dump()), len(deltas)
+        state, known = self._made(shard)
+        if held is not None and way == ELSEWHERE:
+            state, known = self._elsewhere.get(shard, (state, known))
+            self._elsewhere[shard] = held, len(deltas)
+        for delta in deltas[known:]:
             state.patch(pickle.loads(delta))
         return state
+
+    def _made(self, shard: int) -> tuple[ShardState, int]:
+        """Return a new state, loaded if there is a dump, and how many deltas that holds."""
+        state = self.operator.new()
+        snapshot, known = self._saved.get(shard, (None, 0))
+        if snapshot is not None:
+            state.load(pickle.loads(snapshot))
+        return state, known
