@@ -66,6 +66,7 @@ class StageTask:
         bound: how much memory its operations may hold.
         run: the run of a plan that it belongs to.
         watermarks: those that it knows.
+        reads_all: also what a writer leaves is read.
     """
 
     def __init__(self, partition: int, worker_memory: int) -> None:
@@ -73,6 +74,7 @@ class StageTask:
         self.bound = Bound(worker_memory)
         self.run = NO_RUN
         self.watermarks = Watermarks()
+        self.reads_all = False
         self._services = MadeServices()
         self._shared: SharedServices | None = None
         self._ending = ExitStack()
@@ -346,18 +348,20 @@ def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]
         give_back_large_blocks()
         tables_of_run(stage.run.name)
         for task, items in stage.input.open(batches, stage.worker_memory):
-            task.run = stage.run
+            task.run, task.reads_all = stage.run, stage.hands_failures_on
             with task.ending():
                 for row in stage.sink(items, task):
                     yield from map(to_record_batch, task.side_rows())
                     yield to_record_batch(row)
-                if stage.hands_failures_on:
+                if task.reads_all:
+                    deque(items, maxlen=0)
                     task.read_rest()
                 yield from map(to_record_batch, task.last_side_rows())
                 yield from map(to_record_batch, rows_of_watermarks(task.watermarks, task.partition, stage.sink))
     except Exception as error:
         if stage is not None and stage.hands_failures_on:
             yield from map(to_record_batch, rows_of_failure(error, stage.sink))
+            deque(batches, maxlen=0)  # PySpark (4.3) ends a process that has not read all of its input.
             return
         leave_all()  # PySpark (4.3) ends a process whose task has failed.
         raise_to_driver(error)
