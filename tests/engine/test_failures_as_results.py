@@ -14,7 +14,8 @@ from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermar
 from dstream.engine.worker.exception_transport import WorkerFailure, from_worker
 from dstream.engine.worker.rows import FAILED, ITEMS, WATERMARKS, Row, from_record_batches
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
-from dstream.engine.worker.stage import Piece, SplitInput, Stage, StageTask, run
+from dstream.engine.worker.stage import Piece, SplitInput, Stage, run
+from dstream.engine.worker.stage_task import StageTask
 from dstream.pickling import dumps
 
 OF_ONE = {("clock", ("events", "0")): 5}

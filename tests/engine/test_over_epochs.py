@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
-from dstream.plan.core import HashJoin, Read
+from dstream.plan.core import HashJoin, Join, Read, Write
 from dstream.plan.core_of_stages import Spread
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 from sources import Items
-from tests.engine.epochs import Epoch, Folder, Lag, SumByKey, again, key_of, run, step, together
+from tests.engine.epochs import Epoch, Folder, Lag, SumByKey, again, key_of, result, run, step, together
 
 FIRST = [(1, "a", 1), (2, "b", 10), (5, "c", 100)]
 SECOND = [(2, "a", 2), (7, "b", 20)]
@@ -157,6 +158,7 @@ def test_watermarks_pass_a_spread(engine: Any, state: Folder) -> None:
     events = together(epoch.stamped(FIRST, "0"), epoch.stamped(SECOND, "1"))
 
     assert run(epoch.over(Spread(events, 3, step=step("rebalance")), state=state), engine.context) == [(2, ("a", 3))]
+    assert sorted(each.partition for each in epoch.partitions) == [("events", "0"), ("events", "1")]
 
 
 def test_watermarks_pass_a_hash_join(engine: Any, state: Folder) -> None:
@@ -167,6 +169,22 @@ def test_watermarks_pass_a_hash_join(engine: Any, state: Folder) -> None:
     joined = HashJoin(events, right, key_of, key_of_right, None, True, None, step=step("join"))
 
     assert run(epoch.over(again(joined, left_of), state=state), engine.context) == [(2, ("a", 3))]
+
+
+def test_watermarks_pass_a_join(engine: Any, state: Folder) -> None:
+    """Also those of a side that is small and goes to all tasks of the other one."""
+    epoch = Epoch()
+    left, right = epoch.stamped([*FIRST, (9, "d", 1)], "0"), epoch.stamped(SECOND, "1")
+    joined = Join(left, right, key_of, key_of, "inner", step=step("join"))
+
+    assert run(epoch.over(again(joined, left_of_pair), state=state), engine.context) == [(1, ("a", 1)), (2, ("b", 10))]
+    assert {receipt.watermark for receipt in epoch.steps} == {7}
+    assert sorted(each.partition for each in epoch.partitions) == [("events", "0"), ("events", "1")]
+
+
+def left_of_pair(entry: Any) -> Any:
+    """Return the left item of an entry of two."""
+    return entry[1][0]
 
 
 def key_of_right(item: tuple[str, str]) -> str:
@@ -204,6 +222,23 @@ def test_a_failure_of_an_operator_names_its_item(engine: Any, state: Folder, par
     assert known is not None
     assert (known.step, known.item) == (step(".sums(...)", 5), ("b", 10))
     assert epoch.steps == []
+
+
+@dataclass(frozen=True)
+class First:
+    """A writer that takes one item."""
+
+    def write(self, items: Iterator[Any]) -> Iterator[Any]:
+        yield next(items)
+
+
+def test_what_a_writer_leaves_counts_as_read(engine: Any, state: Folder) -> None:
+    """The task goes on to the end of its range, so that its receipts come."""
+    epoch = Epoch()
+    over = epoch.over(epoch.stamped(FIRST, ends=True), state=state)
+
+    assert len(result(Write(over, First(), None, step=step("write")), engine.context)) == 1
+    assert [(each.items, each.outputs) for each in epoch.steps] == [(3, 3)]
 
 
 def test_a_plan_without_an_epoch_says_so(local_context: Any, state: Folder) -> None:

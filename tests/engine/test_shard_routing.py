@@ -11,7 +11,7 @@ from dstream.engine.kernels.over_epochs import Arrival, Gathered
 from dstream.engine.worker.behind_items import LAST
 from dstream.engine.worker.rows import Row
 from dstream.engine.worker.shard_routing import ReadShards, RouteToShards
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import EngineError
 from dstream.spi.state_operator import Partials
 from tests.engine.epochs import step

@@ -64,7 +64,7 @@ from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.core_of_stages import Aggregate, Spread
-from dstream.plan.properties import bounded_operations, check, is_ordered
+from dstream.plan.properties import bounded_operations, check, is_of_epoch, is_ordered
 from dstream.plan.recalling import Cached, of_one_run, recalled
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import topological
@@ -194,6 +194,7 @@ class _LocalTask:
         caches: what is kept of `cache()` steps.
         operation: shows how far the task is; None if nobody wants to see it.
         watermarks: those that it knows.
+        reads_all: also what a writer leaves is read.
     """
 
     partition = 0
@@ -210,6 +211,7 @@ class _LocalTask:
     ) -> None:
         self._recovered = Recovered(core, progress)
         self.watermarks = Watermarks()
+        self.reads_all = is_of_epoch(core)
         self._ending = ExitStack()
         self._services = MadeServices()
         has_calls = any(isinstance(each, Called) for each in topological(core))

@@ -17,7 +17,7 @@ from dstream.engine.kernels.watermarks import OfPartitions, Watermarks
 from dstream.engine.worker.behind_items import LAST
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import EngineError
 from dstream.pickling import dumps
 from dstream.plan.steps import Step
