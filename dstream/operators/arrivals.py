@@ -1,0 +1,111 @@
+"""Arrivals: the items of one task, batch by batch with their keys, late ones apart; and the shards of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress, islice, repeat
+from typing import Any, TypeAlias
+
+from dstream.keys import canonical, canonical_all, stable_hashes
+from dstream.values.blaming import each, failed_on
+from dstream.values.event_time import Late, Timed
+
+__all__ = ["Arrivals", "Batch", "LateItems", "by_shard", "late_outputs"]
+
+Batch: TypeAlias = tuple[Sequence[int], Iterable[Any], Sequence[Any]]
+"""Timestamps, canonical keys and items, one of each for each item."""
+
+LateItems: TypeAlias = list[tuple[int, Any]]
+"""Timestamps and items that came too late, in order."""
+
+_BATCH = 4096
+
+
+class Arrivals:
+    """The items of one task that are in time; iterated over once, after which the counts are right.
+
+    Args:
+        items: with their timestamps.
+        key: gives the key of an item; None: there are no keys, and None is that of every item.
+        time: an item with a timestamp below is late.
+        keeps_late: late items travel on; otherwise they are counted and dropped.
+
+    Attributes:
+        items: how many came.
+        late: how many of them were late.
+    """
+
+    def __init__(self, items: Iterator[Timed], key: Callable[[Any], Any] | None, time: int, keeps_late: bool) -> None:
+        self.items = 0
+        self.late = 0
+        self._left = items
+        self._key = key
+        self._time = time
+        self._late_by_key: dict[Any, LateItems] | None = {} if keeps_late else None
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Give batches of items that are in time.
+
+        Raises:
+            ValueError: an item has no timestamp.
+        """
+        while batch := list(islice(self._left, _BATCH)):
+            self.items += len(batch)
+            timestamps, items = _columns(batch)
+            if min(timestamps) < self._time:
+                timestamps, items = self._in_time(timestamps, items)
+            yield timestamps, self._keys_of(items), items
+
+    def late_by_shard(self, shards: int) -> dict[int, LateItems]:
+        """Return the late items that travel on."""
+        found: dict[int, LateItems] = {}
+        for shard, (_, late) in by_shard(self._late_by_key or {}, shards, self._key is not None):
+            found.setdefault(shard, []).extend(late)
+        return found
+
+    def _in_time(self, timestamps: Sequence[int], items: Sequence[Any]) -> tuple[Sequence[int], Sequence[Any]]:
+        """Return those that are in time, and keep the others."""
+        is_late = [timestamp < self._time for timestamp in timestamps]
+        self._keep(list(compress(timestamps, is_late)), list(compress(items, is_late)))
+        in_time = [not late for late in is_late]
+        return list(compress(timestamps, in_time)), list(compress(items, in_time))
+
+    def _keep(self, timestamps: Sequence[int], items: Sequence[Any]) -> None:
+        self.late += len(items)
+        if self._late_by_key is not None:
+            for timestamp, key, item in zip(timestamps, self._keys_of(items), items, strict=False):
+                self._late_by_key.setdefault(key, []).append((timestamp, item))
+
+    def _keys_of(self, items: Sequence[Any]) -> Iterable[Any]:
+        return repeat(None) if self._key is None else _canonical_keys(each(self._key, items), items)
+
+
+def _columns(batch: list[Timed]) -> tuple[Sequence[int], Sequence[Any]]:
+    timestamps: tuple[Any, ...]
+    timestamps, items = zip(*batch, strict=True)
+    if None in timestamps:
+        error = ValueError("an item without a timestamp fits no window; add_timestamps(...) gives each item one")
+        failed_on(error, items[timestamps.index(None)])
+        raise error
+    return timestamps, items
+
+
+def _canonical_keys(keys: list[Any], items: Sequence[Any]) -> list[Any]:
+    """Return the canonical forms of the keys that items have; a key that is refused can be told with its item."""
+    try:
+        return canonical_all(keys)
+    except Exception:
+        return each(lambda key, item: canonical(key), items, keys)
+
+
+def by_shard(groups: dict[Any, Any], shards: int, is_keyed: bool) -> Iterator[tuple[int, tuple[Any, Any]]]:
+    """Give the shard of each canonical key, with the key and what belongs to it; without keys, shard 0."""
+    if not is_keyed:
+        return zip(repeat(0), groups.items(), strict=False)
+    numbers = [number % shards for number in stable_hashes(list(groups))]
+    return zip(numbers, groups.items(), strict=True)
+
+
+def late_outputs(late: Iterable[tuple[int, Any]]) -> Iterator[Timed]:
+    """Give late items as they go on to where the user wants them."""
+    return ((timestamp, Late(item)) for timestamp, item in late)

@@ -1,0 +1,170 @@
+"""Definitions of windows: values that say which items one result is made of.
+
+A *frame* is the part of time by which a sliding window moves; a tumbling window is one frame. Frames are half-open,
+begin at multiples of their length, and are known by their end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self, TypeAlias
+
+from dstream.values.time_units import milliseconds, seconds
+
+__all__ = ["FrameWindow", "SessionWindow", "Window", "session", "sliding", "tumbling"]
+
+
+def tumbling(size: int | timedelta) -> FrameWindow:
+    """Cut time into windows of one length, each beginning where the one before ends.
+
+    An item belongs to the window `[start, end)` that holds its timestamp.
+
+    Args:
+        size: how long a window is: milliseconds, or a timedelta; at least 1 ms.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: it is not positive.
+
+    Example:
+        >>> tumbling(10_000)
+        tumbling(10000)
+    """
+    length = _positive(size, "size")
+    return FrameWindow(length, length)
+
+
+def sliding(size: int | timedelta, by: int | timedelta) -> FrameWindow:
+    """Let a window move over time in steps: an item belongs to each of the `size / by` windows that hold its timestamp.
+
+    Args:
+        size: how long a window is: milliseconds, or a timedelta; a multiple of `by`.
+        by: how far the window moves from one result to the next.
+
+    Raises:
+        TypeError: one of them is neither.
+        ValueError: one of them is not positive, or `size` is no multiple of `by`.
+
+    Example:
+        >>> sliding(timedelta(minutes=1), by=timedelta(seconds=10))
+        sliding(60000, by=10000)
+    """
+    length, step = _positive(size, "size"), _positive(by, "by")
+    if length % step:
+        raise ValueError(f"size must be a multiple of by: {length} ms is no multiple of {step} ms")
+    return FrameWindow(length, step)
+
+
+def session(timeout: int | timedelta) -> SessionWindow:
+    """Gather the items of a key that follow each other closely: a session ends when nothing comes for `timeout`.
+
+    An item at `timestamp` holds `[timestamp, timestamp + timeout]`; what overlaps or touches is one session.
+
+    Args:
+        timeout: the longest pause inside a session: milliseconds, or a timedelta; at least 1 ms.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: it is not positive.
+
+    Example:
+        >>> session(timedelta(minutes=30)).early_results(every=10)
+        session(1800000).early_results(10.0)
+    """
+    return SessionWindow(_positive(timeout, "timeout"))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FrameWindow:
+    """A window that moves over time by its frames; `tumbling` and `sliding` make it.
+
+    Attributes:
+        size: how long it is, in milliseconds.
+        by: how long a frame is.
+        early: how often results are given before the window closes, in seconds of the clock; None: never.
+    """
+
+    size: int
+    by: int
+    early: float | None = None
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether a window is one frame."""
+        return self.size == self.by
+
+    def floor(self, timestamp: int) -> int:
+        """Return the last border between frames that is not behind `timestamp`."""
+        return timestamp - timestamp % self.by
+
+    def frame_end(self, timestamp: int) -> int:
+        """Return the end of the frame that holds `timestamp`: the first border behind it.
+
+        Example:
+            >>> tumbling(10).frame_end(9), tumbling(10).frame_end(10), tumbling(10).frame_end(-1)
+            (10, 20, 0)
+        """
+        return timestamp - timestamp % self.by + self.by
+
+    def early_results(self, every: float | timedelta) -> Self:
+        """Return the same with results of windows that are still open.
+
+        They are given in the first epoch at or past each period of the clock, for every open window with items, and
+        have `is_early=True`.
+
+        Args:
+            every: the period in seconds, or as a timedelta.
+
+        Raises:
+            TypeError: it is neither.
+            ValueError: it is not positive, or infinite.
+        """
+        return dataclasses.replace(self, early=_period(every))
+
+    def __repr__(self) -> str:
+        shown = f"tumbling({self.size})" if self.is_tumbling else f"sliding({self.size}, by={self.by})"
+        return shown + _shown_early(self.early)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SessionWindow:
+    """A window that lasts as long as items keep coming; `session` makes it.
+
+    Attributes:
+        timeout: the longest pause inside, in milliseconds.
+        early: how often results are given before the window closes, in seconds of the clock; None: never.
+    """
+
+    timeout: int
+    early: float | None = None
+
+    def early_results(self, every: float | timedelta) -> Self:
+        """Return the same with results of sessions that are still open, as `FrameWindow.early_results`."""
+        return dataclasses.replace(self, early=_period(every))
+
+    def __repr__(self) -> str:
+        return f"session({self.timeout})" + _shown_early(self.early)
+
+
+Window: TypeAlias = FrameWindow | SessionWindow
+"""What `stage.window(...)` takes."""
+
+
+def _positive(value: int | timedelta, name: str) -> int:
+    found = milliseconds(value, name)
+    if found == 0:
+        raise ValueError(f"{name} must be at least 1 ms, not 0")
+    return found
+
+
+def _period(every: float | timedelta) -> float:
+    found = seconds(every, "every")
+    if found == 0:
+        raise ValueError("every must be longer than 0 seconds")
+    return found
+
+
+def _shown_early(early: float | None) -> str:
+    return "" if early is None else f".early_results({early})"

@@ -1,0 +1,82 @@
+"""Definitions of windows: what they take, how they read, and where frames end."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+
+import pytest
+
+from dstream.windows import FrameWindow, SessionWindow, session, sliding, tumbling
+
+
+def test_windows_take_milliseconds_and_timedelta():
+    """A definition is a value: two that say the same are equal."""
+    assert tumbling(timedelta(seconds=10)) == tumbling(10_000) == FrameWindow(10_000, 10_000)
+    assert sliding(timedelta(minutes=1), by=timedelta(seconds=1)) == sliding(60_000, 1000) == FrameWindow(60_000, 1000)
+    assert session(timedelta(minutes=30)) == SessionWindow(1_800_000)
+
+
+def test_windows_of_one_frame_are_tumbling():
+    """A sliding window that moves by its size is the same window."""
+    assert sliding(10, by=10) == tumbling(10)
+    assert (tumbling(10).is_tumbling, sliding(20, by=10).is_tumbling) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tumbling(0), "size must be at least 1 ms"),
+        (lambda: tumbling(-5), "size must be from 0 up to"),
+        (lambda: sliding(10, by=0), "by must be at least 1 ms"),
+        (lambda: sliding(10, by=3), "size must be a multiple of by: 10 ms is no multiple of 3 ms"),
+        (lambda: sliding(10, by=20), "size must be a multiple of by: 10 ms is no multiple of 20 ms"),
+        (lambda: session(0), "timeout must be at least 1 ms"),
+        (lambda: tumbling(10).early_results(0), "every must be longer than 0 seconds"),
+        (lambda: session(10).early_results(float("inf")), "every must be a finite number of seconds"),
+    ],
+)
+def test_windows_refuse_lengths_that_make_none(make, message):
+    """The message names the argument."""
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("make", [tumbling, session, lambda size: sliding(10, size)])
+def test_windows_refuse_floats(make):
+    """A float could be meant as seconds."""
+    with pytest.raises(TypeError, match=r"must be milliseconds as int, or a timedelta, not 2\.5"):
+        make(2.5)
+
+
+def test_windows_read_as_they_were_made():
+    """Plans and messages show them."""
+    shown = [tumbling(10), sliding(20, by=10), session(5), tumbling(10).early_results(timedelta(seconds=2))]
+
+    assert list(map(repr, shown)) == [
+        "tumbling(10)",
+        "sliding(20, by=10)",
+        "session(5)",
+        "tumbling(10).early_results(2.0)",
+    ]
+
+
+def test_windows_early_results_change_nothing_else():
+    """Early results are an addition, in seconds of the clock."""
+    assert sliding(20, by=10).early_results(0.5) == FrameWindow(20, 10, early=0.5)
+    assert session(20).early_results(3) == SessionWindow(20, early=3.0)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "floor", "end"),
+    [(0, 0, 4), (1, 0, 4), (3, 0, 4), (4, 4, 8), (-1, -4, 0), (-4, -4, 0), (-5, -8, -4)],
+)
+def test_frames_are_half_open(timestamp, floor, end):
+    """The start belongs to a frame, its end to the next, before 1970 too."""
+    assert (tumbling(4).floor(timestamp), sliding(8, by=4).frame_end(timestamp)) == (floor, end)
+
+
+@pytest.mark.parametrize("window", [sliding(20, by=10).early_results(1), session(5)])
+def test_windows_survive_pickling(window):
+    """They travel inside of operators."""
+    assert pickle.loads(pickle.dumps(window)) == window
