@@ -24,9 +24,9 @@ SOURCES, SINKS = (
 )
 KAFKA = ("t", {"bootstrap.servers": "h:1"})
 GIVEN = {
-    "imap": ("m",), "icache": ("m",), "ilist": ("m",), "imap_journal": ("m",), "items": (1, 2), "kafka": KAFKA,
-    "socket_lines": ("h", 1), "source_from": ([1], range), "sql_rows": ("sqlite:///x.db", "SELECT 1"),
-    "stream_source_from": (dict, dict, list),
+    "imap": ("m",), "icache": ("m",), "ilist": ("m",), "imap_journal": ("m",), "items": (1, 2), "item_stream": (1,),
+    "kafka": KAFKA, "long_stream": (1,), "socket_lines": ("h", 1), "source_from": ([1], range),
+    "sql_rows": ("sqlite:///x.db", "SELECT 1"), "stream_of": ([1],), "stream_source_from": (dict, dict, list),
     "grouping_by_to_imap": ("m", len), "grouping_by_to_icache": ("m", len), "replacing": (to_ilist("l"),),
     "sink_from": (list, list.append), "to_icache": ("m",), "to_iset": ("s",), "to_ilist": ("l",), "to_imap": ("m",),
     "to_kafka": KAFKA,

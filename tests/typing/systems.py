@@ -11,14 +11,18 @@ from dstream import Context, IStreamMap, JournalEvent, Stream
 from dstream.spi import Reducer, Source, StreamSource
 from reducers import replacing, to_imap, to_socket, to_sql
 from sources import (
+    SimpleEvent,
     icache_journal,
     ilist,
     imap,
     imap_journal,
+    item_stream,
+    long_stream,
     socket_lines,
     source_from,
     sql_changes,
     sql_rows,
+    stream_of,
     stream_source_from,
     watch_files,
 )
@@ -82,3 +86,11 @@ def functions(ctx: Context) -> None:
     assert_type(ctx.read(source_from(lambda parallelism: range(parallelism), lambda part: [part * 2])), Stream[int])
     feed = stream_source_from(lambda: {"a": 0}, lambda offsets, most: offsets, lambda name, start, stop: [name])
     assert_type(feed, StreamSource[str])
+
+
+def by_the_clock() -> None:
+    """Events, what a function makes of them, numbers, or what is given."""
+    assert_type(item_stream(10), StreamSource[SimpleEvent])
+    assert_type(item_stream(10, lambda timestamp, sequence: str(sequence)), StreamSource[str])
+    assert_type(long_stream(10, partitions=2), StreamSource[int])
+    assert_type(stream_of(["a"], 2), StreamSource[str])
