@@ -320,7 +320,8 @@ class IStreamMap(ChangingMap[K, V]):
     def _refuse_without_journal(self) -> None:
         if not self.options.journal:
             raise IllegalStateError(
-                f"{self._kind} {self.name!r} keeps no journal; get_map({self.name!r}, journal=True) makes one that does"
+                f"{self._kind} {self.name!r} keeps no journal; get_{self._kind}({self.name!r}, journal=True) makes one "
+                "that does"
             )
 
 

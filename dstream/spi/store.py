@@ -69,7 +69,7 @@ class Options:
         value_type: what values or items are, such as `int`, `list[float]` or a dataclass; unset, the first
             commit decides. Values of other types are kept too, unless `strict`.
         buckets: into how many parts the keys are divided. Maps and caches only.
-        journal: keep every change with its old value. Maps only.
+        journal: keep every change with its old value. Maps and caches only.
         strict: refuse keys and values that are not exactly of their type.
         ttl: seconds that an entry lives after it was written. Caches only.
         max_idle: seconds that an entry lives after it was last used. Caches only.
@@ -258,6 +258,17 @@ class MapStore(Store, Protocol):
         """Return the offset of the last event that there is now, or of the `most`-th one after `since`.
 
         It is the earlier one, or `since` itself if nothing came after that. No events are read.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`.
+        """
+        ...
+
+    def journal_before(self, when: int) -> int:
+        """Return the offset of the last event that was committed before a time, 0 if there is none.
+
+        Args:
+            when: milliseconds since 1970.
 
         Raises:
             IllegalStateError: the map was made without `journal=True`.

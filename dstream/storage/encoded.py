@@ -208,9 +208,11 @@ def checked_splice(name: str, splice: Splice, size: int) -> Splice:
     return splice
 
 
-def journal_event(codec: Codec, key: bytes, old: bytes | None, new: bytes | None, offset: int) -> JournalEvent:
+def journal_event(
+    codec: Codec, key: bytes, old: bytes | None, new: bytes | None, timestamp: int | None, offset: int
+) -> JournalEvent:
     """Decode one change."""
     kind: Literal["ADDED", "UPDATED", "REMOVED"]
     kind = "ADDED" if old is None else "REMOVED" if new is None else "UPDATED"
     old_value, new_value = decoded(codec, (old, new))
-    return JournalEvent(kind, codec.decode_key(key), old_value, new_value, offset)
+    return JournalEvent(kind, codec.decode_key(key), old_value, new_value, offset, timestamp)

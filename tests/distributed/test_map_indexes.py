@@ -11,7 +11,7 @@ import pytest
 import dstream as ds
 from dstream import Entry, where
 from dstream.distributed.field_index import FieldIndex
-from dstream.errors import CollectionDestroyedError, IllegalStateError
+from dstream.errors import CollectionDestroyedError, IllegalStateError, UnsupportedError
 from tests.distributed.stored import Spy
 
 PEOPLE = {n: {"born": 1800 + n, "country": ["NO", "UK", None][n % 3], "name": f"p{n}"} for n in range(30)}
@@ -170,8 +170,8 @@ def test_an_index_is_refused_without_a_journal(make):
     """The message says how to get one; a cache has none."""
     with pytest.raises(IllegalStateError, match=re.escape("get_map('ages', journal=True) makes one that does")):
         make.map().add_index("born")
-    with pytest.raises(IllegalStateError, match="cache 'sessions' keeps no journal"):
-        make.cache(ttl=5).add_index("born")
+    with pytest.raises(UnsupportedError, match="cache 'sessions' has no indexes; maps have"):
+        make.cache(ttl=5, journal=True).add_index("born")
 
 
 @pytest.mark.parametrize(

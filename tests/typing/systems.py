@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -75,7 +76,8 @@ def journals_and_files() -> None:
     assert_type(imap_journal("m"), StreamSource[JournalEvent])
     assert_type(imap_journal("m", "current", lambda event: event.offset > 3, events="all"), StreamSource[JournalEvent])
     assert_type(imap_journal("m", projection=lambda event: event.offset), StreamSource[int])
-    assert_type(icache_journal("m"), StreamSource[Any])
+    assert_type(icache_journal("m"), StreamSource[JournalEvent])
+    assert_type(icache_journal("m", datetime.now(UTC), projection=lambda event: "x"), StreamSource[str])
     assert_type(watch_files("logs", "*.log"), StreamSource[str])
     assert_type(watch_files("logs", format="json"), StreamSource[Any])
 

@@ -78,6 +78,12 @@ class MemoryMap(Handle[MapState]):
         last = max(since, self.journal_end())
         return last if most is None else min(last, since + most)
 
+    def journal_before(self, when: int) -> int:
+        """Look at the events, the newest first."""
+        with self._state.held():
+            events = self._journaled()
+            return next((at for at in range(len(events), 0, -1) if events[at - 1].timestamp < when), 0)
+
     def _journaled(self) -> list[Event]:
         if not self._state.shape.journal:
             raise IllegalStateError(f"{self._state.kind} {self.name!r} keeps no journal; make it with journal=True")

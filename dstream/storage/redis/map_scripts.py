@@ -8,11 +8,13 @@ __all__ = ["CLEAR", "EVENTS", "GET", "PUBLISH", "SIZE", "SWAP"]
 
 # `journal` is a key, or nil if none is kept. An empty value stands for no value: encoded values are never empty.
 _CHANGE = """
+local clock = redis.call('TIME')
+local now = string.format('%d', clock[1] * 1000 + math.floor(clock[2] / 1000))
 local function change(bucket, field, old, new)
   if new == '' then redis.call('HDEL', bucket, field) else redis.call('HSET', bucket, field, new) end
   if journal then
     local offset = redis.call('HINCRBY', meta, 'offset', 1)
-    redis.call('XADD', journal, string.format('%.0f', offset) .. '-0', 'k', field, 'o', old, 'n', new)
+    redis.call('XADD', journal, string.format('%.0f', offset) .. '-0', 'k', field, 'o', old, 'n', new, 't', now)
   end
 end
 """
