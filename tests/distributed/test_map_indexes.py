@@ -128,6 +128,16 @@ def test_a_value_that_fails_every_comparison_is_asked_by_a_range(make):
     assert amounts.select((where("this") > 2) & (where("this") < Decimal("sNaN"))) == []
 
 
+def test_a_field_of_nans_alone_is_compared_as_without_an_index(make):
+    """With a number, to no avail; with a text, which is an error."""
+    amounts = make.map({0: math.nan, 1: math.nan}, journal=True)
+    amounts.add_index("this", "sorted")
+
+    assert amounts.select(where("this") < 2) == []
+    with pytest.raises(TypeError, match="not supported between"):
+        amounts.select(where("this") < "a")
+
+
 def test_two_handles_have_indexes_of_their_own(people, make):
     """Another handle to the map reads everything, and finds the same."""
     other = make.map(name="people")
