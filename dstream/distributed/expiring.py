@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_args, g
 
 from more_itertools import chunked
 
+from dstream.errors import UnsupportedError
 from dstream.keys import canonical
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Merge, Options, Revision
+from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Merge, Options, Revision, Update
 from dstream.values.journal_events import JournalEvent, UseEvent
 
 if TYPE_CHECKING:
@@ -243,6 +244,8 @@ class ExpiringStore:
     ) -> WriteJob[MapWriter]:
         """Prepare a job whose values are stamped where they are written."""
         merging: Merge | None
+        if isinstance(merge, Update):
+            raise UnsupportedError(f"cache {self.name!r} takes entries from jobs; maps take updates, too")
         if isinstance(merge, Revision):
             merging = Revision(_LiveRevision(merge.fn, self._expiry, self._clock))
         else:

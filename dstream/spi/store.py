@@ -45,6 +45,7 @@ __all__ = [
     "Splice",
     "Storage",
     "Unchanged",
+    "Update",
 ]
 
 Kind = Literal["map", "list", "cache", "set", "counter", "queue"]
@@ -99,7 +100,23 @@ class Revision:
     fn: Callable[[Any, Any], Any]
 
 
-Merge = Callable[[Any, Any], Any] | Revision
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What makes new values of items: a `merge` of `MapStore.begin` whose result alone goes into the map.
+
+    What a job writes for a key is no value of the map, but anything that the store can keep meanwhile, such as a list
+    of items. It does not go together with `replace`.
+
+    Attributes:
+        fn: gets the key, the value that is there, or None, and what the job writes; returns the new value, None to
+            remove the entry, or `UNCHANGED`. It runs again, with the fresh value, if the entry changed before the
+            commit. It may change what it gets.
+    """
+
+    fn: Callable[[Any, Any, Any], Any]
+
+
+Merge = Callable[[Any, Any], Any] | Revision | Update
 """Makes one value of the value that is there and the one that a job writes, or a new one of the key and the former."""
 
 
@@ -289,7 +306,7 @@ class MapStore(Store, Protocol):
             job: what names the job, so that it writes once however often it runs; unset, every run is a job of its own.
             epoch: its number, from 1 on.
             merge: makes one value of the value that is there and the new one; unset, the new one replaces it. A
-                `Revision` makes it of the key and the value that is there.
+                `Revision` makes it of the key and the value that is there, an `Update` also where there is none.
             replace: what was there before disappears in the same commit.
         """
         ...

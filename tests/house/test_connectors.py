@@ -29,6 +29,7 @@ GIVEN = {
     "sql_rows": ("sqlite:///x.db", "SELECT 1"), "stream_of": ([1],), "stream_source_from": (dict, dict, list),
     "grouping_by_to_imap": ("m", len), "grouping_by_to_icache": ("m", len), "replacing": (to_ilist("l"),),
     "sink_from": (list, list.append), "to_icache": ("m",), "to_iset": ("s",), "to_ilist": ("l",), "to_imap": ("m",),
+    "updating_imap": ("m", len, max), "processing_imap": ("m", len, max),
     "to_kafka": KAFKA,
     "to_logger": (), "to_nothing": (), "to_socket": ("h", 1), "to_sql": ("sqlite:///x.db", "t"),
 }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import EntrySplit, Merge
+from dstream.spi.store import EntrySplit, Merge, Update
 from dstream.storage.encoded import EncodedEntries, changed, decoded, divided, encoded_keys, journal_event
 from dstream.storage.memory.copied_map import CopiedMap
 from dstream.storage.memory.jobs import EntryWriter, MapJob
@@ -100,4 +100,5 @@ class MemoryMap(Handle[MapState]):
         """Prepare a job; see `MapJob`."""
         buckets = self._state.shape.buckets
         assert buckets is not None  # the shape of a map has them
-        return MapJob(self._state, self._codec_of, EntryWriter(self._codec(), buckets), job, epoch, merge, replace)
+        writer = EntryWriter(self._codec(), buckets, isinstance(merge, Update))
+        return MapJob(self._state, self._codec_of, writer, job, epoch, merge, replace)

@@ -130,10 +130,14 @@ end
 
 for _, stage in ipairs(stages) do
   if stage.merged then
-    -- A revision found no value there, and there is none now: it makes none.
+    -- An empty value removes an entry. A revision makes one where there is none, and nothing happens.
     local entries = redis.call('HGETALL', stage.entries)
     for i = 1, #entries, 2 do
-      if entries[i + 1] == '' then redis.call('HDEL', stage.entries, entries[i]) end
+      if entries[i + 1] == '' then
+        local there = redis.call('HGET', stage.live, entries[i])
+        if there then change(stage.live, entries[i], there, '') end
+        redis.call('HDEL', stage.entries, entries[i])
+      end
     end
   end
   if not journal and redis.call('EXISTS', stage.live) == 0 and redis.call('EXISTS', stage.entries) == 1 then
