@@ -66,6 +66,8 @@ def elsewhere(ctx: Context, sales: Stream[Sale]) -> None:
 def sockets(ctx: Context, sales: Stream[Sale]) -> None:
     """A server sends and takes lines; functions see the items."""
     assert_type(ctx.read(socket_lines("h", 1)), Stream[str])
+    assert_type(socket_lines("h", 1, durable=True), StreamSource[str])
+    assert_type(socket_lines("h", 1, durable="lines"), StreamSource[str])
     assert_type(sales.collect(to_socket("h", 1, lambda sale: sale.item)), None)
     sink: Reducer[Sale, None] = to_socket("h", 1)
     assert_type(sales.collect(sink), None)
