@@ -271,7 +271,7 @@ def _unwrapped(event: JournalEvent) -> JournalEvent:
     if old is not None and new is not None and old.written == new.written and old.deadline < new.deadline:
         return UseEvent(*event._replace(old_value=old.value, new_value=new.value))
     if new is None:
-        return event._replace(old_value=old.value)
+        return event._replace(old_value=None if old is None else old.value)
     before = live(old, new.written)
     return event._replace(kind="ADDED" if before is None else "UPDATED", old_value=before, new_value=new.value)
 

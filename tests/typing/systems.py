@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, assert_type
 
 from dstream import Context, IStreamMap, JournalEvent, Stream
+from dstream.distributed import LiveEntry
 from dstream.spi import Reducer, Source, StreamSource
-from reducers import replacing, to_imap, to_socket, to_sql
+from reducers import processing_imap, replacing, to_imap, to_socket, to_sql, updating_imap
 from sources import (
     SimpleEvent,
     icache_journal,
@@ -61,6 +62,22 @@ def elsewhere(ctx: Context, sales: Stream[Sale]) -> None:
     assert_type(imap("m", storage=Path("data"), projection=lambda entry: len(entry.key)), Source[int])
     assert_type(sales.collect(to_imap("m", lambda sale: sale.item, lambda sale: 1, storage="x")), IStreamMap[str, int])
     assert_type(ctx.elsewhere("data"), Context)
+
+
+def remaining(stock: int | None, sale: Sale) -> int | None:
+    """Give what is left."""
+    return (stock or 0) - 1 or None
+
+
+def lower(entry: LiveEntry[str, int | None], sale: Sale) -> None:
+    """Take the sale from the stock."""
+    entry.set_value((entry.value or 0) - 1)
+
+
+def updates(sales: Stream[Sale]) -> None:
+    """Functions see the value, or the entry, and the item."""
+    assert_type(sales.collect(updating_imap("stock", lambda sale: sale.item, remaining)), IStreamMap[str, int])
+    assert_type(sales.collect(processing_imap("stock", lambda sale: sale.item, lower)), IStreamMap[str, int])
 
 
 def sockets(ctx: Context, sales: Stream[Sale]) -> None:
