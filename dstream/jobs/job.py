@@ -96,8 +96,17 @@ class Job:
 
     @property
     def epoch(self) -> int:
-        """The last epoch that was committed, 0 before the first; a bounded job has one."""
+        """How many epochs were published, 0 before the first; a bounded job has one."""
         return self._state().epoch
+
+    @property
+    def clock(self) -> int | None:
+        """The time up to which a job without an end has seen everything; None if no timestamp is known yet.
+
+        It is the greatest timestamp, in milliseconds since 1970, before which all events are in committed epochs. It
+        never goes back.
+        """
+        return (self._state().metrics or {}).get("clock")
 
     @property
     def failure(self) -> BaseException | None:
@@ -165,6 +174,8 @@ class Job:
     def cancel(self) -> bool:
         """End the job, which leaves its sinks as they were; return True only for the call that did it.
 
+        A job without an end leaves them as its last epoch did.
+
         It ends within seconds, also if a function of the user's does not return: on the local engine its thread
         is left behind then, and what it makes is thrown away. A job that publishes already is not cancelled.
         """
@@ -173,15 +184,23 @@ class Job:
     def restart(self) -> bool:
         """Run the job again from its sources; return True only for the call that did it.
 
+        A job without an end reads its plan again, and goes on behind its last epoch.
+
         Raises:
             IllegalStateError: it has ended, or its driver is gone.
         """
+        self._check_drives("restart")
+        return self._ask("restart")
+
+    def _check_drives(self, call: str) -> None:
+        """Refuse what only a driver can do if there is none, or if a bounded job cannot."""
         state = self._state()
+        if call != "restart" and not state.is_unbounded:
+            self._refuse(call)
         if state.status.has_ended:
             raise IllegalStateError(f"{title(state)} has ended: it is {state.status.name}; submit its pipeline again")
         if self._watch.is_lost(state):
             raise IllegalStateError(f"the driver of {title(state)} is gone; submit its pipeline under its name again")
-        return self._ask("restart")
 
     def metrics(self) -> JobMetrics:
         """Return what is known of the job in numbers: as attributes, as a dictionary, as a table, as OpenMetrics."""
@@ -189,27 +208,45 @@ class Job:
         status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
         return JobMetrics.of(state, status, self._watch.now())
 
-    def suspend(self) -> NoReturn:
-        """Refuse: a bounded job is not suspended."""
-        self._refuse("suspend")
+    def suspend(self) -> bool:
+        """Let a job without an end wait after its epoch; return True only for the call that did it.
 
-    def resume(self) -> NoReturn:
-        """Refuse: a bounded job is not suspended."""
-        self._refuse("resume")
+        Its driver stays, and the job goes on with `resume()`, from any process.
+
+        Raises:
+            IllegalStateError: it has ended, or its driver is gone.
+            UnsupportedError: it is a bounded job.
+        """
+        self._check_drives("suspend")
+        return self._ask("suspend")
+
+    def resume(self) -> bool:
+        """Let a job go on that was suspended; return True only for the call that did it.
+
+        Raises:
+            IllegalStateError: it has ended, or its driver is gone.
+            UnsupportedError: it is a bounded job.
+        """
+        self._check_drives("resume")
+        return self._ask("resume")
 
     def export_snapshot(self, name: str) -> NoReturn:
-        """Refuse: a bounded job keeps no state."""
+        """Refuse: a bounded job keeps no state, and that of others cannot be exported yet."""
         self._refuse("export_snapshot")
 
     def cancel_and_export_snapshot(self, name: str) -> NoReturn:
-        """Refuse: a bounded job keeps no state. It goes on."""
+        """Refuse: a bounded job keeps no state, and that of others cannot be exported yet. It goes on."""
         self._refuse("cancel_and_export_snapshot")
 
     def update(self, pipeline: Any) -> NoReturn:
-        """Refuse: a bounded job is one epoch. It goes on."""
+        """Refuse: a bounded job is one epoch, and others cannot be changed yet. It goes on."""
         self._refuse("update")
 
     def _refuse(self, name: str) -> NoReturn:
+        if self._state().is_unbounded:
+            raise UnsupportedError(
+                f"{name}() does not exist yet for jobs without an end; docs/limits.md lists what is missing"
+            )
         raise UnsupportedError(
             f"{name}() does not exist for bounded jobs, whose one epoch keeps nothing between two; "
             "cancel() ends such a job, restart() runs it again"

@@ -1,0 +1,162 @@
+"""`EpochLog`: the records of a job's epochs. Whoever puts the next one decides, and nobody else.
+
+A driver that takes a job over puts an empty record under its own token. From then on the driver before it cannot put
+one: its number is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
+from dstream.jobs.unbounded.log_record import LogRecord, read_record, written_record
+
+if TYPE_CHECKING:
+    from dstream.spi.records import Records
+
+__all__ = ["CHECKPOINT_EVERY", "EpochLog"]
+
+CHECKPOINT_EVERY = 100
+"""Each record whose number this divides can be started from alone."""
+
+
+class EpochLog:
+    """The log of one job as one driver sees it.
+
+    Records stand apart from those of `JobRecords`, whose names are listed to find jobs.
+
+    Args:
+        records: those of the storage.
+        job: its id.
+        token: that of the driver.
+    """
+
+    def __init__(self, records: Records, job: str, token: str) -> None:
+        self._records = records
+        self._job = job
+        self._token = token
+
+    def read(self, number: int) -> LogRecord | None:
+        """Return the record of an epoch; None if there is none."""
+        found = self._records.read(self._name(number))
+        return None if found is None else read_record(found.data, number, self._job)
+
+    def last(self, hint: int = 0) -> LogRecord | None:
+        """Return the last record; None if there is none.
+
+        Args:
+            hint: the number of a record that was there; those behind it are looked at one by one.
+        """
+        found = self.read(hint)
+        if found is None and (numbers := self._numbers()):
+            found = self.read(numbers[-1])
+        while found is not None and (after := self.read(found.number + 1)) is not None:
+            found = after
+        return found
+
+    def since_checkpoint(self, last: LogRecord) -> list[LogRecord]:
+        """Return the records from the last one with a whole index up to `last`.
+
+        Raises:
+            IllegalStateError: one of them is gone.
+        """
+        found = [last]
+        while found[-1].index is None and found[-1].number > 0:
+            before = self.read(found[-1].number - 1)
+            if before is None:
+                raise IllegalStateError(
+                    f"the record of epoch {found[-1].number - 1} of the job {self._job} is missing, so where its state "
+                    "is cannot be known"
+                )
+            found.append(before)
+        return found[::-1]
+
+    def last_run(self, last: LogRecord) -> LogRecord:
+        """Return the record of the last epoch that ran, which may have to be published still.
+
+        A driver may have died between its claim and that.
+        """
+        found = last
+        while found.is_claim and (before := self.read(found.number - 1) if found.number else None) is not None:
+            found = before
+        return found
+
+    def claim(self, hint: int, now: Callable[[], float], first: Callable[[], LogRecord]) -> LogRecord:
+        """Become the one who decides; return the last record before, or what `first` gives in a job that is new.
+
+        Args:
+            hint: as for `last`.
+            now: reads the clock.
+            first: makes the record from which a new job begins, number 0.
+        """
+        while True:
+            last = self.last(hint)
+            if last is None:
+                mine = dataclasses.replace(first(), token=self._token, is_claim=True)
+                before = mine
+            else:
+                before, mine = last, last.claimed(last.number + 1, self._token, now())
+                hint = last.number
+            if self._put(mine):
+                return before
+
+    def put(self, record: LogRecord) -> None:
+        """Commit an epoch.
+
+        Raises:
+            JobTakenOverError: another driver decides.
+            EngineError: the storage fails; whether this was written is not known.
+        """
+        if not self._put(record):
+            raise JobTakenOverError(
+                f"another driver has taken over the job {self._job}, which goes on there; what this one wrote in epoch "
+                f"{record.number} is thrown away"
+            )
+
+    def _put(self, record: LogRecord) -> bool:
+        data = written_record(record)
+        try:
+            if self._records.write(self._name(record.number), data, 1):
+                return True
+        except EngineError:
+            if not self._is_own(record):
+                raise
+            return True
+        return self._is_own(record)
+
+    def _is_own(self, record: LogRecord) -> bool:
+        """Say whether what stands there is what this driver wrote, and only the answer was lost."""
+        found = self._records.read(self._name(record.number))
+        return found is not None and found.data == written_record(record)
+
+    def remove_before(self, number: int, oldest: int) -> int:
+        """Remove records below `number`, from `oldest` on, a few at a time; return the number of the oldest left."""
+        for gone in range(oldest, min(number, oldest + _MOST_REMOVED)):
+            self._records.remove(self._name(gone))
+            oldest = gone + 1
+        return oldest
+
+    def oldest(self) -> int:
+        """Return the number of the oldest record, 0 if there is none; this lists them all."""
+        return next(iter(self._numbers()), 0)
+
+    def kept(self, since: float) -> Iterator[LogRecord]:
+        """Give the records that are there whose clock is not before `since`, oldest first."""
+        for number in self._numbers():
+            found = self.read(number)
+            if found is not None and found.now >= since:
+                yield found
+
+    def _numbers(self) -> list[int]:
+        prefix = f"job-logs/{self._job}/"
+        ends = (name.removeprefix(prefix) for name in self._records.names(prefix))
+        return sorted(int(end) for end in ends if end.isdigit())
+
+    def _name(self, number: int) -> str:
+        return f"job-logs/{self._job}/{number}"
+
+
+_MOST_REMOVED = 200
+"""So that a driver that has not removed anything for a while does not stop an epoch for long."""
