@@ -8,12 +8,13 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
 from dstream.failures import is_full, known_of, shorten
 from dstream.jobs.bounded_run import BoundedRun
 from dstream.jobs.epoch_record import EpochRecord
+from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.job_failures import failure_text, pickled_failure
 from dstream.jobs.job_future import JobFuture
@@ -24,21 +25,12 @@ from dstream.jobs.job_status import JobStatus
 from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where
-from dstream.spi import Runtime
 
-__all__ = ["Execution", "JobContext"]
+__all__ = ["Execution"]
 
 
 _LARGEST_PLAN = 8 * 2**20
 """Bytes above which a pipeline holds data of its own, which records are not for."""
-
-
-class JobContext(Runtime, Protocol):
-    """What a job needs of the context that it was submitted to."""
-
-    def renew_engine(self) -> None:
-        """Let go of an engine that has lost what it runs on, such as Java; the next run starts another one."""
-        ...
 
 
 class Execution:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
 from dstream.failures import shown
 from dstream.jobs.epoch_record import EpochRecord, Receipts
-from dstream.jobs.execution import Execution, JobContext
+from dstream.jobs.execution import Execution
 from dstream.jobs.job import Job
 from dstream.jobs.job_config import JobConfig
+from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import driver_here, forget_driver
 from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_heart import Heart, Rhythm

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
@@ -110,10 +111,25 @@ class EpochLog:
             EngineError: the storage fails; whether this was written is not known.
         """
         if not self._put(record):
-            raise JobTakenOverError(
-                f"another driver has taken over the job {self._job}, which goes on there; what this one wrote in epoch "
-                f"{record.number} is thrown away"
-            )
+            raise self._taken_over(record.number)
+
+    def check_is_last(self, record: LogRecord, failure: Exception) -> None:
+        """Say that another driver has the job if it has put a record behind this one: then no failure counts here.
+
+        Raises:
+            JobTakenOverError: it has.
+        """
+        after = None
+        with suppress(EngineError, IllegalStateError):
+            after = self.read(record.number + 1)
+        if after is not None:
+            raise self._taken_over(after.number) from failure
+
+    def _taken_over(self, number: int) -> JobTakenOverError:
+        return JobTakenOverError(
+            f"another driver has taken over the job {self._job}, which goes on there; what this one wrote in epoch "
+            f"{number} is thrown away"
+        )
 
     def _put(self, record: LogRecord) -> bool:
         data = written_record(record)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import UnsupportedError
-from dstream.jobs.unbounded.lifting import timed
 from dstream.jobs.unbounded.ranges import Whole
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.pipeline.source_in_parts import InParts
@@ -18,6 +17,7 @@ from dstream.plan.core_of_forks import Several
 from dstream.plan.nodes import Read as ReadNode
 from dstream.plan.opening import opened
 from dstream.plan.stream_read import StreamRead
+from dstream.plan.timed import timed
 from dstream.spi import StreamSource
 from dstream.spi.sink import Collections
 

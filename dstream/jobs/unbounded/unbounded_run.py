@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError
 from dstream.jobs.job_config import JobConfig
+from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_records import Want
 from dstream.jobs.job_run import Stop
 from dstream.jobs.job_status import JobStatus
@@ -22,14 +24,15 @@ from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
 from dstream.jobs.unbounded.pace import Pace
 from dstream.jobs.unbounded.policies import Policies
 from dstream.jobs.unbounded.ranges import News, ranges_of
-from dstream.jobs.unbounded.state_of_steps import NoStates, StatesOfSteps
+from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where, explained
-from dstream.spi import Running, Runtime
+from dstream.spi import Running
 
 __all__ = ["UnboundedRun"]
 
 _log = logging.getLogger("dstream.jobs")
+_SHARDS = 64
 _EPOCH = 0.2
 """Seconds that an epoch should take, unless the user says something else."""
 _LOOK, _LONGEST_LOOK = 0.01, 0.05
@@ -58,7 +61,7 @@ class UnboundedRun:
 
     def __init__(
         self,
-        context: Runtime,
+        context: JobContext,
         plan: PipelinePlan,
         job: str,
         log: EpochLog,
@@ -140,7 +143,6 @@ class UnboundedRun:
             self._runner = EpochRunner(
                 self._context, self._plan, self._job, self._config.metrics, begins=self._begin_running
             )
-            self._states: StatesOfSteps = NoStates()
             self._claim()
             self._move(JobStatus.RUNNING)
             self._loop()
@@ -168,7 +170,7 @@ class UnboundedRun:
         self._started_at = claimed.now
         self._is_first = True
         self._check_fits(before)
-        self._states.restore(self._log.since_checkpoint(before))
+        self._states = self._restored(before)
         self._runner.publish(self._log.last_run(before))
         self.record = claimed
         epoch_length = self._config.epoch_length or _EPOCH
@@ -180,6 +182,13 @@ class UnboundedRun:
         )
         sources = self._runner.open_plan.sources
         self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
+
+    def _restored(self, before: LogRecord) -> StatesOfSteps:
+        """Return where the state of steps is, as the last record says."""
+        steps = self._runner.open_plan.steps
+        files = self._context.running_storage().state_files(self._job) if steps else None
+        records = self._log.since_checkpoint(before) if steps or before.steps else [before]
+        return states_of_steps(self._job, uuid4().hex, files, steps, records, self._config.shards or _SHARDS)
 
     def _first_record(self) -> LogRecord:
         """Return where a new job begins."""
@@ -238,7 +247,11 @@ class UnboundedRun:
 
     def _epoch(self, before: LogRecord, news: Mapping[str, News], time: EventTime, now: float) -> None:
         began = monotonic()
-        ran = self._runner.run(before, news, time, self._states, now)
+        try:
+            ran = self._runner.run(before, news, time, self._states, now)
+        except Exception as error:
+            self._log.check_is_last(before, error)
+            raise
         self._commit(ran)
         seconds = monotonic() - began
         self._measures.take(seconds, ran.seconds)

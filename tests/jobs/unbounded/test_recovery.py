@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-import dstream as ds
-from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.jobs.execution import Execution
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.one_epoch import EpochRunner
 from reducers import to_ilist
 from tests.jobs.planned import Interrupted
-from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
+from tests.jobs.unbounded.streams import Feed, pipeline_of
 
 
 class Died(BaseException):
