@@ -78,7 +78,7 @@ def states_of_steps(
         version: as of `StatesOfSteps`.
         files: those of the job; None if there are no steps.
         steps: of the plan, by their names.
-        records: the last one with a whole index, or the first of the job, and all after it.
+        records: the last one with a whole index, and all after it.
         shards: how many a step gets that has no state yet.
 
     Raises:
@@ -88,10 +88,6 @@ def states_of_steps(
     for step, each in steps.items():
         if step in indexes:
             indexes[step].check_fits(each.operator)
-        elif any(step in record.steps for record in records[:1]):
-            raise IllegalStateError(
-                f"the record of epoch {records[0].number} does not say where the state of {step!r} is"
-            )
     for step in indexes.keys() - steps.keys():
         raise IllegalStateError(
             f"the job has a state of the step {step!r}, and this pipeline has no step of that name: give it that name"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+import dataclasses
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -28,10 +28,10 @@ from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where, explained
 from dstream.spi import Running
+from dstream.spi.state_files import StateFiles
 
 __all__ = ["UnboundedRun"]
 
-_log = logging.getLogger("dstream.jobs")
 _SHARDS = 64
 _EPOCH = 0.2
 """Seconds that an epoch should take, unless the user says something else."""
@@ -188,7 +188,11 @@ class UnboundedRun:
         steps = self._runner.open_plan.steps
         files = self._context.running_storage().state_files(self._job) if steps else None
         records = self._log.since_checkpoint(before) if steps or before.steps else [before]
-        return states_of_steps(self._job, uuid4().hex, files, steps, records, self._config.shards or _SHARDS)
+        return self._states_of(records, files)
+
+    def _states_of(self, records: Sequence[LogRecord], files: StateFiles | None) -> StatesOfSteps:
+        steps, shards = self._runner.open_plan.steps, self._config.shards or _SHARDS
+        return states_of_steps(self._job, uuid4().hex, files, steps, records, shards)
 
     def _first_record(self) -> LogRecord:
         """Return where a new job begins."""
@@ -197,7 +201,8 @@ class UnboundedRun:
             stage: SourceMark(dict(source.begin()), False, now)
             for stage, source in self._runner.open_plan.sources.items()
         }
-        return LogRecord(0, "", now, sources=sources, index={})
+        first = LogRecord(0, "", now, sources=sources, index={})
+        return dataclasses.replace(first, index=self._states_of([first], None).index())
 
     def _check_fits(self, before: LogRecord) -> None:
         """Refuse a pipeline that would lose what was read or kept before."""
