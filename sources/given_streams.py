@@ -22,6 +22,9 @@ class GivenStream(Generic[T]):
     items: tuple[T, ...]
     partitions: int
 
+    ends = True
+    """Behind the last partition that is left out nothing comes, so that a job completes."""
+
     @property
     def label(self) -> str:
         """The call."""

@@ -136,7 +136,7 @@ class Epochs:
         assert self._plan is not None, "it was taken"
         self.now = 0.0
         for each in self._sources:
-            each.partitions, each.ends = {name: [] for name in each.partitions}, False
+            each.partitions = {name: [] for name in each.partitions}
         self._job = uuid4().hex
         self._runner: EpochRunner = EpochRunner(self._here(), self._plan, self._job)
         opened = self._runner.open_plan.sources

@@ -28,12 +28,10 @@ class GivenItems(Generic[T]):
     Attributes:
         name: for messages.
         partitions: the items of each, as far as they were given.
-        ends: the test has said that nothing comes any more.
     """
 
     name: str
     partitions: dict[str, list[T]] = field(default_factory=dict)
-    ends: bool = False
 
     @property
     def label(self) -> str:
@@ -45,9 +43,8 @@ class GivenItems(Generic[T]):
         return dict.fromkeys(self.partitions, 0)
 
     def reach(self, offsets: Mapping[str, int], most: int | None = None) -> Mapping[str, int]:
-        """Return how many items were given; of a source that has ended, of those partitions that were not read yet."""
-        there = {name: len(items) for name, items in self.partitions.items()}
-        return {name: count for name, count in there.items() if not (self.ends and offsets.get(name) == count)}
+        """Return how many items were given."""
+        return {name: len(items) for name, items in self.partitions.items()}
 
     def split(self, partition: str, start: int | None, stop: int) -> _Stretch[T]:
         """Return the items of a range."""

@@ -51,7 +51,7 @@ class EpochLog:
             hint: the number of a record that was there; those behind it are looked at one by one.
         """
         found = self.read(hint)
-        if found is None and (numbers := self._numbers()):
+        if found is None and (numbers := self.numbers()):
             found = self.read(numbers[-1])
         while found is not None and (after := self.read(found.number + 1)) is not None:
             found = after
@@ -147,32 +147,21 @@ class EpochLog:
         found = self._records.read(self._name(record.number))
         return found is not None and found.data == written_record(record)
 
-    def remove_before(self, number: int, oldest: int) -> int:
-        """Remove records below `number`, from `oldest` on, a few at a time; return the number of the oldest left."""
-        for gone in range(oldest, min(number, oldest + _MOST_REMOVED)):
-            self._records.remove(self._name(gone))
-            oldest = gone + 1
-        return oldest
+    def remove(self, number: int) -> None:
+        """Remove a record that nobody starts from any more."""
+        self._records.remove(self._name(number))
 
-    def oldest(self) -> int:
-        """Return the number of the oldest record, 0 if there is none; this lists them all."""
-        return next(iter(self._numbers()), 0)
+    def since(self, number: int) -> Iterator[LogRecord]:
+        """Give a record and all that came after it."""
+        while (found := self.read(number)) is not None:
+            yield found
+            number += 1
 
-    def kept(self, since: float) -> Iterator[LogRecord]:
-        """Give the records that are there whose clock is not before `since`, oldest first."""
-        for number in self._numbers():
-            found = self.read(number)
-            if found is not None and found.now >= since:
-                yield found
-
-    def _numbers(self) -> list[int]:
+    def numbers(self) -> list[int]:
+        """Return the numbers of all records; this lists them, which may take long."""
         prefix = f"job-logs/{self._job}/"
         ends = (name.removeprefix(prefix) for name in self._records.names(prefix))
         return sorted(int(end) for end in ends if end.isdigit())
 
     def _name(self, number: int) -> str:
         return f"job-logs/{self._job}/{number}"
-
-
-_MOST_REMOVED = 200
-"""So that a driver that has not removed anything for a while does not stop an epoch for long."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError
+from dstream.errors import CancelledError, EngineError, IllegalStateError, JobTakenOverError
 from dstream.jobs.job_config import JobConfig
 from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_records import Want
@@ -18,6 +19,7 @@ from dstream.jobs.job_status import JobStatus
 from dstream.jobs.unbounded.admission import Admission
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.event_time import EventTime
+from dstream.jobs.unbounded.folding import Folding
 from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
 from dstream.jobs.unbounded.measures import Measures
 from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
@@ -171,6 +173,7 @@ class UnboundedRun:
         self._is_first = True
         self._check_fits(before)
         self._states = self._restored(before)
+        self._folding = Folding(self._log, self._states.files, self._config.keep_seconds)
         self._runner.publish(self._log.last_run(before))
         self.record = claimed
         epoch_length = self._config.epoch_length or _EPOCH
@@ -265,6 +268,8 @@ class UnboundedRun:
         }
         self._is_first = False
         self._progressed()
+        with suppress(EngineError):  # The next one finds what is left.
+            self._folding.after(ran.record)
 
     def _commit(self, ran: Ran) -> None:
         with self._lock:

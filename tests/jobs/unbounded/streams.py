@@ -14,7 +14,7 @@ from dstream.plan.stream_read import StreamRead
 
 __all__ = ["Feed", "eventually", "pipeline_of", "read_stream"]
 
-LONGEST = 20.0
+LONGEST = 40.0
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ class Feed:
         self.asked += 1
         if any(offset < self.lost_before for offset in offsets.values()):
             raise SourceError(f"feed(): the items before {self.lost_before} are gone")
-        found = {name: self._reached(name, offsets.get(name) or 0, most) for name in self.partitions}
-        return {name: n for name, n in found.items() if not (self.is_over and offsets.get(name) == n)}
+        names = offsets if self.is_over else self.partitions
+        found = {name: self._reached(name, offsets.get(name) or 0, most) for name in names}
+        return {name: n for name, n in found.items() if not (self.is_over and offsets[name] == n)}
 
     def _reached(self, name: str, offset: int, most: int | None) -> int:
         there = len(self.partitions[name])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
+
 import pytest
 
 import dstream as ds
@@ -89,7 +91,8 @@ def test_a_job_of_a_closed_context_goes_on_when_it_is_submitted_again(connect, f
 def test_a_job_that_was_cancelled_starts_afresh(ctx, feed, job):
     """It is another one, and reads from the start."""
     job.cancel()
-    eventually(lambda: job.status is JobStatus.CANCELLED)
+    with pytest.raises(CancelledError):
+        job.join(10)
     feed.end()
     again = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one")
     again.join(10)
