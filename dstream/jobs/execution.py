@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -89,15 +90,19 @@ class Execution:
     def _unbounded_run(self) -> JobRun:
         from dstream.jobs.unbounded.epoch_log import EpochLog  # here: jobs that end do without
         from dstream.jobs.unbounded.unbounded_run import UnboundedRun
+        from dstream.jobs.unbounded.unkept_records import UnkeptRecords
 
-        state = self.lease.state
-        log = EpochLog(self._records.all, state.id, state.driver.token)
+        state, job = self.lease.state, self.lease.state.id
+        is_kept = state.config.guarantee != "none"
+        if not is_kept:  # Sinks must not take what this run writes for what the one before has written.
+            job = f"{job}-{secrets.token_hex(4)}"
+        log = EpochLog(self._records.all if is_kept else UnkeptRecords(), job, state.driver.token)
         return UnboundedRun(
             self._context,
             self.plan,
-            state.id,
+            job,
             log,
-            state.log,
+            state.log if is_kept else 0,
             state.config,
             self._clock,
             self._load,
@@ -108,8 +113,9 @@ class Execution:
 
     def _progressed(self) -> None:
         """Let a job that has published an epoch be restarted as often as one that begins."""
-        self.lease.note(**self._run.progress())
-        self._pauses = self.lease.state.config.pauses()
+        config = self.lease.state.config.without_start()
+        self.lease.note(**self._run.progress(), config=config)
+        self._pauses = config.pauses()
 
     # ------------------------------------------------------------------------------------------------- from outside
 

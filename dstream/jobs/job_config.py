@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from dstream.errors import UnsupportedError
@@ -19,9 +19,9 @@ _LONGEST_PAUSE = 60.0
 _MOST_DOUBLINGS = 100
 """A pause of any length worth the name has reached the longest one then, and numbers stay small."""
 _MOST_RESTARTS = 1_000_000
-_OF_UNBOUNDED = ("max_items", "suspend_on_failure", "force", "shards", "clock", "keep")
+_OF_UNBOUNDED = ("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at")
 """What says nothing to a bounded job."""
-_NOT_YET = ("max_watermark_retain", "initial_snapshot", "start_at", "files_at", "files", "modules")
+_NOT_YET = ("max_watermark_retain", "initial_snapshot", "files", "modules")
 _DAY = 24 * 60 * 60.0
 
 
@@ -47,10 +47,11 @@ class JobConfig:
             fixed when the job is made.
         clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.
         keep: seconds, or a timedelta, for which the records of epochs are kept; a day unless told otherwise.
+        files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot.
+        start_at: an unbounded job goes on behind this record of its log, an int, or behind the last one that is not
+            later than this datetime with a time zone. What came after it is published again, so it needs `force=True`.
         max_watermark_retain: not there yet.
         initial_snapshot: not there yet.
-        start_at: not there yet.
-        files_at: not there yet.
         files: not there yet.
         modules: not there yet.
 
@@ -100,6 +101,9 @@ class JobConfig:
             raise TypeError(f"JobConfig: clock must be a function without arguments, not {shown(self.clock)}")
         if self.keep is not None:
             _check_seconds(_in_seconds(self.keep), "keep")
+        if self.files_at is not None and not isinstance(self.files_at, str):
+            raise TypeError(f"JobConfig: files_at must be a folder or a URL, not {shown(self.files_at)}")
+        _check_start(self.start_at, self.force)
         for name in _NOT_YET:
             if getattr(self, name) is not None:
                 raise UnsupportedError(f"JobConfig: {name} does not exist yet; docs/limits.md lists what is missing")
@@ -130,6 +134,10 @@ class JobConfig:
             raise ValueError(f"the job has two names: name={name!r}, and {self.name!r} in its config")
         return self if name is None else replace(self, name=name)
 
+    def without_start(self) -> JobConfig:
+        """Return the same for a job that has started where it should."""
+        return self if self.start_at is None else replace(self, start_at=None)
+
     def pauses(self) -> list[float]:
         """Return the seconds before each of the restarts that are allowed."""
         times, pause = _times_and_pause(self.auto_restart)
@@ -158,6 +166,8 @@ def _plain(value: Any) -> Any:
 
 
 def _in_seconds(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.timestamp()
     return value.total_seconds() if isinstance(value, timedelta) else value
 
 
@@ -169,6 +179,16 @@ def _check_number(value: Any, name: str) -> None:
 
 
 _MOST = 1_000_000_000
+
+
+def _check_start(value: Any, force: Any) -> None:
+    if value is None:
+        return
+    is_date = isinstance(value, datetime) and value.tzinfo is not None
+    if not is_date and (not isinstance(value, int | float) or isinstance(value, bool)):
+        raise TypeError(f"JobConfig: start_at must be a number or a datetime with a time zone, not {shown(value)}")
+    if not force:
+        raise ValueError("JobConfig: start_at publishes again what came after it, which needs force=True")
 
 
 def _check_flag(value: Any, name: str) -> None:

@@ -16,6 +16,10 @@ class JobContext(Runtime, Protocol):
         """Let go of an engine that has lost what it runs on, such as Java; the next run starts another one."""
         ...
 
+    def elsewhere(self, storage: str) -> JobContext:
+        """Return the same with another storage."""
+        ...
+
     def running_storage(self) -> Storage:
         """Return the storage, opened if it was not.
 

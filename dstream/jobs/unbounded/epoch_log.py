@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKPOINT_EVERY", "EpochLog"]
 
+_FIRST_TIME = 1_000_000_000
+"""A number from here on is a time in seconds, as a configuration that was stored has it."""
 CHECKPOINT_EVERY = 100
 """Each record whose number this divides can be started from alone."""
 
@@ -146,6 +149,24 @@ class EpochLog:
         """Say whether what stands there is what this driver wrote, and only the answer was lost."""
         found = self._records.read(self._name(record.number))
         return found is not None and found.data == written_record(record)
+
+    def at(self, start: float | datetime) -> LogRecord:
+        """Return the record with a number, or the last one that is not later than a time.
+
+        Raises:
+            ValueError: there is none, or none any more.
+        """
+        if not isinstance(start, datetime) and start < _FIRST_TIME:
+            found = self.read(int(start))
+        else:
+            until = start.timestamp() if isinstance(start, datetime) else start
+            records = (record for number in reversed(self.numbers()) if (record := self.read(number)) is not None)
+            found = next((record for record in records if record.now <= until), None)
+        if found is None:
+            raise ValueError(
+                f"start_at={start!r}: the job {self._job} keeps no such record; JobConfig(keep=) says how long"
+            )
+        return found
 
     def remove(self, number: int) -> None:
         """Remove a record that nobody starts from any more."""

@@ -167,6 +167,9 @@ class UnboundedRun:
     def _claim(self) -> None:
         """Become the one who decides, and publish what the last record names."""
         before = self._log.claim(self._hint, self._clock, self._first_record)
+        self._runner.publish(self._log.last_run(before))
+        if self._config.start_at is not None:
+            before = self._started_over(self._config.start_at)
         claimed = self._log.last(before.number)
         assert claimed is not None, "it was put"
         self._started_at = claimed.now
@@ -174,7 +177,6 @@ class UnboundedRun:
         self._check_fits(before)
         self._states = self._restored(before)
         self._folding = Folding(self._log, self._states.files, self._config.keep_seconds)
-        self._runner.publish(self._log.last_run(before))
         self.record = claimed
         epoch_length = self._config.epoch_length or _EPOCH
         is_local = self._context.running_engine().name == "local"
@@ -186,12 +188,28 @@ class UnboundedRun:
         sources = self._runner.open_plan.sources
         self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
 
+    def _started_over(self, start_at: Any) -> LogRecord:
+        """Put a record that goes on behind an earlier one, and return it."""
+        earlier, last = self._log.at(start_at), self._log.last(self._hint)
+        assert last is not None, "it was claimed"
+        states = self._restored(earlier)
+        again = dataclasses.replace(
+            earlier.claimed(last.number + 1, last.token, last.now), index=states.index(), published=last.published
+        )
+        self._log.put(again)
+        return again
+
     def _restored(self, before: LogRecord) -> StatesOfSteps:
         """Return where the state of steps is, as the last record says."""
         steps = self._runner.open_plan.steps
-        files = self._context.running_storage().state_files(self._job) if steps else None
+        files = self._state_files() if steps else None
         records = self._log.since_checkpoint(before) if steps or before.steps else [before]
         return self._states_of(records, files)
+
+    def _state_files(self) -> StateFiles:
+        place = self._config.files_at
+        context = self._context if place is None else self._context.elsewhere(place)
+        return context.running_storage().state_files(self._job)
 
     def _states_of(self, records: Sequence[LogRecord], files: StateFiles | None) -> StatesOfSteps:
         steps, shards = self._runner.open_plan.steps, self._config.shards or _SHARDS

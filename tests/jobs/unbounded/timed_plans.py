@@ -9,6 +9,7 @@ from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWr
 from dstream.plan import Node, Read, call_site
 from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs
 from dstream.plan.stream_read import StreamRead
+from dstream.spi import Source
 from reducers import to_ilist
 
 __all__ = ["summing_plan"]
@@ -19,7 +20,8 @@ def summing_plan(
 ) -> PipelinePlan:
     """Return the plan of a pipeline: numbers, which are their own timestamps, into a step, into a list."""
     here = call_site()
-    read: Node = Read(StreamRead(source), "read_from(source)", where=here)
+    is_bounded = isinstance(source, Source)
+    read: Node = Read(source if is_bounded else StreamRead(source), "read_from(source)", where=here)
     time = AddTimestamps(read, int, policy, idle, known_as="time", where=here)
     sums = OverEpochs((time,), operator, "sums", known_as="sums", where=here)
     stages = [("source", "read_from", ()), ("time", "add_timestamps", ("source",)), ("sums", "window", ("time",))]
