@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dstream.errors import IllegalStateError, JobTakenOverError, UnsupportedError
 from dstream.failures import shown
 from dstream.jobs.execution import Execution
 from dstream.jobs.job_config import JobConfig
+from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import Driver
 from dstream.jobs.job_failures import arrived
 from dstream.jobs.job_future import JobFuture
@@ -22,6 +23,10 @@ from dstream.jobs.job_state import FailureText, JobState
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
 from dstream.pipeline.pipeline_plan import PipelinePlan
+
+if TYPE_CHECKING:
+    from dstream.stream import Stream
+    from dstream.values.entry import Entry
 
 __all__ = ["Job"]
 
@@ -39,12 +44,14 @@ class Job:
         watch: Watch,
         load: Callable[[bytes], Any],
         execution: Execution | None = None,
+        context: JobContext | None = None,
     ) -> None:
         self._id = identity
         self._records = records
         self._watch = watch
         self._load = load
         self._execution = execution
+        self._context = context
         self._future: JobFuture | None = None
 
     @property
@@ -207,6 +214,35 @@ class Job:
         state = self._state()
         status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
         return JobMetrics.of(state, status, self._watch.now())
+
+    def state(self, stage: str) -> Stream[Entry[Any, Any]]:
+        """Return the state that a stage of a job without an end keeps: its keys with their states, in no order.
+
+        It is that of the last epoch that was committed; what is done to it does not come back to the job. The stream
+        reads files that the job removes a day later, unless `JobConfig(keep=)` says otherwise.
+
+        Args:
+            stage: its name.
+
+        Raises:
+            IllegalStateError: the job has not begun; or its pipeline is in another process, and could not be kept.
+            UnsupportedError: it is a bounded job.
+            ValueError: it has no such stage, or one that keeps no state.
+        """
+        state = self._state()
+        if not state.is_unbounded:
+            self._refuse("state")
+        assert self._context is not None, "it was found by a context"
+        from dstream.jobs.unbounded.epoch_log import EpochLog  # here: few jobs have state
+        from dstream.jobs.unbounded.state_entries import state_entries
+        from dstream.stream.stream import read
+
+        place = state.config.files_at
+        storage = (self._context if place is None else self._context.elsewhere(place)).running_storage()
+        log = EpochLog(self._records.all, self._id, state.driver.token)
+        files = storage.state_files(self._id)
+        source = state_entries(self.pipeline, stage, log, state.log, files, self._id)
+        return read(source, f"state({stage!r})", self._context)
 
     def suspend(self) -> bool:
         """Let a job without an end wait after its epoch; return True only for the call that did it.

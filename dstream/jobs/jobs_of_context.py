@@ -214,7 +214,7 @@ class Jobs:
         return held is not None and name in (None, held.state.name)
 
     def _job(self, identity: str) -> Job:
-        return Job(identity, self._records, self._watch, self._load, self._here.get(identity))
+        return Job(identity, self._records, self._watch, self._load, self._here.get(identity), self._context)
 
     # ----------------------------------------------------------------------------------------------------------- end
 

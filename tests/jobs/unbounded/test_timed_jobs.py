@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.errors import IllegalStateError
+from dstream.errors import EngineError, IllegalStateError
 from dstream.jobs import JobStatus
 from tests.jobs.unbounded.streams import Feed, eventually
 from tests.jobs.unbounded.summing import FrameSums, Lagging
@@ -113,3 +113,36 @@ def test_an_error_of_a_step_leaves_the_state_as_it_was(ctx):
     eventually(lambda: job.epoch == 2)
 
     assert ctx.get_list("out").copy() == [(10, 12)]
+
+
+def test_the_state_of_a_step_can_be_looked_at(connect):
+    """From any process, as of the last epoch; a stage that keeps none is named."""
+    feed = Feed({"0": [2, 5, 14]})
+    job = submitted(connect(), feed, lambda: Lagging(20))
+    eventually(lambda: job.epoch == 1)
+    elsewhere = connect().job("sums")
+
+    assert sorted(elsewhere.state("sums").to_list()) == [(10, 2), (10, 5), (20, 14)]
+    with pytest.raises(ValueError, match="no state of a stage 'time'; stages that keep state: 'sums'"):
+        job.state("time")
+
+
+def test_an_engine_that_is_lost_is_a_reason_to_go_on_from_the_last_record(ctx, monkeypatch):
+    """Nothing is lost or doubled; a job that got on may lose it again."""
+    feed, engine = Feed({"0": [2]}), ctx.running_engine()
+    job = submitted(ctx, feed, auto_restart=(1, 0.0))
+    eventually(lambda: job.epoch == 1)
+    submit, left = engine.submit, [1, 1]
+
+    def fail_twice(end):
+        if left and len(left) == 3 - job.epoch:
+            left.pop()
+            raise EngineError("a worker was killed")
+        return submit(end)
+
+    monkeypatch.setattr(engine, "submit", fail_twice)
+    for number, item in ((2, 4), (3, 11)):
+        feed.give(item)
+        eventually(lambda number=number: job.epoch == number)
+
+    assert (ctx.get_list("out").copy(), job.metrics().runs, left) == ([(10, 6)], 3, [])
