@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from dstream.plan.core import Core, Unary, node
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, StepState, Tick, WatermarkPolicy
-from dstream.spi.state_operator import StateOperator
+
+if TYPE_CHECKING:  # Every plan is asked for these operations, and few have them.
+    from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, StepState, Tick, WatermarkPolicy
+    from dstream.spi.state_operator import StateOperator
 
 __all__ = ["OverEpochs", "Stamped"]
 

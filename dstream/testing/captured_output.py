@@ -68,7 +68,7 @@ class _Items:
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    buckets = 4
+    buckets = 1
 
     def bucket_of(self, key: Any) -> int:
         from dstream.keys import canonical_all, stable_hash

@@ -118,9 +118,7 @@ class Epochs:
     @property
     def clock(self) -> int | None:
         """The greatest timestamp before which all events are in epochs that were cut; as `job.clock`."""
-        from dstream.jobs.unbounded.measures import clock_of
-
-        return clock_of(self._record)
+        return self._record.clock
 
     @property
     def late(self) -> dict[str, int]:

@@ -178,6 +178,18 @@ class EventTime:
         heard_at = self._now if told.items else known.heard_at
         return PlaceTime(max(known.watermark, told.watermark), pickle.dumps(told.policy, 5), heard_at)
 
+    def clock_after(self, times: Mapping[Place, PlaceTime]) -> int | None:
+        """Return the clock of the job after an epoch: the least watermark of partitions that count. It never goes back.
+
+        Args:
+            times: what `after` gave.
+        """
+        told = [time.watermark for place, time in times.items() if not self._is_idle(place)]
+        before = self._before.clock
+        if not told or min(told) == NO_WATERMARK:
+            return before
+        return min(told) if before is None else max(before, min(told))
+
     def steps_after(
         self, receipts: Iterable[StepReceipt], deadlines: Callable[[str], tuple[int | None, float | None]]
     ) -> dict[str, StepMark]:

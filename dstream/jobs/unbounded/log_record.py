@@ -81,6 +81,7 @@ class LogRecord:
         changes: where the state of steps went in this epoch, in the terms of the state.
         index: where all of it is, in the same terms; None: the records since the last checkpoint say so together.
         counts: what stages gave on so far, and what was late there.
+        clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
         is_claim: nothing ran; a driver has put it to become the one who decides.
     """
 
@@ -95,6 +96,7 @@ class LogRecord:
     changes: Mapping[str, Any] = field(default_factory=dict)
     index: Mapping[str, Any] | None = None
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    clock: int | None = None
     is_claim: bool = False
 
     def claimed(self, number: int, token: str, now: float) -> LogRecord:

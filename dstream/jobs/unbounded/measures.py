@@ -6,9 +6,9 @@ from collections import deque
 from typing import Any
 
 from dstream.jobs.unbounded.log_record import LogRecord
-from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.values.event_time import END_OF_TIME
 
-__all__ = ["Measures", "clock_of"]
+__all__ = ["Measures"]
 
 _LAST = 1000
 """Epochs of which the times are remembered."""
@@ -31,7 +31,7 @@ class Measures:
         return {
             "stages": {stage: dict(counts) for stage, counts in record.counts.items()},
             "watermarks": {**_watermarks_of_sources(record), **{step: m.watermark for step, m in record.steps.items()}},
-            "clock": clock_of(record),
+            "clock": record.clock,
             "epoch_seconds": _percentiles(self._seconds),
             "engine_seconds": _percentiles(self._engine),
         }
@@ -42,12 +42,6 @@ def _watermarks_of_sources(record: LogRecord) -> dict[str, int]:
     for place, time in record.times.items():
         found[place.source] = min(found.get(place.source, END_OF_TIME), time.watermark)
     return found
-
-
-def clock_of(record: LogRecord) -> int | None:
-    """Return the greatest timestamp before which all events are in committed epochs; None if nobody knows any."""
-    least = min((time.watermark for time in record.times.values()), default=NO_WATERMARK)
-    return None if least == NO_WATERMARK else least
 
 
 def _percentiles(seconds: deque[float]) -> dict[str, float]:

@@ -196,19 +196,20 @@ class EpochRunner:
         receipts: Mapping[int, Sequence[Receipt]],
         states: StatesOfSteps,
     ) -> tuple[LogRecord, StatesOfSteps]:
-        after = states.after(self._taken.steps)
+        after, times = states.after(self._taken.steps), time.after(self._taken.times, read)
         record = LogRecord(
             number,
             before.token,
             now,
             before.published + 1,
             {source: some.mark for source, some in news.items()},
-            time.after(self._taken.times, read),
+            times,
             time.steps_after(self._taken.steps, after.deadlines),
             receipts,
             after.changes(),
             after.index() if number % CHECKPOINT_EVERY == 0 else None,
             self._counts(before.counts),
+            time.clock_after(times),
         )
         return record, after
 
