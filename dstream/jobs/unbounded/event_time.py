@@ -176,7 +176,7 @@ class EventTime:
         if told is None:
             return PlaceTime(self._watermark(place), pickle.dumps(known.policy, 5), known.heard_at)
         heard_at = self._now if told.items else known.heard_at
-        return PlaceTime(max(known.watermark, told.watermark), pickle.dumps(told.policy, 5), heard_at)
+        return PlaceTime(told.watermark, pickle.dumps(told.policy, 5), heard_at)
 
     def clock_after(self, times: Mapping[Place, PlaceTime]) -> int | None:
         """Return the clock of the job after an epoch: the least watermark of partitions that count. It never goes back.

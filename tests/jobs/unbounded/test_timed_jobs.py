@@ -7,6 +7,7 @@ import pytest
 import dstream as ds
 from dstream.errors import EngineError, IllegalStateError
 from dstream.jobs import JobStatus
+from dstream.jobs.unbounded.epoch_log import EpochLog
 from tests.jobs.unbounded.streams import Feed, eventually
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -146,3 +147,15 @@ def test_an_engine_that_is_lost_is_a_reason_to_go_on_from_the_last_record(ctx, m
         eventually(lambda number=number: job.epoch == number)
 
     assert (ctx.get_list("out").copy(), job.metrics().runs, left) == ([(10, 6)], 3, [])
+
+
+def test_a_clock_that_goes_back_stands_still(ctx):
+    """Records have times that only go on."""
+    seconds, feed = [10.0], Feed({"0": [2]})
+    job = submitted(ctx, feed, clock=clock_at(seconds))
+    eventually(lambda: job.epoch == 1)
+    seconds[0] = 5.0
+    feed.give(4)
+    eventually(lambda: job.epoch == 2)
+
+    assert EpochLog(ctx.running_storage().records, job.id, "").read(2).now == 10.0

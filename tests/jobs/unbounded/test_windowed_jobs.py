@@ -59,3 +59,18 @@ def test_one_stamped_source_feeds_two_windows_and_a_list():
     assert [each.result for each in got["write_to"]] == [2]
     assert sorted((each.key, each.result) for each in got["write_to-2"]) == [("a", 1), ("b", 1)]
     assert got["write_to-3"] == [(1, "a"), (11, "b"), (2, "b"), (12, "b")]
+
+
+def test_items_are_shared_before_they_have_timestamps():
+    """Each partition has a time of its own, and a list gets the items of all, epoch after epoch."""
+    by_hand = epochs()
+    clicks = by_hand.source("clicks", partitions=2)
+    pipeline = ds.Pipeline()
+    stage = pipeline.read_from(clicks).map(lambda n: n + 1)
+    stage.add_timestamps(int).window(tumbling(10)).aggregate(counting()).write_to(to_ilist("counts"))
+    stage.write_to(to_ilist("items"))
+    by_hand.of(pipeline)
+
+    assert by_hand.cut({clicks: {0: [1, 2], 1: [3]}}) == {"write_to": [], "write_to-2": [2, 3, 4]}
+    got = by_hand.cut({clicks: {0: [10], 1: [11, 12]}})
+    assert ([each.result for each in got["write_to"]], got["write_to-2"]) == ([3], [11, 12, 13])
