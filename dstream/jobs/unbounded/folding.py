@@ -11,7 +11,7 @@ from dstream.spi.state_files import StateFiles
 from dstream.state.folding import files_of, removable
 from dstream.state.plain_index import changes_from_plain, index_from_plain
 
-__all__ = ["Folding"]
+__all__ = ["Folding", "files_named_by"]
 
 
 class Folding:
@@ -60,15 +60,15 @@ class Folding:
         """Remove the records from `first` up to, not including, the checkpoint `then`, and what only they name."""
         dropped = [each for each in map(self._log.read, range(first, then.number)) if each is not None]
         if self._files is not None:
-            kept = [_files_of(each) for each in self._log.since(then.number)]
-            for name in removable(map(_files_of, dropped), kept):
+            kept = [files_named_by(each) for each in self._log.since(then.number)]
+            for name in removable(map(files_named_by, dropped), kept):
                 self._files.remove(name)
         for each in dropped:
             self._log.remove(each.number)
         return len(dropped)
 
 
-def _files_of(record: LogRecord) -> set[str]:
+def files_named_by(record: LogRecord) -> set[str]:
     """Return the files of state that a record names."""
     changes: Iterable[set[str]] = (files_of(changes_from_plain(each)) for each in record.changes.values())
     indexes = (index_from_plain(each).files() for each in (record.index or {}).values())
