@@ -186,3 +186,18 @@ def test_cancel_ends_a_function_that_does_not_return(ctx, gate):
     job._execution.leave(5)
 
     assert ctx.get_list("out").copy() == []
+
+
+def test_a_context_with_a_suspended_job_can_be_closed(connect, feed):
+    """The job goes on when it is submitted again."""
+    first = connect()
+    job = first.new_job(pipeline_of(feed, to_ilist("out")), name="one")
+    eventually(lambda: job.epoch == 1)
+    job.suspend()
+    eventually(lambda: job.status is JobStatus.SUSPENDED)
+    first.close()
+    feed.end()
+    ctx = connect()
+    ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)
+
+    assert ctx.get_list("out").copy() == [1, 2]
