@@ -6,6 +6,7 @@ import decimal
 from decimal import Decimal
 
 from dstream.values import ExactSum
+from dstream.values.state_values import state_value
 
 __all__ = ["DecimalSum"]
 
@@ -13,6 +14,7 @@ _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=deci
 """Adds decimals without rounding: a sum has as many digits as it needs."""
 
 
+@state_value
 class DecimalSum:
     """The sum of decimals; infinities and NaN follow IEEE 754, and are kept apart.
 

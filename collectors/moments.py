@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from collectors.arguments import checked_choice, checked_function, shown
 from collectors.naming import named
 from dstream.spi import Collector
+from dstream.values.state_values import state_value
 
 __all__ = ["correlation", "covariance", "linear_trend", "stddev", "variance"]
 
@@ -128,6 +129,7 @@ def _of_points(
     return Collector(_Moments, partial(add, factory, *functions), _Moments.merge, finisher, deducting=_Moments.deduct)
 
 
+@state_value
 class _Moments:
     """Exact sums of x, y, x*x, x*y and y*y of the finite numbers; others are counted, and make the result undefined."""
 

@@ -16,6 +16,7 @@ from collectors.batches import Prepared
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles
 from dstream.spi import Collector
+from dstream.values.state_values import state_value
 
 __all__ = ["median", "percentiles"]
 
@@ -124,6 +125,7 @@ class Ordered(Protocol):
     def __getitem__(self, rank: int, /) -> float: ...
 
 
+@state_value
 class KeptNumbers(array):  # type: ignore[type-arg]  # `array[float]` is no class to inherit from
     """The numbers in memory, as an array, and with them the runs on disk."""
 

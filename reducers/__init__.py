@@ -13,11 +13,13 @@ from reducers.passing import sink_from, to_logger, to_nothing
 from reducers.sets import to_iset
 from reducers.socket_sink import to_socket
 from reducers.sql_sink import to_sql
+from reducers.updating import processing_imap, updating_imap
 from reducers.writing import replacing
 
 __all__ = [
     "grouping_by_to_icache",
     "grouping_by_to_imap",
+    "processing_imap",
     "replacing",
     "sink_from",
     "to_files",
@@ -30,6 +32,7 @@ __all__ = [
     "to_nothing",
     "to_socket",
     "to_sql",
+    "updating_imap",
 ]
 
 

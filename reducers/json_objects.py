@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
 import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,11 +32,18 @@ class JsonLines(Unnamed):
 
     def escaped(self, items: Sequence[Any], encoding: str) -> str:
         """Return the lines in ASCII."""
-        return "\n".join([*(json.dumps(plain(item)) for item in items), ""])
+        return "\n".join([*(json.dumps(_plain_item(item)) for item in items), ""])
 
 
 def _one_line(item: Any) -> str:
-    return _ENCODER.encode(plain(item))
+    return _ENCODER.encode(_plain_item(item))
+
+
+def _plain_item(item: Any) -> Any:
+    try:
+        return plain(item)
+    except _NoFormError as error:
+        raise error.complete() from None
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -57,7 +68,7 @@ def plain(value: Any) -> Any:
     if kind is dict:
         return _object(value.items())
     if kind is list or kind is tuple:
-        return [plain(part) for part in value]
+        return _array(value)
     return _plain_of_a_subclass(value)
 
 
@@ -70,20 +81,63 @@ def _object(pairs: Any) -> dict[str, Any]:
         if not isinstance(key, str):
             # `json.dumps` makes texts of numbers, so that 1 and "1" would be one key.
             raise TypeError(f"a key of a JSON object is a text, not {type(key).__name__} {key!r}: make a str of it")
-        made[str.__str__(key)] = plain(value)
+        made[str.__str__(key)] = _part(key, value)
     return made
+
+
+def _array(values: Sequence[Any]) -> list[Any]:
+    return [_part(place, part) for place, part in enumerate(values)]
+
+
+def _part(place: str | int, value: Any) -> Any:
+    try:
+        return plain(value)
+    except _NoFormError as error:
+        error.places.insert(0, place)
+        raise
 
 
 def _plain_of_a_subclass(value: Any) -> Any:
     if isinstance(value, type):
-        raise TypeError(f"JSON has no form for the class {value.__qualname__}")
+        raise _NoFormError(f"the class {value.__qualname__}", "take its name")
     if names := field_names(type(value)):
-        return {name: plain(getattr(value, name)) for name in names}
+        return {name: _part(name, getattr(value, name)) for name in names}
     for kind in (str, int, float):  # An Enum of these too.
         if isinstance(value, kind):
             return kind(value) if not isinstance(value, str) else str.__str__(value)
     if isinstance(value, dict):
         return _object(value.items())
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    raise TypeError(f"JSON has no form for {type(value).__name__}: make a str, a number, a list or a dict of it before")
+        return _array(value)
+    raise _NoFormError(type(value).__name__, _instead_of(value))
+
+
+def _instead_of(value: Any) -> str:
+    if isinstance(value, enum.Enum):
+        return "take its .value or its .name"
+    if isinstance(value, datetime.date | datetime.time):
+        return "take its .isoformat()"
+    if isinstance(value, decimal.Decimal | uuid.UUID):
+        return "take str(...) of it, or float(...) of a number that may be rounded"
+    return "make a str, a number, a list or a dict of it before"
+
+
+class _NoFormError(TypeError):
+    """JSON has no form for a value.
+
+    Attributes:
+        places: where it stands in the item, from outside: names and positions.
+    """
+
+    def __init__(self, kind: str, instead: str) -> None:
+        super().__init__(f"JSON has no form for {kind}: {instead}")
+        self.kind = kind
+        self.instead = instead
+        self.places: list[str | int] = []
+
+    def complete(self) -> TypeError:
+        """Return the error as users see it."""
+        if not self.places:
+            return TypeError(str(self))
+        where = "".join(f"[{place!r}]" for place in self.places)
+        return TypeError(f"JSON has no form for {self.kind}, which stands at {where} of the item: {self.instead}")

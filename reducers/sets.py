@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dstream.spi import Collections, Reducer, identity
+from dstream.errors import NullElementError
+from dstream.spi import Collections, Reducer
 from reducers.entries import entries
 from reducers.writing import MapSink, Opened, checked_text
 
@@ -46,7 +47,13 @@ def to_iset(name: str, *, job: str | None = None) -> Reducer[T, IStreamSet[T]]:
     checked_text(name, "name")
     if job is not None:
         checked_text(job, "job")
-    return SetSink(name, f"to_iset({name!r})", entries(identity, _there, None), job=job)
+    return SetSink(name, f"to_iset({name!r})", entries(_member, _there, None), job=job)
+
+
+def _member(item: Any) -> Any:
+    if item is None:
+        raise NullElementError("a set holds no None, and an item is None")
+    return item
 
 
 def _there(item: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from dstream.spi import Collections, Collector, Grouped, MapWriter, Reducer, WriteJob, Writer
 from dstream.spi.meant import hint_of_a_field
+from dstream.spi.store import Merge
 
 __all__ = [
     "CacheSink",
@@ -108,7 +109,7 @@ class MapSink(CollectionSink[T, R]):
     """
 
     collector: Collector[Any, Any, Any] | Grouped
-    merge: Callable[[Any, Any], Any] | None = None
+    merge: Merge | None = None
 
     def open(self, context: Collections) -> Opened[R]:
         """Return the map."""

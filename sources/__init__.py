@@ -2,8 +2,9 @@
 
 Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Systems: `sql_rows`, `kafka`,
 `socket_lines`. What never ends: `watch_files`, `imap_journal`, `sql_changes`. Collections: `imap`, `icache`, `ilist`.
-Memory: `items`; `Items`, `Range`, `Iterate`, `Generate`, which the factories of `dstream.Stream` use. Each one is a
-`dstream.spi.Source`; `docs/how-to/write-a-source.md` adds another in 30 lines.
+Memory and the clock: `items`, `stream_of`, `item_stream`, `long_stream`; `Items`, `Range`, `Iterate`, `Generate`, which
+the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source` or a `StreamSource`;
+`docs/how-to/write-a-source.md` adds another in 30 lines.
 """
 
 from importlib import import_module
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
     from sources.avro import avro_records
     from sources.csv_files import csv_rows
     from sources.from_functions import source_from, stream_source_from
+    from sources.item_streams import item_stream, long_stream, stream_of
     from sources.journals import icache_journal, imap_journal
     from sources.jsonlines import json_lines
     from sources.kafka_ranges import KafkaRecord
     from sources.kafka_topics import kafka
+    from sources.paced_items import SimpleEvent
     from sources.parquet import parquet_rows
     from sources.socket_source import socket_lines
     from sources.sql_changing import sql_changes
@@ -36,6 +39,7 @@ __all__ = [
     "Iterate",
     "KafkaRecord",
     "Range",
+    "SimpleEvent",
     "avro_records",
     "csv_rows",
     "files",
@@ -44,14 +48,17 @@ __all__ = [
     "ilist",
     "imap",
     "imap_journal",
+    "item_stream",
     "items",
     "json_lines",
     "kafka",
+    "long_stream",
     "parquet_rows",
     "socket_lines",
     "source_from",
     "sql_changes",
     "sql_rows",
+    "stream_of",
     "stream_source_from",
     "text_files",
     "watch_files",
@@ -59,6 +66,7 @@ __all__ = [
 
 _LATER = {
     "KafkaRecord": "sources.kafka_ranges",
+    "SimpleEvent": "sources.paced_items",
     "avro_records": "sources.avro",
     "csv_rows": "sources.csv_files",
     "files": "sources.whole_files",
@@ -67,13 +75,16 @@ _LATER = {
     "ilist": "sources.stored",
     "imap": "sources.stored",
     "imap_journal": "sources.journals",
+    "item_stream": "sources.item_streams",
     "json_lines": "sources.jsonlines",
     "kafka": "sources.kafka_topics",
+    "long_stream": "sources.item_streams",
     "parquet_rows": "sources.parquet",
     "socket_lines": "sources.socket_source",
     "source_from": "sources.from_functions",
     "sql_changes": "sources.sql_changing",
     "sql_rows": "sources.sql_queries",
+    "stream_of": "sources.item_streams",
     "stream_source_from": "sources.from_functions",
     "text_files": "sources.text",
     "watch_files": "sources.watched_files",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import fnmatch
 import io
 import itertools
 import os
@@ -171,8 +172,8 @@ def find_files(paths: Iterable[str]) -> list[File]:
     """Return the files behind the paths, sorted by name, each of them once.
 
     A path that exists is itself, even with a `*` in its name; else it is a glob. A glob means the
-    files that it matches. A directory means the files directly inside it, without those whose
-    names start with "." or "_".
+    files that it matches, a directory the files directly inside it; both without those whose names start
+    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself.
 
     Raises:
         SourceError: a path does not exist, a glob matches no file, a directory holds none.
@@ -206,8 +207,8 @@ def _find_local(path: str) -> list[File]:
         return _some([_local(name) for name in names], f"the directory {path} holds no files")
     if not glob.has_magic(path) or os.path.lexists(path):
         return [_local(path)]
-    names = [name for name in _matches(path) if not os.path.isdir(name)]
-    return _some([_local(name) for name in names], f"no file matches {path} (a glob matches no directories)")
+    names = [name for name in _matches(path) if _is_meant(name, path) and not os.path.isdir(name)]
+    return _some([_local(name) for name in names], f"no file matches {path} ({_PASSED_OVER})")
 
 
 def _matches(pattern: str) -> list[str]:
@@ -237,10 +238,9 @@ def _find_remote(fs: Any, path: str, url: str) -> list[File]:
     except FileNotFoundError:
         if "*" not in path and "?" not in path and "[" not in path:
             raise
-        infos = fs.glob(path, detail=True).values()
-        return _some(
-            [_remote(fs, each, chain) for each in infos if each["type"] == "file"], f"no file matches {shown_url(url)}"
-        )
+        infos = [each for each in fs.glob(path, detail=True).values() if _is_meant(each["name"], path)]
+        found = [_remote(fs, each, chain) for each in infos if each["type"] == "file"]
+        return _some(found, f"no file matches {shown_url(url)} ({_PASSED_OVER})")
     if info["type"] != "directory":
         return [_remote(fs, info, chain)]
     infos = [each for each in fs.ls(path, detail=True) if each["type"] == "file"]
@@ -251,6 +251,16 @@ def _find_remote(fs: Any, path: str, url: str) -> list[File]:
 def _remote(fs: Any, info: dict[str, Any], chain: str) -> File:
     size = info.get("size") if info.get("partial", True) else None  # Some web servers give no ranges.
     return File(shown_url(fs.unstrip_protocol(info["name"]) + chain), info["name"], size, fs)
+
+
+_PASSED_OVER = "a glob matches no directories, and no names that begin with '.' or '_' unless it has them itself"
+
+
+def _is_meant(name: str, pattern: str) -> bool:
+    """Say whether a match is no marker, and in no folder of markers, of which the glob says nothing."""
+    asked = [part for part in pattern.split("/") if _is_hidden(part)]
+    hidden = filter(_is_hidden, name.split("/"))
+    return all(any(fnmatch.fnmatchcase(part, each) for each in asked) for part in hidden)
 
 
 def _is_hidden(name: str) -> bool:

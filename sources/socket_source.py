@@ -6,39 +6,53 @@ import io
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 from dstream.errors import SourceError
 from dstream.spi.source import Source
+from dstream.spi.stream_source import StreamSource
 from dstream.values.addresses import checked_address
+from sources.durable_lines import NamedDurableLines
+from sources.line_receiver import connected
 from sources.lines import checked_encoding
 
 __all__ = ["SocketLines", "socket_lines"]
 
-PATIENCE = 10.0
-"""Seconds for which a server may take to answer at all."""
 
-
-def socket_lines(host: str, port: int, encoding: str = "utf-8") -> Source[str]:
+@overload
+def socket_lines(host: str, port: int, encoding: str = "utf-8", *, durable: Literal[False] = False) -> Source[str]: ...
+@overload
+def socket_lines(
+    host: str, port: int, encoding: str = "utf-8", *, durable: Literal[True] | str
+) -> StreamSource[str]: ...
+def socket_lines(host: str, port: int, encoding: str = "utf-8", *, durable: bool | str = False) -> Any:
     r"""Read the lines that a server sends over a socket, until it closes the connection.
 
     "\n", "\r\n" and "\r" end a line; what comes last is given also without one. Lines come as they arrive, so
     `find_first` and `limit` need not wait for the end, and all else ends when the server does.
 
-    **Parallelism**: one task, which connects.
+    With `durable`, lines are stored in a list of the context's storage before anybody reads them, and are read from
+    there by a job of unbounded data: exactly once, since they can be read again. The driver stores what has arrived
+    whenever the job asks how far it can read; a job that falls behind lets the server wait. What the server sent and
+    was not stored when the driver died is lost. The list keeps all lines; a new job begins with the first one, so
+    destroy the list, or name another one, to begin anew. One job at a time may write into it.
+
+    **Parallelism**: one task, which connects; with `durable` the driver connects.
     **Guarantee**: none: a socket gives nothing twice. Where an engine runs a lost task again, that connects again and
-    gets what the server sends then.
-    **On re-run**: it connects again. So does each terminal operation, and each chunk of a loop over the stream.
+    gets what the server sends then. With `durable`, exactly once for each line that is stored.
+    **On re-run**: it connects again. So does each terminal operation, and each chunk of a loop over the stream. With
+    `durable`, a job that goes on connects again, and goes on in the list where it stood.
 
     Args:
         host: the name or the address of the server.
         port: its port.
         encoding: as for `open`.
+        durable: store first, in the list `"socket_lines <host>:<port>"`, or in one of this name.
 
     Raises:
         LookupError: there is no such encoding.
         TypeError: an argument is of another kind.
-        ValueError: `host` is empty, or there is no such port.
+        ValueError: `host` or the name of the list is empty, or there is no such port.
         SourceError: when it runs: nobody listens there, the connection is cut, or a line is not in this encoding.
 
     Example:
@@ -46,7 +60,16 @@ def socket_lines(host: str, port: int, encoding: str = "utf-8") -> Source[str]:
         >>> socket_lines("localhost", 9999)
         socket_lines('localhost', 9999)
     """
-    return SocketLines(*checked_address(host, port), checked_encoding(encoding))
+    lines = SocketLines(*checked_address(host, port), checked_encoding(encoding))
+    if durable is False:
+        return lines
+    if not isinstance(durable, bool | str):
+        raise TypeError(f"durable must be True, False or the name of a list, not {type(durable).__name__}")
+    if not durable:
+        raise ValueError("durable must not be empty: it is the name of a list")
+    name = f"socket_lines {host}:{port}" if durable is True else durable
+    label = f"{repr(lines).removesuffix(')')}, durable={durable!r})"
+    return NamedDurableLines(lines.host, lines.port, lines.encoding, name, label)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,11 +111,8 @@ class SocketLines:
                 raise
             raise SourceError(f"{self!r}: the connection was cut behind line {given:,}: {error}") from error
 
-    def _connected(self) -> Any:
-        try:
-            connection = socket.create_connection((self.host, self.port), PATIENCE)
-        except OSError as error:
-            raise SourceError(f"{self!r}: cannot connect: {error}") from error
+    def _connected(self) -> socket.socket:
+        connection = connected(self.host, self.port, repr(self))
         connection.settimeout(None)
         return connection
 

@@ -102,21 +102,27 @@ def logs(name: str, storage: str | None) -> None:
 @jobs.command(context_settings=SAYING)
 @_of_one
 def suspend(name: str, storage: str | None) -> None:
-    """Refuse: only unbounded jobs, which do not exist yet, are suspended."""
-    _refuse(name, storage, Job.suspend)
+    """Let a job without an end wait behind its epoch."""
+    with _found(name, storage) as job:
+        if not job.suspend():
+            fail(f"{name} was not suspended: it is {job.status.name}")
+        click.echo(f"{name} is suspended")
 
 
 @jobs.command(context_settings=SAYING)
 @_of_one
 def resume(name: str, storage: str | None) -> None:
-    """Refuse: only unbounded jobs, which do not exist yet, are resumed."""
-    _refuse(name, storage, Job.resume)
+    """Let a job go on that was suspended."""
+    with _found(name, storage) as job:
+        if not job.resume():
+            fail(f"{name} was not resumed: it is {job.status.name}")
+        click.echo(f"{name} goes on")
 
 
 @jobs.command(context_settings=SAYING)
 @_of_one
 def snapshot(name: str, storage: str | None) -> None:
-    """Refuse: only unbounded jobs, which do not exist yet, have snapshots."""
+    """Refuse: only unbounded jobs, whose state cannot be exported yet, have snapshots."""
     _refuse(name, storage, lambda job: job.export_snapshot(name))
 
 

@@ -9,6 +9,6 @@ from dstream.distributed.cache import IStreamCache
 from dstream.distributed.expiring import Expiring, stored_options
 from dstream.distributed.list import IStreamList
 from dstream.distributed.map import IStreamMap
-from dstream.distributed.processing import LiveEntry
+from dstream.spi.live_entry import LiveEntry
 
 __all__ = ["Expiring", "IStreamCache", "IStreamList", "IStreamMap", "LiveEntry", "stored_options"]

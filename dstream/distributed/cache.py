@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, Literal, TypeVar, cast
 
 from dstream.distributed.expiring import Clock, ExpiringStore
 from dstream.distributed.map import IStreamMap
+from dstream.errors import UnsupportedError
 from dstream.spi.engine_contract import Runtime
 from dstream.spi.store import Kind, MapStore
-from dstream.values.journal_events import JournalEvent
+from dstream.values.journal_events import JournalEvent, UseEvent
 
 __all__ = ["IStreamCache"]
 
@@ -51,22 +52,30 @@ class IStreamCache(IStreamMap[K, V]):
         return self._expiring.purge()
 
     def journal(self, since: int = 0) -> Iterator[JournalEvent]:
-        """Refuse: a cache keeps no journal.
+        """Give the changes after offset `since`, the oldest first; 0 is the start.
+
+        That an entry was looked up is no change. One that expired is `"REMOVED"` when a lookup or `purge()` meets it,
+        and `"ADDED"` when it is put again.
 
         Raises:
-            IllegalStateError: always.
-        """
-        return self.store.journal(since)
+            IllegalStateError: the cache was made without `journal=True`.
 
-    def watch(
-        self, since: int | None = None, *, every: float = 0.1, timeout: float | None = None
-    ) -> Iterator[JournalEvent]:
-        """Refuse: a cache keeps no journal.
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     sessions = ctx.get_cache("sessions", ttl=1800, journal=True)
+            ...     sessions["Ada"] = "token"
+            ...     [(event.kind, event.key, event.new_value) for event in sessions.journal()]
+            [('ADDED', 'Ada', 'token')]
+        """
+        return (event for event in super().journal(since) if not isinstance(event, UseEvent))
+
+    def add_index(self, field: str, kind: Literal["hash", "sorted"] = "hash") -> None:
+        """Refuse: a lookup in a cache is a use of its entries, and a search must be none.
 
         Raises:
-            IllegalStateError: always.
+            UnsupportedError: always.
         """
-        return self.store.journal(since or 0)
+        raise UnsupportedError(f"{self._kind} {self.name!r} has no indexes; maps have")
 
     def _most(self) -> int:
         return self._expiring.stored_size()

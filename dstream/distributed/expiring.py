@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_args, g
 
 from more_itertools import chunked
 
-from dstream.errors import IllegalStateError
+from dstream.errors import UnsupportedError
 from dstream.keys import canonical
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Merge, Options, Revision
-from dstream.values.journal_events import JournalEvent
+from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Merge, Options, Revision, Update
+from dstream.values.journal_events import JournalEvent, UseEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,19 +216,23 @@ class ExpiringStore:
         return pa.schema([stored.field("key"), stored.field("value").type.field("value")])
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Refuse: a cache keeps no journal."""
-        raise self._no_journal()
+        """Give what happened, with the values of users; a use that was recorded is a `UseEvent`.
+
+        What expired is removed when somebody meets it, or replaced: until then nothing happens.
+        """
+        return map(_unwrapped, self._store.journal(since))
 
     def journal_end(self) -> int:
-        """Refuse: a cache keeps no journal."""
-        raise self._no_journal()
-
-    def _no_journal(self) -> IllegalStateError:
-        return IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
+        """Ask the store."""
+        return self._store.journal_end()
 
     def journal_reach(self, since: int, most: int | None = None) -> int:
-        """Refuse: a cache keeps no journal."""
-        raise IllegalStateError(f"cache {self.name!r} keeps no journal; maps do")
+        """Ask the store."""
+        return self._store.journal_reach(since, most)
+
+    def journal_before(self, when: int) -> int:
+        """Ask the store."""
+        return self._store.journal_before(when)
 
     def begin(
         self,
@@ -240,6 +244,8 @@ class ExpiringStore:
     ) -> WriteJob[MapWriter]:
         """Prepare a job whose values are stamped where they are written."""
         merging: Merge | None
+        if isinstance(merge, Update):
+            raise UnsupportedError(f"cache {self.name!r} takes entries from jobs; maps take updates, too")
         if isinstance(merge, Revision):
             merging = Revision(_LiveRevision(merge.fn, self._expiry, self._clock))
         else:
@@ -257,6 +263,17 @@ class ExpiringStore:
     def vacuum(self, older_than: float) -> int:
         """Remove what no reader can need any more."""
         return self._store.vacuum(older_than)
+
+
+def _unwrapped(event: JournalEvent) -> JournalEvent:
+    """Return an event of a store as one of the cache: what had expired is not seen when it is replaced."""
+    old, new = event.old_value, event.new_value
+    if old is not None and new is not None and old.written == new.written and old.deadline < new.deadline:
+        return UseEvent(*event._replace(old_value=old.value, new_value=new.value))
+    if new is None:
+        return event._replace(old_value=None if old is None else old.value)
+    before = live(old, new.written)
+    return event._replace(kind="ADDED" if before is None else "UPDATED", old_value=before, new_value=new.value)
 
 
 @dataclass(frozen=True, slots=True)

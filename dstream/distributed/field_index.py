@@ -49,6 +49,7 @@ class FieldIndex:
         self._loose: set[Any] = set()
         self._order: list[Any] | None = [] if self._is_sorted else None
         self._new: list[Any] = []
+        self._has_nan = False
 
     def __len__(self) -> int:
         return len(self._value_of) + len(self._loose)
@@ -76,6 +77,7 @@ class FieldIndex:
             self._note_order(value)
 
     def _note_order(self, value: Any) -> None:
+        self._has_nan = self._has_nan or _is_nan(value)
         if self._order is None or not _is_comparable(value):
             return
         if not _has_order(value):
@@ -109,8 +111,8 @@ class FieldIndex:
     def between(self, bounds: Sequence[Comparison]) -> Collection[Any] | None:
         """Return the keys whose value may lie within bounds, at least one; None if that is not known."""
         order = self._ordered() if bounds and all(_has_order(bound.operand) for bound in bounds) else None
-        if order is None:
-            return None
+        if order is None or (self._has_nan and any(type(bound.operand) not in _NUMBERS for bound in bounds)):
+            return None  # A NaN, which has no place in the order, cannot be compared with a text.
         start, stop = 0, len(order)
         try:
             for bound in bounds:
@@ -160,6 +162,8 @@ _ORDERED = frozenset(
 )
 """Types of which any two values that can be compared have an order; sets, for one, do not."""
 
+_NUMBERS = frozenset({bool, int, float})
+
 _UNKNOWN = object()
 
 
@@ -168,7 +172,11 @@ def _is_comparable(value: Any) -> bool:
 
     A NaN of a Decimal is: every comparison with it fails.
     """
-    return value is not None and not (type(value) is float and value != value)
+    return value is not None and not _is_nan(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return type(value) is float and value != value
 
 
 def _has_order(value: Any) -> bool:
@@ -178,7 +186,7 @@ def _has_order(value: Any) -> bool:
         return type(value.tzinfo) is datetime.timezone
     if kind is decimal.Decimal:
         return not value.is_nan()  # A signaling NaN cannot even be compared with itself.
-    return kind in _ORDERED and not (kind is float and value != value)
+    return kind in _ORDERED and not _is_nan(value)
 
 
 @functools.lru_cache(maxsize=1024)

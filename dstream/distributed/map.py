@@ -14,10 +14,11 @@ from dstream.distributed.collection_sources import EntrySource
 from dstream.distributed.indexes import Indexes
 from dstream.distributed.map_changes import ChangingMap
 from dstream.distributed.map_reading import CHUNK
-from dstream.distributed.processing import LiveEntry, Processing, noting
+from dstream.distributed.processing import Processing, noting
 from dstream.distributed.replacing import Replacing
 from dstream.errors import IllegalStateError
 from dstream.plan.steps import shown_function
+from dstream.spi.live_entry import LiveEntry
 from dstream.spi.store import Kind
 from dstream.stream.stream import Stream, read
 from dstream.stream.stream_arguments import count, optional_function, optional_predicate, running, seconds
@@ -320,7 +321,8 @@ class IStreamMap(ChangingMap[K, V]):
     def _refuse_without_journal(self) -> None:
         if not self.options.journal:
             raise IllegalStateError(
-                f"{self._kind} {self.name!r} keeps no journal; get_map({self.name!r}, journal=True) makes one that does"
+                f"{self._kind} {self.name!r} keeps no journal; get_{self._kind}({self.name!r}, journal=True) makes one "
+                "that does"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -126,7 +127,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
         """Set the value of `key` to `value`, or to what `fn` makes of the one that is there and `value`; return it.
 
         It is atomic. `fn` does not run without a value that is there, and removes the entry with None. It may run
-        again, as in `compute`.
+        again, as in `compute`; it gets a copy of `value` each time, which it may change.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -135,7 +136,7 @@ class ChangingMap(ReadMap[K, V], MutableMapping[K, V]):
             [1, 2, 3]
         """
         new = self._value(key, value)
-        return self._decided("merge", key, fn, lambda known, old: new if old is None else fn(old, new))
+        return self._decided("merge", key, fn, lambda known, old: new if old is None else fn(old, copy.deepcopy(new)))
 
     def _decided(self, name: str, key: Any, fn: Callable[..., Any], decide: Callable[[Any, Any], Any]) -> V | None:
         """Let a function of the user's decide on the value of one key, and return the value that there is then."""

@@ -1,4 +1,4 @@
-"""`LiveEntry`: an entry in the hands of a function that reads and changes it atomically."""
+"""`Processing`: a function that reads and changes entries atomically, each as a `LiveEntry`."""
 
 from __future__ import annotations
 
@@ -7,50 +7,14 @@ from typing import Any, Generic, TypeVar
 
 from dstream.failures import shown
 from dstream.plan.steps import shown_function
+from dstream.spi.live_entry import LiveEntry, change_of
 from dstream.spi.store import UNCHANGED
 from dstream.values import Entry
 from dstream.values.contexts import contextmanager
 
-__all__ = ["LiveEntry", "Processing"]
+__all__ = ["Processing", "noting"]
 
-K = TypeVar("K")
-V = TypeVar("V")
 R = TypeVar("R")
-
-
-class LiveEntry(Generic[K, V]):
-    """What `execute_on_key` and `execute_on_entries` give to their function.
-
-    Changing the value in place changes nothing in the map: `set_value` does.
-    """
-
-    __slots__ = ("_change", "_key", "_value")
-
-    def __init__(self, key: K, value: Any) -> None:
-        self._key = key
-        self._value: Any = value
-        self._change: Any = UNCHANGED
-
-    @property
-    def key(self) -> K:
-        """The key."""
-        return self._key
-
-    @property
-    def value(self) -> V:
-        """The value as it is by now: None if the map has no entry of this key."""
-        value: V = self._value
-        return value
-
-    def set_value(self, value: V | None) -> V | None:
-        """Give the entry another value and return the one before; None removes the entry."""
-        before: V | None = self._value
-        self._value = value
-        self._change = value
-        return before
-
-    def __repr__(self) -> str:
-        return f"LiveEntry(key={self._key!r}, value={self._value!r})"
 
 
 class Processing(Generic[R]):
@@ -94,8 +58,7 @@ class Processing(Generic[R]):
         entry: LiveEntry[Any, Any] = LiveEntry(key, value)
         with noting(f"{self._place}, {shown_function(self._fn)}", key):
             self.results[key] = self._fn(entry)
-        # An entry that is not there cannot be removed.
-        return UNCHANGED if value is None and entry._change is None else entry._change
+        return change_of(entry, value)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from time import monotonic
 from typing import Any
 
 from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError
@@ -18,6 +17,7 @@ from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.epoch_record import EpochRecord, Receipts
 from dstream.jobs.job_records import Want
+from dstream.jobs.job_run import Stop
 from dstream.jobs.job_status import JobStatus
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedWrite
 from dstream.plan import Where, explained, rewrite
@@ -26,20 +26,7 @@ from dstream.plan.opening import opened
 from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
 
-__all__ = ["BoundedRun", "Stop"]
-
-
-class Stop:
-    """What somebody asks of a run.
-
-    Attributes:
-        want: what is to become of the job then.
-        at: when it was asked, by a clock that only goes on.
-    """
-
-    def __init__(self, want: Want) -> None:
-        self.want = want
-        self.at = monotonic()
+__all__ = ["BoundedRun"]
 
 
 class BoundedRun:
@@ -105,6 +92,10 @@ class BoundedRun:
         running = self._running
         if running is not None:
             running.cancel()
+
+    def progress(self) -> dict[str, Any]:
+        """Return what the state of the job says of it, once it is decided."""
+        return {"epoch": 1, "metrics": {"stages": {stage: {"items_out": n} for stage, n in self.counted.items()}}}
 
     # ------------------------------------------------------------------------------------------------------ the run
 

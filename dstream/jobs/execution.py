@@ -1,42 +1,37 @@
-"""`Execution`: a bounded job in its driver, which is a thread of this process: its runs, and how it ends."""
+"""`Execution`: a job in its driver, which is a thread of this process: its runs, and how it ends."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import threading
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
-from dstream.errors import EngineError, JobTakenOverError
+from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
 from dstream.failures import is_full, known_of, shorten
 from dstream.jobs.bounded_run import BoundedRun
 from dstream.jobs.epoch_record import EpochRecord
+from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.job_failures import failure_text, pickled_failure
 from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_lease import Lease
 from dstream.jobs.job_records import JobRecords, Request, Want
+from dstream.jobs.job_run import JobRun
 from dstream.jobs.job_status import JobStatus
 from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where
-from dstream.spi import Runtime
 
-__all__ = ["Execution", "JobContext"]
+__all__ = ["Execution"]
 
 
 _LARGEST_PLAN = 8 * 2**20
 """Bytes above which a pipeline holds data of its own, which records are not for."""
-
-
-class JobContext(Runtime, Protocol):
-    """What a job needs of the context that it was submitted to."""
-
-    def renew_engine(self) -> None:
-        """Let go of an engine that has lost what it runs on, such as Java; the next run starts another one."""
-        ...
 
 
 class Execution:
@@ -53,6 +48,8 @@ class Execution:
         epoch: what is committed of it.
         plan: its pipeline.
         place: where it was submitted.
+        load: loads a pickle, if the storage lets it.
+        clock: says what time it is.
     """
 
     def __init__(
@@ -63,6 +60,8 @@ class Execution:
         epoch: EpochRecord,
         plan: PipelinePlan,
         place: Where | None,
+        load: Callable[[bytes], Any],
+        clock: Callable[[], float],
     ) -> None:
         self.lease = lease
         self.plan = plan
@@ -71,18 +70,52 @@ class Execution:
         self._records = records
         self._epoch = epoch
         self._place = place
+        self._load = load
+        self._clock = clock
         self._process = os.getpid()
         self._pauses = lease.state.config.pauses()
         self._lock = threading.RLock()
         self._asked = threading.Event()
         self._run = self._new_run()
 
-    def _new_run(self) -> BoundedRun:
+    def _new_run(self) -> JobRun:
         self._asked.clear()
         state = self.lease.state
+        if state.is_unbounded:
+            return self._unbounded_run()
         return BoundedRun(
             self._context, self.plan, state.id, self._epoch, self._place, self._move, state.config.metrics
         )
+
+    def _unbounded_run(self) -> JobRun:
+        from dstream.jobs.unbounded.epoch_log import EpochLog  # here: jobs that end do without
+        from dstream.jobs.unbounded.unbounded_run import UnboundedRun
+        from dstream.jobs.unbounded.unkept_records import UnkeptRecords
+
+        state, job = self.lease.state, self.lease.state.id
+        is_kept = state.config.guarantee != "none"
+        if not is_kept:  # Sinks must not take what this run writes for what the one before has written.
+            job = f"{job}-{secrets.token_hex(4)}"
+        log = EpochLog(self._records.all if is_kept else UnkeptRecords(), job, state.driver.token)
+        return UnboundedRun(
+            self._context,
+            self.plan,
+            job,
+            log,
+            state.log if is_kept else 0,
+            state.config,
+            self._clock,
+            self._load,
+            self._place,
+            self._move,
+            self._progressed,
+        )
+
+    def _progressed(self) -> None:
+        """Let a job that has published an epoch be restarted as often as one that begins."""
+        config = self.lease.state.config.without_start()
+        self.lease.note(**self._run.progress(), config=config)
+        self._pauses = config.pauses()
 
     # ------------------------------------------------------------------------------------------------- from outside
 
@@ -108,9 +141,11 @@ class Execution:
         return os.getpid() != self._process
 
     def ask(self, want: Want) -> bool:
-        """Ask the run to stop; True only for the call that stops it."""
+        """Ask the run to stop, or one that is suspended to go on; True only for the call that does it."""
         with self._lock:
-            is_first = not self.has_ended and self._run.ask(want)
+            is_suspended = self.lease.state.status is JobStatus.SUSPENDED
+            is_meant = want != ("suspend" if is_suspended else "resume")
+            is_first = is_meant and not self.has_ended and self._run.ask(want)
         if is_first:
             self._asked.set()
         return is_first
@@ -140,11 +175,13 @@ class Execution:
 
     # --------------------------------------------------------------------------------------------------- the driver
 
-    def _drive(self, run: BoundedRun) -> None:
+    def _drive(self, run: JobRun) -> None:
         try:
             self._keep_plan()
             while not self._is_over_after(run):
                 run = self._run
+                if self.lease.state.status is JobStatus.SUSPENDED:
+                    self._asked.wait()
         except BaseException as problem:  # such as what a method of the user's exception raised
             self._end_of_driver(problem)
 
@@ -168,10 +205,12 @@ class Execution:
             else:  # That of the driver before may be another one.
                 self._records.forget_pickle(identity, "plan")
 
-    def _is_over_after(self, run: BoundedRun) -> bool:
+    def _is_over_after(self, run: JobRun) -> bool:
         """Run once; say whether that was the end, for this thread at least."""
         try:
             if not run.is_void:
+                if run.stop is not None:
+                    raise CancelledError("this run was asked to stop before it began")
                 if self.lease.state.status is not JobStatus.STARTING:  # as it is registered, and taken over
                     self._move(JobStatus.STARTING)
                 self._epoch.refresh()
@@ -186,26 +225,51 @@ class Execution:
                     return self._is_over_as_asked(run)
             return self._is_over_with(run, error)
 
-    def _is_over_as_asked(self, run: BoundedRun) -> bool:
+    def _is_over_as_asked(self, run: JobRun) -> bool:
         """Do what was asked for; say whether the job is over. The lock is held."""
         assert run.stop is not None, "somebody has asked"
-        if run.stop.want == "cancel":
-            self._end(JobStatus.CANCELLED, CancelledError())
-            return True
-        self._move(JobStatus.RESTARTING)
+        match run.stop.want:
+            case "cancel":
+                self._end(JobStatus.CANCELLED, CancelledError())
+                return True
+            case "leave":
+                self._leave()
+                return True
+        is_suspended = run.stop.want == "suspend"
+        self._move(JobStatus.SUSPENDED if is_suspended else JobStatus.RESTARTING)
         self._run = self._new_run()
         return False
 
-    def _is_over_with(self, run: BoundedRun, error: BaseException) -> bool:
+    def _leave(self) -> None:
+        """End the driver of a job that goes on when its pipeline is submitted again under its name."""
+        self.future.was_asked = True  # Whoever closes a context knows.
+        self._end(
+            JobStatus.NOT_RUNNING,
+            IllegalStateError("this context is closed; submit the pipeline under its name again, and the job goes on"),
+        )
+
+    def _is_over_with(self, run: JobRun, error: BaseException) -> bool:
         if isinstance(error, JobTakenOverError):
             self._finish(error)
             return True
+        if self.lease.state.config.suspend_on_failure:
+            return self._is_over_when_suspended(run, error)
         if not (self._pauses and _is_no_fault_of_the_user(error)):
             self._fail(error)
             return True
         return self._is_over_after_a_pause(run, error)
 
-    def _is_over_after_a_pause(self, run: BoundedRun, error: BaseException) -> bool:
+    def _is_over_when_suspended(self, run: JobRun, error: BaseException) -> bool:
+        """Let a job wait that failed; say whether it is over for this thread."""
+        with self._lock:
+            if run.is_void:
+                return True
+            self.lease.change(failure=failure_text(error))
+            self._move(JobStatus.SUSPENDED)
+            self._run = self._new_run()
+        return False
+
+    def _is_over_after_a_pause(self, run: JobRun, error: BaseException) -> bool:
         """Wait, and let go of an engine that is lost; say whether the job was cancelled meanwhile."""
         self.lease.change(failure=failure_text(error))
         self._move(JobStatus.RESTARTING)
@@ -213,7 +277,7 @@ class Execution:
         with self._lock:
             if run.is_void:
                 return True
-            if run.stop is not None and run.stop.want == "cancel":
+            if run.stop is not None and run.stop.want != "restart":
                 return self._is_over_as_asked(run)
             self._run = self._new_run()
         self._context.renew_engine()
@@ -224,8 +288,7 @@ class Execution:
     def _move(self, status: JobStatus) -> None:
         changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
         if status is JobStatus.COMPLETING:
-            stages = {stage: {"items_out": items} for stage, items in self._run.counted.items()}
-            changes = {"epoch": 1, "metrics": {"stages": stages}}
+            changes = self._run.progress()
         self.lease.move(status, **changes)
 
     def _fail(self, error: BaseException) -> None:

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dstream.errors import IllegalStateError, JobTakenOverError, UnsupportedError
 from dstream.failures import shown
 from dstream.jobs.execution import Execution
 from dstream.jobs.job_config import JobConfig
+from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import Driver
 from dstream.jobs.job_failures import arrived
 from dstream.jobs.job_future import JobFuture
@@ -22,6 +23,10 @@ from dstream.jobs.job_state import FailureText, JobState
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
 from dstream.pipeline.pipeline_plan import PipelinePlan
+
+if TYPE_CHECKING:
+    from dstream.stream import Stream
+    from dstream.values.entry import Entry
 
 __all__ = ["Job"]
 
@@ -39,12 +44,14 @@ class Job:
         watch: Watch,
         load: Callable[[bytes], Any],
         execution: Execution | None = None,
+        context: JobContext | None = None,
     ) -> None:
         self._id = identity
         self._records = records
         self._watch = watch
         self._load = load
         self._execution = execution
+        self._context = context
         self._future: JobFuture | None = None
 
     @property
@@ -96,8 +103,17 @@ class Job:
 
     @property
     def epoch(self) -> int:
-        """The last epoch that was committed, 0 before the first; a bounded job has one."""
+        """How many epochs were published, 0 before the first; a bounded job has one."""
         return self._state().epoch
+
+    @property
+    def clock(self) -> int | None:
+        """The time up to which a job without an end has seen everything; None if no timestamp is known yet.
+
+        It is the greatest timestamp, in milliseconds since 1970, before which all events are in committed epochs. It
+        never goes back.
+        """
+        return (self._state().metrics or {}).get("clock")
 
     @property
     def failure(self) -> BaseException | None:
@@ -165,6 +181,8 @@ class Job:
     def cancel(self) -> bool:
         """End the job, which leaves its sinks as they were; return True only for the call that did it.
 
+        A job without an end leaves them as its last epoch did.
+
         It ends within seconds, also if a function of the user's does not return: on the local engine its thread
         is left behind then, and what it makes is thrown away. A job that publishes already is not cancelled.
         """
@@ -173,15 +191,23 @@ class Job:
     def restart(self) -> bool:
         """Run the job again from its sources; return True only for the call that did it.
 
+        A job without an end reads its plan again, and goes on behind its last epoch.
+
         Raises:
             IllegalStateError: it has ended, or its driver is gone.
         """
+        self._check_drives("restart")
+        return self._ask("restart")
+
+    def _check_drives(self, call: str) -> None:
+        """Refuse what only a driver can do if there is none, or if a bounded job cannot."""
         state = self._state()
+        if call != "restart" and not state.is_unbounded:
+            self._refuse(call)
         if state.status.has_ended:
             raise IllegalStateError(f"{title(state)} has ended: it is {state.status.name}; submit its pipeline again")
         if self._watch.is_lost(state):
             raise IllegalStateError(f"the driver of {title(state)} is gone; submit its pipeline under its name again")
-        return self._ask("restart")
 
     def metrics(self) -> JobMetrics:
         """Return what is known of the job in numbers: as attributes, as a dictionary, as a table, as OpenMetrics."""
@@ -189,27 +215,74 @@ class Job:
         status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
         return JobMetrics.of(state, status, self._watch.now())
 
-    def suspend(self) -> NoReturn:
-        """Refuse: a bounded job is not suspended."""
-        self._refuse("suspend")
+    def state(self, stage: str) -> Stream[Entry[Any, Any]]:
+        """Return the state that a stage of a job without an end keeps: its keys with their states, in no order.
 
-    def resume(self) -> NoReturn:
-        """Refuse: a bounded job is not suspended."""
-        self._refuse("resume")
+        It is that of the last epoch that was committed; what is done to it does not come back to the job. The stream
+        reads files that the job removes a day later, unless `JobConfig(keep=)` says otherwise.
+
+        Args:
+            stage: its name.
+
+        Raises:
+            IllegalStateError: the job has not begun; or its pipeline is in another process, and could not be kept.
+            UnsupportedError: it is a bounded job.
+            ValueError: it has no such stage, or one that keeps no state.
+        """
+        state = self._state()
+        if not state.is_unbounded:
+            self._refuse("state")
+        assert self._context is not None, "it was found by a context"
+        from dstream.jobs.unbounded.epoch_log import EpochLog  # here: few jobs have state
+        from dstream.jobs.unbounded.state_entries import state_entries
+        from dstream.stream.stream import read
+
+        place = state.config.files_at
+        storage = (self._context if place is None else self._context.elsewhere(place)).running_storage()
+        log = EpochLog(self._records.all, self._id, state.driver.token)
+        files = storage.state_files(self._id)
+        source = state_entries(self.pipeline, stage, log, state.log, files, self._id)
+        return read(source, f"state({stage!r})", self._context)
+
+    def suspend(self) -> bool:
+        """Let a job without an end wait after its epoch; return True only for the call that did it.
+
+        Its driver stays, and the job goes on with `resume()`, from any process.
+
+        Raises:
+            IllegalStateError: it has ended, or its driver is gone.
+            UnsupportedError: it is a bounded job.
+        """
+        self._check_drives("suspend")
+        return self._ask("suspend")
+
+    def resume(self) -> bool:
+        """Let a job go on that was suspended; return True only for the call that did it.
+
+        Raises:
+            IllegalStateError: it has ended, or its driver is gone.
+            UnsupportedError: it is a bounded job.
+        """
+        self._check_drives("resume")
+        return self._ask("resume")
 
     def export_snapshot(self, name: str) -> NoReturn:
-        """Refuse: a bounded job keeps no state."""
+        """Refuse: a bounded job keeps no state, and that of others cannot be exported yet."""
         self._refuse("export_snapshot")
 
     def cancel_and_export_snapshot(self, name: str) -> NoReturn:
-        """Refuse: a bounded job keeps no state. It goes on."""
+        """Refuse: a bounded job keeps no state, and that of others cannot be exported yet. It goes on."""
         self._refuse("cancel_and_export_snapshot")
 
     def update(self, pipeline: Any) -> NoReturn:
-        """Refuse: a bounded job is one epoch. It goes on."""
+        """Refuse: a bounded job is one epoch, and others cannot be changed yet. It goes on."""
         self._refuse("update")
 
     def _refuse(self, name: str) -> NoReturn:
+        if self._state().is_unbounded:
+            raise UnsupportedError(
+                f"{name}() does not exist yet for jobs without an end; docs/limits.md lists what is missing"
+            )
         raise UnsupportedError(
             f"{name}() does not exist for bounded jobs, whose one epoch keeps nothing between two; "
             "cancel() ends such a job, restart() runs it again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from dstream.errors import UnsupportedError
@@ -18,21 +19,10 @@ _LONGEST_PAUSE = 60.0
 _MOST_DOUBLINGS = 100
 """A pause of any length worth the name has reached the longest one then, and numbers stay small."""
 _MOST_RESTARTS = 1_000_000
-_OF_UNBOUNDED = (
-    "max_items",
-    "suspend_on_failure",
-    "max_watermark_retain",
-    "initial_snapshot",
-    "start_at",
-    "force",
-    "shards",
-    "clock",
-    "keep",
-    "files_at",
-    "files",
-    "modules",
-)
-"""What says nothing to a bounded job, or is not there yet."""
+_OF_UNBOUNDED = ("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at")
+"""What says nothing to a bounded job."""
+_NOT_YET = ("max_watermark_retain", "initial_snapshot", "files", "modules")
+_DAY = 24 * 60 * 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,16 +39,19 @@ class JobConfig:
             (how often, seconds of the first pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4
             seconds; False: never. An exception of a function of yours fails the job at once.
         metrics: whether items are counted, stage by stage.
-        max_items: with unbounded data.
-        suspend_on_failure: with unbounded data.
-        max_watermark_retain: with unbounded data.
-        initial_snapshot: with unbounded data.
-        start_at: with unbounded data.
-        force: with unbounded data.
-        shards: with unbounded data.
-        clock: with unbounded data.
-        keep: with unbounded data.
-        files_at: with unbounded data.
+        max_items: of an unbounded job: at most so many items of each partition of a source in an epoch. Unset, epochs
+            take as many as fit into `epoch_length`.
+        suspend_on_failure: an unbounded job that fails waits, and goes on behind its last epoch when it is resumed.
+        force: an unbounded job goes on although its pipeline has other stages than before.
+        shards: into how many parts an unbounded job divides the state of its steps; 64 unless told otherwise. It is
+            fixed when the job is made.
+        clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.
+        keep: seconds, or a timedelta, for which the records of epochs are kept; a day unless told otherwise.
+        files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot.
+        start_at: an unbounded job goes on behind this record of its log, an int, or behind the last one that is not
+            later than this datetime with a time zone. What came after it is published again, so it needs `force=True`.
+        max_watermark_retain: not there yet.
+        initial_snapshot: not there yet.
         files: not there yet.
         modules: not there yet.
 
@@ -100,11 +93,35 @@ class JobConfig:
         _times_and_pause(self.auto_restart)
         if not isinstance(self.metrics, bool):
             raise TypeError(f"JobConfig: metrics must be True or False, not {shown(self.metrics)}")
+        for name in ("max_items", "shards"):
+            _check_number(getattr(self, name), name)
+        for name in ("suspend_on_failure", "force"):
+            _check_flag(getattr(self, name), name)
+        if self.clock is not None and not callable(self.clock):
+            raise TypeError(f"JobConfig: clock must be a function without arguments, not {shown(self.clock)}")
+        if self.keep is not None:
+            _check_seconds(_in_seconds(self.keep), "keep")
+        if self.files_at is not None and not isinstance(self.files_at, str):
+            raise TypeError(f"JobConfig: files_at must be a folder or a URL, not {shown(self.files_at)}")
+        _check_start(self.start_at, self.force)
+        for name in _NOT_YET:
+            if getattr(self, name) is not None:
+                raise UnsupportedError(f"JobConfig: {name} does not exist yet; docs/limits.md lists what is missing")
+
+    def check_bounded(self) -> None:
+        """Refuse what says nothing to a bounded job.
+
+        Raises:
+            UnsupportedError: something was said that is for unbounded jobs.
+        """
         for name in _OF_UNBOUNDED:
             if getattr(self, name) is not None:
-                raise UnsupportedError(
-                    f"JobConfig: {name} does not exist yet for bounded jobs; docs/limits.md lists what is missing"
-                )
+                raise UnsupportedError(f"JobConfig: {name} is for jobs without an end, and this pipeline has one")
+
+    @property
+    def keep_seconds(self) -> float:
+        """For how many seconds records of epochs are kept."""
+        return _DAY if self.keep is None else float(_in_seconds(self.keep))
 
     def named(self, name: str | None) -> JobConfig:
         """Return the same under this name.
@@ -117,6 +134,10 @@ class JobConfig:
             raise ValueError(f"the job has two names: name={name!r}, and {self.name!r} in its config")
         return self if name is None else replace(self, name=name)
 
+    def without_start(self) -> JobConfig:
+        """Return the same for a job that has started where it should."""
+        return self if self.start_at is None else replace(self, start_at=None)
+
     def pauses(self) -> list[float]:
         """Return the seconds before each of the restarts that are allowed."""
         times, pause = _times_and_pause(self.auto_restart)
@@ -125,7 +146,7 @@ class JobConfig:
     def to_json(self) -> dict[str, Any]:
         """Return what was said, as plain data."""
         said = ((each.name, getattr(self, each.name)) for each in fields(self) if getattr(self, each.name) is not None)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in said}
+        return {name: _plain(value) for name, value in said if name != "clock"}
 
     @staticmethod
     def from_json(data: Any) -> JobConfig:
@@ -138,6 +159,41 @@ class JobConfig:
             name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
         }
         return JobConfig(**given)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else _in_seconds(value)
+
+
+def _in_seconds(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def _check_number(value: Any, name: str) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise TypeError(f"JobConfig: {name} must be a number, not {shown(value)}")
+    if value is not None and not 0 < value <= _MOST:
+        raise ValueError(f"JobConfig: {name} must be from 1 to {_MOST:,}, not {value!r}")
+
+
+_MOST = 1_000_000_000
+
+
+def _check_start(value: Any, force: Any) -> None:
+    if value is None:
+        return
+    is_date = isinstance(value, datetime) and value.tzinfo is not None
+    if not is_date and (not isinstance(value, int | float) or isinstance(value, bool)):
+        raise TypeError(f"JobConfig: start_at must be a number or a datetime with a time zone, not {shown(value)}")
+    if not force:
+        raise ValueError("JobConfig: start_at publishes again what came after it, which needs force=True")
+
+
+def _check_flag(value: Any, name: str) -> None:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"JobConfig: {name} must be True or False, not {shown(value)}")
 
 
 def _check_name(name: Any) -> None:

@@ -43,6 +43,14 @@ class Lease:
         with self._lock:
             self._state = dataclasses.replace(self._state, **changes)
 
+    def note(self, **changes: Any) -> None:
+        """Change what may reach others with the next sign of life."""
+        with self._lock:
+            is_ahead = self.is_ahead
+            self.change(**changes)
+            if not is_ahead:
+                self._written = self._state
+
     def move(self, status: JobStatus, **changes: Any) -> None:
         """Let the job reach a status, here."""
         with self._lock:

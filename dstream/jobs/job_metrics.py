@@ -29,10 +29,12 @@ class StageMetrics:
         items_in: how many items the stages that it reads gave on.
         items_out: how many it gave on, or wrote, in entries for a map. Those that nobody asked for, as behind a limit,
             are not among them.
+        late: how many items came to it too late; None if it does not look at that.
     """
 
     items_in: int | None = None
     items_out: int | None = None
+    late: int | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class JobMetrics(Mapping[str, Any]):
         epochs: how many were committed.
         runs: how often it was started.
         stages: each of its stages, by name.
+        watermarks: of an unbounded job: how far time has come in each source and each step that keeps state, in
+            milliseconds since 1970.
+        clock: of an unbounded job: the greatest timestamp before which all events are in committed epochs.
+        epoch_seconds: how long the last epochs took: `p50` and `p99`.
+        engine_seconds: how much of that the engine took.
     """
 
     id: str
@@ -58,6 +65,10 @@ class JobMetrics(Mapping[str, Any]):
     epochs: int
     runs: int
     stages: Mapping[str, StageMetrics] = field(default_factory=dict)
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    clock: int | None = None
+    epoch_seconds: Mapping[str, float] = field(default_factory=dict)
+    engine_seconds: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
     def of(state: JobState, status: JobStatus, now: float) -> JobMetrics:
@@ -66,9 +77,13 @@ class JobMetrics(Mapping[str, Any]):
         ended = state.ended_at if state.ended_at is not None else now
         counted: Mapping[str, Any] = {} if state.metrics is None else state.metrics["stages"]
         stages = _stages(state.shape, {name: counts.get("items_out") for name, counts in counted.items()})
+        for name, counts in counted.items():
+            if "late" in counts and name in stages:
+                stages[name] = dataclasses.replace(stages[name], late=counts["late"])
+        of_epochs = {name: (state.metrics or {})[name] for name in _OF_EPOCHS if name in (state.metrics or {})}
         seconds = 0.0 if began is None else max(ended - began, 0.0)
         return JobMetrics(
-            state.id, state.name, status.name, seconds, dict(state.times), state.epoch, state.runs, stages
+            state.id, state.name, status.name, seconds, dict(state.times), state.epoch, state.runs, stages, **of_epochs
         )
 
     def __getitem__(self, name: str) -> Any:
@@ -76,7 +91,8 @@ class JobMetrics(Mapping[str, Any]):
             raise KeyError(name)
         if name == "stages":
             return {stage: dataclasses.asdict(counts) for stage, counts in self.stages.items()}
-        return getattr(self, name)
+        found = getattr(self, name)
+        return dict(found) if isinstance(found, Mapping) else found
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)
@@ -97,9 +113,11 @@ class JobMetrics(Mapping[str, Any]):
         from rich.table import Table
         from rich.text import Text
 
-        table = Table("stage", "items in", "items out", box=None, pad_edge=False)
+        has_late = any(counts.late is not None for counts in self.stages.values())
+        table = Table("stage", "items in", "items out", *(["late"] if has_late else []), box=None, pad_edge=False)
         for name, counts in self.stages.items():
-            table.add_row(Text(name), _number(counts.items_in), _number(counts.items_out))
+            numbers = [counts.items_in, counts.items_out, *([counts.late] if has_late else [])]
+            table.add_row(Text(name), *map(_number, numbers))
         return table
 
     def to_openmetrics(self) -> str:
@@ -119,14 +137,28 @@ class JobMetrics(Mapping[str, Any]):
             "# TYPE dstream_job_epochs counter",
             f"dstream_job_epochs_total{{{job}}} {self.epochs}",
         ]
-        for name in ("items_in", "items_out"):
+        for name in ("items_in", "items_out", "late"):
             lines.append(f"# TYPE dstream_stage_{name} counter")
             for stage, counts in self.stages.items():
                 if (value := getattr(counts, name)) is not None:
                     lines.append(f'dstream_stage_{name}_total{{{job},stage="{_escaped(stage)}"}} {value}')
+        lines += self._openmetrics_of_epochs(job)
         return "\n".join([*lines, "# EOF", ""])
 
+    def _openmetrics_of_epochs(self, job: str) -> Iterator[str]:
+        if self.watermarks:
+            yield "# TYPE dstream_watermark_milliseconds gauge"
+            yield "# UNIT dstream_watermark_milliseconds milliseconds"
+            for stage, watermark in self.watermarks.items():
+                yield f'dstream_watermark_milliseconds{{{job},stage="{_escaped(stage)}"}} {watermark}'
+        if self.epoch_seconds:
+            yield "# TYPE dstream_epoch_seconds gauge"
+            yield "# UNIT dstream_epoch_seconds seconds"
+            for each, seconds in self.epoch_seconds.items():
+                yield f'dstream_epoch_seconds{{{job},quantile="0.{each[1:]}"}} {seconds!r}'
 
+
+_OF_EPOCHS = ("watermarks", "clock", "epoch_seconds", "engine_seconds")
 _NAMES = tuple(each.name for each in dataclasses.fields(JobMetrics))
 
 

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Held", "JobRecords", "Pickled", "Request", "Want", "new_id"]
 
-Want = Literal["cancel", "restart"]
+Want = Literal["cancel", "restart", "suspend", "resume", "leave"]
+"""What a run is asked for. `leave`: to end its epoch, so that the job goes on when it is submitted again."""
 Pickled = Literal["plan", "failure"]
+_WANTED = ("cancel", "restart", "suspend", "resume")
 _ID = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 _MARK = re.compile(r"[0-9a-f]{32}")
 
@@ -62,6 +64,11 @@ class JobRecords:
 
     def __init__(self, records: Records) -> None:
         self._records = records
+
+    @property
+    def all(self) -> Records:
+        """All records of the storage."""
+        return self._records
 
     def ids(self) -> list[str]:
         """Return the ids of all jobs, oldest first."""
@@ -128,7 +135,7 @@ class JobRecords:
             return None
         content = _plain(record.data, f"the request to the job {identity}")
         want, mark = content.get("want"), content.get("mark")
-        if want not in ("cancel", "restart") or not isinstance(mark, str) or not _MARK.fullmatch(mark):
+        if want not in _WANTED or not isinstance(mark, str) or not _MARK.fullmatch(mark):
             raise IllegalStateError(f"the request to the job {identity} is damaged: it asks for nothing")
         return Request(record.version, want, mark)
 

@@ -43,7 +43,9 @@ class JobState:
         runs: how often it was started.
         answered: the number of the last request that its driver has looked at.
         obeyed: the mark of the request that ended it, or made it start again; None: nobody's.
-        metrics: what was counted in its last run.
+        metrics: what was counted in its last run; of an unbounded job, in all of them.
+        is_unbounded: it runs epoch after epoch.
+        log: the number of a record of its log that was there; later ones may be.
     """
 
     id: str
@@ -63,6 +65,8 @@ class JobState:
     failure: FailureText | None = None
     times: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, Any] | None = None
+    is_unbounded: bool = False
+    log: int = 0
 
     def starting(self, now: float) -> JobState:
         """Return the state of the same job at the moment in which a driver starts it."""
@@ -132,6 +136,8 @@ def _state(content: Any) -> JobState:
         failure=_or_none(content["failure"], _failure),
         times={JobStatus[name].name: _moment(value) for name, value in _of(content["times"], dict).items()},
         metrics=_or_none(content["metrics"], _metrics),
+        is_unbounded=content.get("is_unbounded", False) is True,
+        log=_count(content.get("log", 0)),
     )
 
 
@@ -191,4 +197,16 @@ def _metrics(content: Any) -> dict[str, Any]:
     for counts in stages.values():
         for value in _of(counts, dict).values():
             _count(value)
-    return {"stages": stages}
+    return {"stages": stages, **_metrics_of_epochs(content)}
+
+
+def _metrics_of_epochs(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what only unbounded jobs have."""
+    if "watermarks" not in content:
+        return {}
+    watermarks = {name: _of(value, int) for name, value in _of(content["watermarks"], dict).items()}
+    seconds = {
+        name: {each: float(_of(value, int, float)) for each, value in _of(content[name], dict).items()}
+        for name in ("epoch_seconds", "engine_seconds")
+    }
+    return {"watermarks": watermarks, "clock": _of(content["clock"], int, type(None)), **seconds}

@@ -35,14 +35,16 @@ class JobStatus(Enum):
 _ENDED = frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED})
 _STOPPED = frozenset({JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.CANCELLED})
 _SUSPENDING = frozenset({JobStatus.SUSPENDED, JobStatus.SUSPENDED_EXPORTING_SNAPSHOT})
+_LEFT = frozenset({JobStatus.SUSPENDED, JobStatus.NOT_RUNNING})
+"""What an unbounded job may become at any time: it goes on later."""
 
 _AFTER: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.NOT_RUNNING: frozenset({JobStatus.STARTING, JobStatus.CANCELLED}),
-    JobStatus.STARTING: _STOPPED | {JobStatus.RUNNING, JobStatus.COMPLETING},
-    JobStatus.RUNNING: _STOPPED | _SUSPENDING | {JobStatus.COMPLETING},
-    JobStatus.SUSPENDED: _STOPPED | {JobStatus.STARTING, JobStatus.SUSPENDED_EXPORTING_SNAPSHOT},
+    JobStatus.STARTING: _STOPPED | _LEFT | {JobStatus.RUNNING, JobStatus.COMPLETING},
+    JobStatus.RUNNING: _STOPPED | _SUSPENDING | _LEFT | {JobStatus.COMPLETING},
+    JobStatus.SUSPENDED: _STOPPED | _LEFT | {JobStatus.STARTING, JobStatus.SUSPENDED_EXPORTING_SNAPSHOT},
     JobStatus.SUSPENDED_EXPORTING_SNAPSHOT: frozenset({JobStatus.SUSPENDED, JobStatus.FAILED, JobStatus.CANCELLED}),
-    JobStatus.RESTARTING: frozenset({JobStatus.STARTING, JobStatus.FAILED, JobStatus.CANCELLED}),
+    JobStatus.RESTARTING: _LEFT | {JobStatus.STARTING, JobStatus.FAILED, JobStatus.CANCELLED},
     # From here on the job is decided: it publishes, and nobody cancels it any more.
     JobStatus.COMPLETING: frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RESTARTING}),
     JobStatus.COMPLETED: frozenset(),

@@ -55,6 +55,8 @@ class Watch:
         """Say whether a job has not ended and nobody drives it."""
         if state.status.has_ended:
             return False
+        if state.status is JobStatus.NOT_RUNNING:  # as its driver has left it
+            return True
         return bool(is_gone(state.driver)) or self._clock() - state.beat_at > self._rhythm.lost_after
 
     def take_over(self, held: Held) -> tuple[Lease, EpochRecord] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures.thread  # noqa: F401 - what it does at the end of the program must come after ours
+import dataclasses
 import logging
 import os
 import threading
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
 from dstream.failures import shown
 from dstream.jobs.epoch_record import EpochRecord, Receipts
-from dstream.jobs.execution import Execution, JobContext
+from dstream.jobs.execution import Execution
 from dstream.jobs.job import Job
 from dstream.jobs.job_config import JobConfig
+from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import driver_here, forget_driver
 from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_heart import Heart, Rhythm
@@ -27,6 +29,8 @@ from dstream.jobs.job_records import Held, JobRecords, new_id
 from dstream.jobs.job_state import JobState, Shape
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
+from dstream.jobs.unbounded.epoch_log import EpochLog
+from dstream.jobs.unbounded.kinds_of_plans import is_unbounded
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Read, call_site, check, is_bounded, rewrite, topological
 
@@ -38,6 +42,8 @@ __all__ = ["Jobs"]
 _log = logging.getLogger("dstream.jobs")
 _PATIENCE = 1.0
 """Seconds for threads that have no say any more. One whose function does not return is left behind."""
+_LOOK = 0.2
+"""Seconds after which an unbounded job is asked again to leave: one that starts again has not heard it."""
 _open: set[Jobs] = set()
 
 
@@ -103,6 +109,8 @@ class Jobs:
         """
         plan = _plan_of(pipeline, call)
         wanted = _config_of(config, name)
+        if not is_unbounded(plan):
+            wanted.check_bounded()
         while True:
             if self._is_closed:
                 raise IllegalStateError("this context is closed; connect() again")
@@ -130,6 +138,9 @@ class Jobs:
 
     def _is_over(self, state: JobState) -> bool:
         """Say whether nothing of a job is left to do: one that failed may have published to some of its sinks only."""
+        if state.status is JobStatus.FAILED and state.is_unbounded:
+            last = EpochLog(self._records.all, state.id, state.driver.token).last(state.log)
+            return last is None or last.published <= state.epoch
         if state.status is JobStatus.FAILED:
             epoch = EpochRecord(self._records, state.id, state.driver.token)
             return epoch.looked_up() is None
@@ -137,7 +148,8 @@ class Jobs:
 
     def _new(self, plan: PipelinePlan, config: JobConfig, version: int) -> Job | None:
         now, driver = self._clock(), driver_here()
-        state = JobState(new_id(now), config.name, config, _shape(plan), now, driver, now).starting(now)
+        made = JobState(new_id(now), config.name, config, _shape(plan), now, driver, now)
+        state = dataclasses.replace(made, is_unbounded=is_unbounded(plan)).starting(now)
         is_ours = self._records.write(state, 1)
         if is_ours and config.name is not None and not self._records.take_name(config.name, state.id, version + 1):
             self._records.forget(state.id)
@@ -151,6 +163,8 @@ class Jobs:
     def _again(self, plan: PipelinePlan, config: JobConfig, held: Held) -> Job | None:
         """Go on with a job whose driver is gone."""
         before = EpochRecord(self._records, held.state.id, held.state.driver.token)
+        if held.state.is_unbounded or is_unbounded(plan):
+            _check_stages(plan, config, held.state)
         _check_pipeline(plan, held.state, before.looked_up())
         taken = self._watch.take_over(held)
         if taken is None:
@@ -165,7 +179,7 @@ class Jobs:
         return self._start(plan, lease, epoch)
 
     def _start(self, plan: PipelinePlan, lease: Lease, epoch: EpochRecord) -> Job:
-        execution = Execution(self._context, self._records, lease, epoch, plan, call_site())
+        execution = Execution(self._context, self._records, lease, epoch, plan, call_site(), self._load, self._clock)
         identity = lease.state.id
         self._here[identity] = execution
         self._ends = [(job, end) for job, end in self._ends if _is_news(end)]
@@ -200,7 +214,7 @@ class Jobs:
         return held is not None and name in (None, held.state.name)
 
     def _job(self, identity: str) -> Job:
-        return Job(identity, self._records, self._watch, self._load, self._here.get(identity))
+        return Job(identity, self._records, self._watch, self._load, self._here.get(identity), self._context)
 
     # ----------------------------------------------------------------------------------------------------------- end
 
@@ -211,7 +225,8 @@ class Jobs:
         self._is_closed = True
         try:
             while jobs := self._heart.jobs():
-                wait([each.future for each in jobs])
+                endless = [each for each in jobs if each.lease.state.is_unbounded and each.ask("leave") is not None]
+                wait([each.future for each in jobs], _LOOK if endless else None)
         except BaseException:
             for each in self._heart.jobs():
                 each.ask("cancel")
@@ -231,6 +246,16 @@ class Jobs:
 def _is_news(end: JobFuture) -> bool:
     """Say whether the end of a job has still to be told."""
     return not end.done() or (end.error is not None and not isinstance(end.error, CancelledError) and not end.was_asked)
+
+
+def _check_stages(plan: PipelinePlan, config: JobConfig, state: JobState) -> None:
+    """Refuse a pipeline that is not the one that a job without an end has run so far."""
+    if not (state.is_unbounded and is_unbounded(plan)) or (_shape(plan) != state.shape and not config.force):
+        raise IllegalStateError(
+            f"{title(state)} goes on where its driver ended, and this is another pipeline: its stages have other "
+            "names, kinds or sinks; submit it as it was, under another name, or with JobConfig(force=True) if what it "
+            "has read and kept so far fits this one"
+        )
 
 
 def _check_pipeline(plan: PipelinePlan, state: JobState, receipts: Receipts | None) -> None:

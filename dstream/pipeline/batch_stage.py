@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from datetime import timedelta
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from dstream.pipeline.any_stage import AnyStage
-from dstream.pipeline.keyed_stage import KeyedStage
-from dstream.pipeline.peeking import Logged
+from dstream.pipeline.event_time import check_that_it_runs_in_epochs
+from dstream.pipeline.peeking import peeked
 from dstream.pipeline.reducing_stage import ReducingStage
-from dstream.pipeline.sink_stage import SinkStage
-from dstream.pipeline.stage_arguments import comes_later, sink_of
-from dstream.pipeline.stage_record import StageRecord
-from dstream.plan import PartitionBy, Peek, call_site
+from dstream.pipeline.stage_arguments import needs_time
+from dstream.pipeline.stream_stage import StreamStage
+from dstream.plan import PartitionBy, call_site
 from dstream.plan.nodes_of_stages import Spread
-from dstream.spi import Sink
-from dstream.stream.stream_arguments import function, kind_of, optional_function, running
+from dstream.spi.epochs import WatermarkPolicy
+from dstream.stream.stream_arguments import optional_function
 
 __all__ = ["BatchStage"]
 
 T = TypeVar("T")
-S = TypeVar("S", bound="AnyStage | KeyedStage[Any, Any]")
+
+Duration: TypeAlias = int | timedelta
 
 
 class BatchStage(ReducingStage[T]):
@@ -63,13 +63,7 @@ class BatchStage(ReducingStage[T]):
         Raises:
             TypeError: `action` stands beside one of the others.
         """
-        if action is not None and (to_string is not None or should_log is not None):
-            raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
-        if action is not None:
-            return self._step("peek", Peek(self._record.node, running(action, "action"), where=call_site()))
-        text = str if to_string is None else running(to_string, "to_string")
-        logged = Logged(text, None if should_log is None else running(should_log, "should_log"))
-        return self._step("peek", Peek(self._record.node, logged, logged.given(), where=call_site()))
+        return self._step("peek", peeked(self._record.node, action, to_string, should_log))
 
     def rebalance(self, key: Callable[[T], Any] | None = None) -> BatchStage[T]:
         """Spread the items over partitions of equal size; with a key, bring equal keys into one partition.
@@ -84,59 +78,56 @@ class BatchStage(ReducingStage[T]):
             return self._step("rebalance", Spread(self._record.node, None, where=call_site()))
         return self._step("rebalance", PartitionBy(self._record.node, None, key, "rebalance", where=call_site()))
 
-    def apply(self, fn: Callable[[BatchStage[T]], S]) -> S:
-        """Return `fn(self)`: a part of a pipeline under a name of its own.
+    # Run as a stream
+
+    def add_timestamps(
+        self,
+        fn: Callable[[T], Any],
+        allowed_lag: Duration = 0,
+        policy: WatermarkPolicy | None = None,
+        idle_timeout: float | timedelta = 60.0,
+    ) -> StreamStage[T]:
+        """Say when each item happened, and run the source as a stream, of one partition that ends.
+
+        At its end all windows close. Otherwise as `add_timestamps` of a stage without an end.
 
         Args:
-            fn: takes this stage and returns one of the same pipeline.
+            fn: gives the time of an item: milliseconds since 1970, or a datetime with a time zone.
+            allowed_lag: how much older than the newest item one may be, in milliseconds or as a timedelta.
+            policy: in place of a lag, how far time has come.
+            idle_timeout: in seconds.
 
         Raises:
-            IllegalStateError: the stage that `fn` returns belongs to another pipeline.
-            TypeError: `fn` returns no stage.
+            TypeError: an argument is of another kind, or a policy stands beside a lag.
+            UnsupportedError: something stands before that does not take one item at a time.
         """
-        made = function(fn, "fn")(self)
-        if not isinstance(made, AnyStage | KeyedStage):
-            raise TypeError(f"fn must return a stage, not {kind_of(made)}")
-        self._check_same_pipeline(made._stage if isinstance(made, KeyedStage) else made, "apply")
-        return made
+        return self._as_stream().add_timestamps(fn, allowed_lag, policy, idle_timeout)
 
-    def write_to(self, sink: Sink[T, Any]) -> SinkStage:
-        """End this branch in a sink, such as `to_imap(...)`; the items are there when the job has ended.
-
-        A job of several sinks writes all of them or none. Each sink object can be used once.
+    def to_stream_stage(
+        self, *, timestamp: Callable[[T], Any] | None = None, allowed_lag: Duration = 0
+    ) -> StreamStage[T]:
+        """Run the source as a stream, of one partition that ends: for tests, and for old data that a stream goes on.
 
         Args:
-            sink: what streams call a reducer.
+            timestamp: gives the time of an item, as for `add_timestamps`; unset, items have none.
+            allowed_lag: as for `add_timestamps`.
 
         Raises:
-            TypeError: `sink` is none.
+            UnsupportedError: something stands before that does not take one item at a time.
         """
-        record = StageRecord("write_to", self._record.node, (self._record,), call_site(), sink=sink_of(sink))
-        self._pipeline._add(record)
-        return SinkStage(self._pipeline, record)
+        stream = self._as_stream()
+        if timestamp is not None:
+            return stream.add_timestamps(timestamp, allowed_lag)
+        check_that_it_runs_in_epochs(self._record.node, "to_stream_stage()")
+        return stream
 
-    # For unbounded data
+    def _as_stream(self) -> StreamStage[T]:
+        return StreamStage(self._pipeline, self._record)
 
-    def add_timestamps(self, fn: Callable[[T], Any] | None = None, allowed_lag: float = 0) -> NoReturn:
-        """Refuse: timestamps are for unbounded data, which comes later.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise comes_later("add_timestamps(...)")
-
-    def to_stream_stage(self, *, timestamp: Callable[[T], Any] | None = None, allowed_lag: float = 0) -> NoReturn:
-        """Refuse: a bounded source cannot be run as unbounded data yet.
+    def window(self, window: Any, late_to: Any = None) -> NoReturn:
+        """Refuse: items that end have no time; `chunked(n)` makes windows by count.
 
         Raises:
             UnsupportedError: always.
         """
-        raise comes_later("to_stream_stage(...)")
-
-    def window(self, window: Any) -> NoReturn:
-        """Refuse: windows of time are for unbounded data, which comes later; `chunked(n)` makes windows by count.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise comes_later("window(...)")
+        raise needs_time("window(...)")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
-from dstream.pipeline.hash_joined import FirstOfPairs, Unnested
-from dstream.pipeline.join_clause import EntriesClause, JoinClause, clause_of
-from dstream.pipeline.lazy_stage import LazyStage, StageOf
+from dstream.pipeline.flowing_stage import StageOf
+from dstream.pipeline.hash_joined import hash_joined, pairs_of
+from dstream.pipeline.join_clause import EntriesClause, JoinClause
+from dstream.pipeline.lazy_stage import LazyStage
 from dstream.pipeline.paired_stage import PairedStage
 from dstream.pipeline.stage_record import StageRecord
-from dstream.plan import Map, Node, Union, call_site, shown_function
-from dstream.plan.nodes_of_stages import HashJoin
+from dstream.plan import Union, call_site
 from dstream.stream.keyed import How
 from dstream.stream.other_side import On
-from dstream.stream.stream_arguments import function, kind_of, partition_count
 from dstream.values import Entry
 
 if TYPE_CHECKING:
@@ -328,42 +327,11 @@ class JoiningStage(PairedStage[T]):
             IllegalStateError: a stage belongs to another pipeline.
             ValueError: `joins` is empty.
         """
-        return self._hash_joined("hash_join_all", _pairs(joins), to, broadcast_limit)
+        return self._hash_joined("hash_join_all", pairs_of(joins), to, broadcast_limit)
 
     def _hash_joined(
         self, kind: str, joins: Sequence[tuple[Any, Any]], to: Any, broadcast_limit: int | None
     ) -> BatchStage[Any]:
-        limit = None if broadcast_limit is None else partition_count(broadcast_limit, "broadcast_limit")
-        where, is_one = call_site(), kind != "hash_join_all"
-        node, rights = self._record.node, []
-        for depth, (right, on) in enumerate(joins):
-            clause = clause_of(on, "on" if is_one else f"joins[{depth}][1]")
-            rights.append(self._other(right, kind))
-            left_key = clause.left_key if depth == 0 else FirstOfPairs(depth, clause.left_key)
-            others = (clause.right_key, clause.projection, kind == "inner_hash_join", limit)
-            node = HashJoin(node, rights[-1]._record.node, left_key, *others, where=where)
-        if to is not None or len(joins) > 1 or not is_one:
-            node = _unnested(node, kind, to, len(joins))
-        return self._added(StageRecord(kind, node, self._read_with(rights), where))
-
-
-def _unnested(node: Node, kind: str, to: Any, depth: int) -> Node:
-    given = "" if to is None else f"to={shown_function(function(to, 'to'))}"
-    return Map(node, Unnested(depth, to), None, kind, given, where=node.where)
-
-
-def _pairs(joins: Any) -> Sequence[tuple[Any, Any]]:
-    """Return what `hash_join_all` was given as pairs.
-
-    Raises:
-        TypeError: it is something else.
-        ValueError: there are none.
-    """
-    if not isinstance(joins, list | tuple):
-        raise TypeError(f"joins must be a list of (stage, on), not {kind_of(joins)}")
-    for each in joins:
-        if not isinstance(each, tuple) or len(each) != 2:
-            raise TypeError(f"joins must be a list of (stage, on), and one of them is {kind_of(each)}")
-    if not joins:
-        raise ValueError("joins must not be empty: hash_join_all([(stage, on), ...]) needs a right side")
-    return joins
+        rights = self._others([right for right, _ in joins], kind)
+        sides = [(right._record.node, on) for right, (_, on) in zip(rights, joins, strict=True)]
+        return self._step(kind, hash_joined(self._record.node, kind, sides, to, broadcast_limit), rights)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 import collectors
 from dstream.pipeline.any_stage import AnyStage
 from dstream.pipeline.rolling import EmptyContainer, ResultSoFarOfKey
-from dstream.pipeline.stage_arguments import comes_later, operation_of, refuse_unbounded
+from dstream.pipeline.stage_arguments import needs_time, operation_of, refuse_time
+from dstream.pipeline.stage_view import StageView
 from dstream.plan import Node, call_site, shown_function
 from dstream.plan.nodes_of_stages import Action, Stateful
 from dstream.spi import AggregateOperation, Collector
 from dstream.stream.aggregating import aggregated
-from dstream.stream.stream_arguments import count, function, kind_of, optional_function, running
+from dstream.stream.stream_arguments import count, function, optional_function, running
 from dstream.values import Entry
 
 if TYPE_CHECKING:
     from dstream.pipeline.batch_stage import BatchStage
-    from dstream.pipeline.pipeline import Pipeline
 
 __all__ = ["KeyedStage"]
 
@@ -32,28 +32,22 @@ S = TypeVar("S")
 U = TypeVar("U")
 
 
-class KeyedStage(Generic[K, T]):
+class KeyedStage(StageView, Generic[K, T]):
     """What `stage.grouping_key(fn)` returns: what it offers happens to the items of each key on their own.
 
     It is no stage: it has no name, and nothing runs for it. Results by key have no order.
     """
 
-    __slots__ = ("_key", "_stage")
+    __slots__ = ("_key",)
 
     def __init__(self, stage: Any, key: Callable[[T], K]) -> None:
-        self._stage = stage
+        super().__init__(stage)
         self._key = key
 
     @property
     def key(self) -> Callable[[T], K]:
         """Gives the key of an item."""
         return self._key
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """The pipeline of its stage."""
-        pipeline: Pipeline = self._stage.pipeline
-        return pipeline
 
     # Aggregates
 
@@ -233,20 +227,20 @@ class KeyedStage(Generic[K, T]):
         Args:
             create: makes the state of a key.
             fn: takes the state, the key and an item; a None that it gives goes on.
-            ttl: for unbounded data, which comes later.
-            on_evict: for unbounded data, which comes later.
+            ttl: for items with timestamps, which `add_timestamps(fn)` gives.
+            on_evict: for these, too.
 
         Raises:
             UnsupportedError: `ttl` or `on_evict` is set.
         """
-        refuse_unbounded("map_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("map_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("map", create, function(fn, "fn"))
 
     def filter_stateful(
         self, create: Callable[[], S], fn: Callable[[S, K, T], object], *, ttl: None = None, on_evict: None = None
     ) -> BatchStage[T]:
         """Keep the items for which `fn(state, key, item)` is true; otherwise as `map_stateful`."""
-        refuse_unbounded("filter_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("filter_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("filter", create, running(fn, "fn"))
 
     def flat_map_stateful(
@@ -258,23 +252,18 @@ class KeyedStage(Generic[K, T]):
         on_evict: None = None,
     ) -> BatchStage[R]:
         """Replace each item by all that `fn(state, key, item)` gives; otherwise as `map_stateful`."""
-        refuse_unbounded("flat_map_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("flat_map_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("flat_map", create, function(fn, "fn"))
 
-    def window(self, window: Any) -> NoReturn:
-        """Refuse: windows of time are for unbounded data, which comes later.
+    def window(self, window: Any, late_to: Any = None) -> NoReturn:
+        """Refuse: items that end have no time.
 
         Raises:
             UnsupportedError: always.
         """
-        raise comes_later("window(...)")
+        raise needs_time("window(...)")
 
     # How stages are made
-
-    @property
-    def _node(self) -> Node:
-        node: Node = self._stage._record.node
-        return node
 
     def _aggregated(self, kind: str, others: tuple[Any, ...], op: Any, to: Any) -> BatchStage[Any]:
         stages = [self, *(self._other(each, kind) for each in others)]
@@ -293,33 +282,12 @@ class KeyedStage(Generic[K, T]):
         """Return the call of a method as the user wrote it, up to its arguments: with that of this stage before it."""
         return f"grouping_key({shown_function(self._key)}).{name}"
 
-    def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> BatchStage[Any]:
-        made: BatchStage[Any] = self._stage._step(kind, node, others)
-        return made
+    if TYPE_CHECKING:
 
-    def _other(self, other: Any, call: str) -> KeyedStage[Any, Any]:
-        if not isinstance(other, KeyedStage):
-            raise TypeError(
-                f"{call}() of a keyed stage takes keyed stages, stage.grouping_key(fn), not {kind_of(other)}"
-            )
-        self._stage._check_same_pipeline(other._stage, call)
-        return other
+        def _step(self, kind: str, node: Node, others: Iterable[AnyStage] = ()) -> BatchStage[Any]: ...
+
+    def _called_by(self) -> str:
+        return "a keyed stage takes keyed stages, stage.grouping_key(fn)"
 
     def __repr__(self) -> str:
         return f"<KeyedStage of {self._stage!r} by {shown_function(self._key)}>"
-
-    def _stays_in_the_driver(self) -> str:
-        """Say why a function that runs on the workers cannot take this along, and what to do instead."""
-        stays: str = self._stage._stays_in_the_driver()
-        return stays
-
-    def __reduce__(self) -> NoReturn:
-        self._stage.__reduce__()
-        raise AssertionError("a stage refuses to be pickled")
-
-    if not TYPE_CHECKING:  # A type checker would take it for every name.
-
-        def __getattr__(self, name: str) -> NoReturn:
-            from dstream.pipeline.stage_names import no_such_name  # here: only who mistakes a name needs it
-
-            raise AttributeError(no_such_name(type(self), name))

@@ -6,25 +6,26 @@ labels and what an operation means have one place.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, TypeVarTuple, overload
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from dstream.gatherers.concurrent import map_concurrent
-from dstream.pipeline.any_stage import AnyStage
-from dstream.pipeline.stage_record import StageRecord
-from dstream.spi import AggregateOperation, Collector, Gatherer, Reducer
-from dstream.stream import Stream
-from dstream.stream.base import BaseStream
+from dstream.pipeline.flowing_stage import FlowingStage, StageOf
+from dstream.spi import AggregateOperation, Collector, Gatherer, Reducer, Sink
 from dstream.values import DeadLetter, Entry
 
 if TYPE_CHECKING:
     from dstream.gatherers import Retry
+    from dstream.pipeline.any_stage import AnyStage
     from dstream.pipeline.batch_stage import BatchStage
+    from dstream.pipeline.stage_record import StageRecord
+    from dstream.plan import Node
+    from dstream.plan.nodes_of_stages import Action
+    from dstream.stream.base import BaseStream
 
-__all__ = ["LazyStage", "StageOf"]
+__all__ = ["LazyStage"]
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 K = TypeVar("K")
 U = TypeVar("U")
 V = TypeVar("V")
@@ -33,20 +34,10 @@ E = TypeVar("E", bound=Exception)
 Ts = TypeVarTuple("Ts")
 
 
-class StageOf(Protocol[T_co]):
-    """A stage, for a type checker: one of tuples is one of entries too, where items are only read."""
-
-    def _gives(self) -> Iterator[T_co]: ...
-
-
-class LazyStage(AnyStage, Generic[T]):
-    """A stage through which items flow, with the lazy operations of streams."""
+class LazyStage(FlowingStage[T]):
+    """A stage through which items flow that end, with the lazy operations of streams."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        def _gives(self) -> Iterator[T]: ...
 
     # One item at a time
 
@@ -356,42 +347,18 @@ class LazyStage(AnyStage, Generic[T]):
 
     # How stages are made
 
-    def _stream(self) -> Stream[T]:
-        return Stream(self._record.node, None)
+    if TYPE_CHECKING:
 
-    def _made(self, kind: str, stream: BaseStream[U], *others: AnyStage) -> BatchStage[U]:
-        """Return the stage that reads this one, and others, and ends where `stream` does."""
-        return self._added(StageRecord(kind, stream._node, self._read_with(others), stream._node.where))
-
-    def _added(self, record: StageRecord) -> BatchStage[Any]:
-        self._pipeline._add(record)
-        made: Any = type(self)(self._pipeline, record)
-        return made  # type: ignore[no-any-return]
-
-    def _read_with(self, others: Iterable[AnyStage]) -> tuple[StageRecord, ...]:
-        return (self._record, *(other._record for other in others))
-
-    def _others(self, others: Iterable[Any], call: str) -> list[Self]:
-        """Return the other stages of an operation.
-
-        Raises:
-            IllegalStateError: one of them belongs to another pipeline.
-            TypeError: one of them is no stage.
-        """
-        return [self._other(each, call) for each in others]
+        def _made(self, kind: str, stream: BaseStream[U], *others: AnyStage) -> BatchStage[U]: ...
+        def _step(
+            self, kind: str, node: Node, others: Iterable[AnyStage] = (), late_to: Sink[Any, Any] | None = None
+        ) -> BatchStage[Any]: ...
+        def _using(self, action: Action, service: Any, fn: Any) -> BatchStage[Any]: ...
+        def _added(self, record: StageRecord) -> BatchStage[Any]: ...
 
     def _other(self, other: Any, call: str) -> Any:
-        if not isinstance(other, LazyStage):
-            raise TypeError(f"{call}() takes stages of this pipeline, not {_kind(other)}")
-        self._check_same_pipeline(other, call)
-        return other
+        return self._ending(other, call)
 
 
 def _of(stage: Any) -> LazyStage[Any]:
     return stage  # type: ignore[no-any-return]
-
-
-def _kind(other: object) -> str:
-    if isinstance(other, BaseStream):
-        return "a stream, which belongs to a context: pipeline.read_from(source) makes a stage"
-    return "None" if other is None else type(other).__name__

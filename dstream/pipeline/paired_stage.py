@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from dstream.pipeline.lazy_stage import LazyStage, StageOf
+from dstream.pipeline.flowing_stage import StageOf
+from dstream.pipeline.lazy_stage import LazyStage
 from dstream.plan.core_of_pairs import Direction
 from dstream.stream.other_side import On
 

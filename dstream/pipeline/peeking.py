@@ -7,9 +7,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dstream.plan import Node, Peek, shown_function
+from dstream.plan import Node, Peek, call_site, shown_function
+from dstream.stream.stream_arguments import running
 
-__all__ = ["Logged", "under_the_name"]
+__all__ = ["Logged", "peeked", "under_the_name"]
+
+
+def peeked(upstream: Node, action: Any, to_string: Any, should_log: Any) -> Peek:
+    """Return the node of a `peek`, as stages have it.
+
+    Raises:
+        TypeError: an action stands beside what is logged, or one of them does not run.
+    """
+    if action is not None and (to_string is not None or should_log is not None):
+        raise TypeError("peek() takes an action, or to_string= and should_log= of what it logs itself, not both")
+    if action is not None:
+        return Peek(upstream, running(action, "action"), where=call_site())
+    text = str if to_string is None else running(to_string, "to_string")
+    logged = Logged(text, None if should_log is None else running(should_log, "should_log"))
+    return Peek(upstream, logged, logged.given(), where=call_site())
 
 
 @dataclass(frozen=True)

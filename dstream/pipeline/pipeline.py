@@ -12,18 +12,20 @@ from dstream.pickling import dumps
 from dstream.pipeline.any_stage import placed
 from dstream.pipeline.batch_stage import BatchStage
 from dstream.pipeline.flat_records import copied, flattened, restored
-from dstream.pipeline.lazy_stage import LazyStage
+from dstream.pipeline.flowing_stage import FlowingStage
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.pipeline.pipeline_text import as_lines
 from dstream.pipeline.planning import planned
 from dstream.pipeline.sink_stage import SinkStage
 from dstream.pipeline.stage_arguments import named_source, sink_of
 from dstream.pipeline.stage_record import StageRecord, names_of
+from dstream.pipeline.stream_stage import StreamStage
 from dstream.plan import Read, Union, call_site
-from dstream.spi import Sink, Source
+from dstream.plan.stream_read import StreamRead
+from dstream.spi import Sink, Source, StreamSource
 from dstream.stream.error_handling import delivery_of
 from dstream.stream.runtime import default_stages
-from dstream.stream.stream_arguments import kind_of, refuse_endless
+from dstream.stream.stream_arguments import kind_of
 
 if TYPE_CHECKING:
     from dstream.plan.show.drawing import Drawing
@@ -61,32 +63,39 @@ class Pipeline:
 
     # Building
 
-    def read_from(self, source: Source[T], name: str | None = None) -> BatchStage[T]:
+    @overload
+    def read_from(self, source: Source[T], name: str | None = None) -> BatchStage[T]: ...
+
+    @overload
+    def read_from(self, source: StreamSource[T], name: str | None = None) -> StreamStage[T]: ...
+
+    def read_from(self, source: Any, name: str | None = None) -> BatchStage[Any] | StreamStage[Any]:
         """Begin with the items of a source; what several stages need of them is read once.
 
         Args:
-            source: such as `text_files(...)` or `imap(...)`.
+            source: such as `text_files(...)` or `imap(...)`, whose items end; or such as `watch_files(...)` or
+                `imap_journal(...)`, whose items do not, and which a job reads epoch by epoch.
             name: what the stage is called, as `set_name` does.
 
         Raises:
             IllegalStateError: another stage has that name.
             TypeError: `source` is no source.
-            UnsupportedError: it has no end, as `watch_files(...)`.
             ValueError: the name is empty.
         """
-        refuse_endless(source, "read_from()")
-        if isinstance(source, type) or not isinstance(source, Source):
+        if isinstance(source, type) or not isinstance(source, Source | StreamSource):
             raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
+        is_endless = isinstance(source, StreamSource)
+        read: Any = StreamRead(source) if is_endless else source
         where = call_site()
-        node = Read(source, f"read_from({shown(source)})", delivery_of(source, None), where=where)
+        node = Read(read, f"read_from({shown(source)})", delivery_of(read, None), where=where)
         record = StageRecord("read_from", node, where=where)
-        stage: BatchStage[T] = BatchStage(self, record)
+        stage = StreamStage[Any](self, record) if is_endless else BatchStage[Any](self, record)
         if name is not None:
             stage.set_name(name)  # A name that is refused leaves no source behind, which would end nowhere.
         self._add(record)
         return stage
 
-    def write_to(self, sink: Sink[T, Any], *stages: BatchStage[T]) -> SinkStage:
+    def write_to(self, sink: Sink[T, Any], *stages: BatchStage[T] | StreamStage[T]) -> SinkStage:
         """End the branches of several stages in one sink, which gets the items of all of them, in any order.
 
         Args:
@@ -99,7 +108,7 @@ class Pipeline:
         """
         sink_of(sink)
         for each in stages:
-            if not isinstance(each, LazyStage):
+            if not isinstance(each, FlowingStage):
                 raise TypeError(f"write_to() takes a sink and stages, not {kind_of(each)}")
             self._check_own(each)
         if not stages:
@@ -112,7 +121,7 @@ class Pipeline:
         self._add(record)
         return SinkStage(self, record)
 
-    def _check_own(self, stage: LazyStage[Any]) -> None:
+    def _check_own(self, stage: FlowingStage[Any]) -> None:
         if stage.pipeline is not self:
             raise IllegalStateError(
                 f"{placed(stage.name, stage._record)} belongs to another pipeline: stages of one pipeline go together"

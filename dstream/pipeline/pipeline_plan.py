@@ -8,9 +8,11 @@ from typing import Any
 
 from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
 from dstream.pipeline.relinking import with_inputs
-from dstream.plan import Node, Where, inputs_first
+from dstream.plan import Node, Read, Where, inputs_first, topological
 from dstream.plan.ends import Several, Write
+from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs
 from dstream.plan.nodes_of_stages import Tally
+from dstream.plan.stream_read import StreamRead
 from dstream.spi import MapWriter, Sink, Writer
 from dstream.stream.writing import writing
 
@@ -52,6 +54,11 @@ class PlannedWrite:
     where: Where | None
     is_named: bool = False
 
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether it is written epoch by epoch."""
+        return any(map(_takes_epochs, topological(self.node)))
+
     def handed(self, writer: Writer | MapWriter | None) -> Write:
         """Return the end that hands its items to a writer; None only explains."""
         end = writing(self.node, self.sink, writer, "write_to", self.where)
@@ -71,6 +78,11 @@ class PipelinePlan:
     stages: tuple[PlannedStage, ...]
     writes: tuple[PlannedWrite, ...]
     last_nodes: tuple[tuple[str, Node], ...] = ()
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether a job runs it epoch by epoch: it has a source without an end, timestamps, or states."""
+        return any(write.is_unbounded for write in self.writes)
 
     def several(self, writers: Sequence[Writer | MapWriter | None]) -> Several:
         """Return the plan that hands items to these writers, one for each of `writes`; None only explains."""
@@ -105,6 +117,12 @@ class PipelinePlan:
     def with_writes(self, writes: Sequence[PlannedWrite]) -> PipelinePlan:
         """Return the same stages with other ends."""
         return replace(self, writes=tuple(writes))
+
+
+def _takes_epochs(node: Node) -> bool:
+    return isinstance(node, AddTimestamps | OverEpochs) or (
+        isinstance(node, Read) and isinstance(node.source, StreamRead)
+    )
 
 
 def _again(

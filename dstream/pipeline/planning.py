@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline.any_stage import placed
@@ -13,11 +13,13 @@ from dstream.pipeline.peeking import under_the_name
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.pipeline.relinking import relinked, with_inputs
 from dstream.pipeline.source_in_parts import InParts
-from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of
+from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of, names_of_late_sinks
 from dstream.plan import Node, PartitionBy, Read, Recover, is_bounded, rewrite, topological
 from dstream.plan.core_of_forks import Fork
+from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs, in_time, late_ones_of
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_stages import Aggregate, Spread
+from dstream.plan.stream_read import StreamRead
 from dstream.spi import Sink
 from dstream.stream.error_handling import Delivery
 
@@ -29,29 +31,41 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
 
     Raises:
         IllegalStateError: nothing is read, a stage ends nowhere, or a sink is used twice.
-        UnsupportedError: what a sink is given never ends, or what several stages read.
+        UnsupportedError: what a sink is given never ends, or what several stages read; or some of what is written ends
+            and some is run in epochs.
     """
     names = names_of(records)
     _check_ends(records, names)
     nodes = _nodes(records, names)
-    stages = tuple(
-        PlannedStage(names[id(each)], each.kind, tuple(names[id(above)] for above in each.upstreams), each.where)
-        for each in records
-    )
-    writes = tuple(
-        PlannedWrite(names[id(each)], nodes[id(each)], each.sink, each.where, each.given_name is not None)
-        for each in records
-        if each.sink is not None
-    )
+    late_names = names_of_late_sinks(records, names)
+    stages = tuple(stage for each in records for stage in _stages(each, names, late_names))
+    writes = tuple(write for each in records for write in _writes(each, names, late_names, nodes))
     _check_that_all_end(records, writes, names)
     plan = PipelinePlan(stages, writes, tuple(_last_nodes(records, nodes, names)))
     _check_that_forks_end(plan, records, nodes, names)
+    _check_that_all_or_none_takes_epochs(plan)
     return plan
 
 
-def _last_nodes(
-    records: Sequence[StageRecord], nodes: Mapping[int, Node], names: Mapping[int, str]
-) -> Iterator[tuple[str, Node]]:
+def _stages(record: StageRecord, names: Mapping[int, str], late_names: Mapping[int, str]) -> Iterator[PlannedStage]:
+    """Give a stage, and the one that writes what came too late for it."""
+    name = names[id(record)]
+    yield PlannedStage(name, record.kind, tuple(names[id(above)] for above in record.upstreams), record.where)
+    if record.late_to is not None:
+        yield PlannedStage(late_names[id(record)], "late_to", (name,), record.where)
+
+
+def _writes(
+    record: StageRecord, names: Mapping[int, str], late_names: Mapping[int, str], nodes: _Nodes
+) -> Iterator[PlannedWrite]:
+    if record.sink is not None:
+        is_named = record.given_name is not None
+        yield PlannedWrite(names[id(record)], nodes.own[id(record)], record.sink, record.where, is_named)
+    if record.late_to is not None:
+        yield PlannedWrite(late_names[id(record)], nodes.late[id(record)], record.late_to, record.where)
+
+
+def _last_nodes(records: Sequence[StageRecord], nodes: _Nodes, names: Mapping[int, str]) -> Iterator[tuple[str, Node]]:
     """Give the last node of each stage whose items are to be counted: others give as many as they take.
 
     Nothing stands between a step and what deals with its failures, nor between results by key and a map that takes them
@@ -60,9 +74,10 @@ def _last_nodes(
     is_part = {id(each.looks_after) for each in records if each.looks_after is not None}
     is_written = {id(each.upstreams[0]) for each in records if each.sink is not None}
     for each in records:
-        node = nodes[id(each)]
+        node = nodes.own[id(each)]
         is_result = isinstance(node, Aggregate) and id(each) in is_written
-        if each.sink is None and each.kind not in AS_MANY and id(each) not in is_part and not is_result:
+        as_many = each.kind in AS_MANY and not isinstance(node, OverEpochs)
+        if each.sink is None and not as_many and id(each) not in is_part and not is_result:
             yield names[id(each)], node
 
 
@@ -76,14 +91,21 @@ def _check_ends(records: Sequence[StageRecord], names: Mapping[int, str]) -> Non
         if each.sink is None and id(each) not in read:
             raise IllegalStateError(f"{placed(names[id(each)], each)} ends nowhere: attach write_to(sink) to it")
     writers: dict[int, StageRecord] = {}
-    for each in records:
-        sink = each.sink or _sink_of_letters(each)
-        first = each if sink is None else writers.setdefault(id(sink), each)
-        if sink is not None and first is not each:
+    for each, sink in _sinks(records):
+        first = writers.setdefault(id(sink), each)
+        if first is not each:
             raise IllegalStateError(
                 f"{placed(names[id(each)], each)} writes to the same sink object as {placed(names[id(first)], first)}: "
                 f"make a second {sink.label}, or let one write_to(sink, *stages) take all of it"
             )
+
+
+def _sinks(records: Iterable[StageRecord]) -> Iterator[tuple[StageRecord, Sink[Any, Any]]]:
+    """Give each stage with each sink that it writes to, by whatever way."""
+    for each in records:
+        for sink in (each.sink,) if each.sink is not None else (each.late_to, _sink_of_letters(each)):
+            if sink is not None:
+                yield each, sink
 
 
 def _sink_of_letters(record: StageRecord) -> Sink[Any, Any] | None:
@@ -101,13 +123,23 @@ def _check_that_all_end(
     if endless and not all(is_bounded(rewrite(write.node)) for write in writes):
         first = endless[0]
         raise UnsupportedError(
-            f"{placed(names[id(first)], first)} reads {first.node.label()}, which never ends: pipelines of unbounded "
-            "data come later (docs/limits.md); limit() ends it"
+            f"{placed(names[id(first)], first)} reads {first.node.label()}, which never ends: limit() ends it, and "
+            "sources that are read range by range, such as stream_source_from(...), need no end"
         )
 
 
+def _check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
+    for write in plan.writes if plan.is_unbounded else ():
+        if not write.is_unbounded:
+            place = f" at {write.where}" if write.where else ""
+            raise UnsupportedError(
+                f"the stage {write.stage!r}{place} writes items that end, and others of the pipeline have no end: "
+                "give it a pipeline of its own"
+            )
+
+
 def _check_that_forks_end(
-    plan: PipelinePlan, records: Sequence[StageRecord], nodes: Mapping[int, Node], names: Mapping[int, str]
+    plan: PipelinePlan, records: Sequence[StageRecord], nodes: _Nodes, names: Mapping[int, str]
 ) -> None:
     """Refuse a fork without an end, since it is computed once and kept; one that limits alone read ends there."""
     if all(each.node.source.bounded for each in records if isinstance(each.node, Read)):
@@ -117,23 +149,46 @@ def _check_that_forks_end(
         return
     times = _times_read(records)
     for each in records:
-        if times[id(each)] > 1 and not is_bounded(rewrite(nodes[id(each)])):
+        if times[id(each)] > 1 and not is_bounded(rewrite(nodes.own[id(each)])):
             raise UnsupportedError(
                 f"{placed(names[id(each)], each)} never ends, and more than one stage reads it: what they share is "
                 "computed once and kept, so limit() must end it before the fork"
             )
 
 
-def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> dict[int, Node]:
-    """Return the last node of each stage in the plan, by the `id` of the stage."""
-    own: dict[int, Node] = {}
+class _Nodes(NamedTuple):
+    """The last nodes of stages in the plan, by the `id` of the stage.
+
+    Attributes:
+        own: that gives its items.
+        late: that gives what came too late for it, where a sink takes that.
+    """
+
+    own: dict[int, Node]
+    late: dict[int, Node]
+
+
+def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> _Nodes:
+    found = _Nodes({}, {})
     given: dict[int, Node] = {}
     times = _times_read(records)
     for each in records:
-        node = _own_node(each, own, given, names)
-        own[id(each)] = node if each.given_name is None or each.sink is not None else _named(node, each.given_name)
-        given[id(each)] = Shared(own[id(each)]) if times[id(each)] > 1 else own[id(each)]
-    return own
+        node = _own_node(each, found.own, given, names)
+        if each.sink is None:
+            node = _called(node, names[id(each)], each.given_name)
+        if each.late_to is not None:
+            both = Shared(node)
+            node, found.late[id(each)] = in_time(both), late_ones_of(both)
+        found.own[id(each)] = node
+        given[id(each)] = Shared(node) if times[id(each)] > 1 else node
+    return found
+
+
+def _called(node: Node, stage: str, given_name: str | None) -> Node:
+    """Return a node that knows the name of its stage: if records of epochs speak of it, or the user gave it."""
+    if isinstance(node, AddTimestamps | OverEpochs):
+        node = dataclasses.replace(node, known_as=stage)
+    return node if given_name is None else _named(node, given_name)
 
 
 def _own_node(
@@ -165,7 +220,12 @@ def _in_partitions(record: StageRecord) -> Node | None:
     if record.sink is not None:
         return None  # Its node is that of another stage.
     if isinstance(node, Read):
-        return dataclasses.replace(node, source=InParts(node.source, count))
+        # Each partition of a source without an end is a part of its own.
+        return (
+            node
+            if isinstance(node.source, StreamRead)
+            else dataclasses.replace(node, source=InParts(node.source, count))
+        )
     if isinstance(node, Spread | PartitionBy):
         return dataclasses.replace(node, count=count)
     return None

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from dstream.pipeline.joining_stage import JoiningStage
 from dstream.pipeline.lazy_stage import LazyStage
 from dstream.pipeline.rolling import EmptyContainer, ResultSoFar
-from dstream.pipeline.stage_arguments import operation_of, refuse_unbounded, service_of
-from dstream.pipeline.stage_record import StageRecord
-from dstream.plan import Node, call_site
-from dstream.plan.nodes_of_stages import Action, Stateful, Using
+from dstream.pipeline.stage_arguments import operation_of, refuse_time
+from dstream.plan import call_site
+from dstream.plan.nodes_of_stages import Action, Stateful
 from dstream.spi import AggregateOperation, Collector, OpenedLater, Service
 from dstream.stream.aggregating import aggregated
 from dstream.stream.map_services import look_ups
@@ -145,20 +144,20 @@ class ReducingStage(JoiningStage[T]):
         Args:
             create: makes the state.
             fn: takes the state and an item; a None that it gives goes on.
-            ttl: for unbounded data, which comes later.
-            on_evict: for unbounded data, which comes later.
+            ttl: for items with timestamps, which `add_timestamps(fn)` gives.
+            on_evict: for these, too.
 
         Raises:
             UnsupportedError: `ttl` or `on_evict` is set.
         """
-        refuse_unbounded("map_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("map_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("map", create, function(fn, "fn"))
 
     def filter_stateful(
         self, create: Callable[[], S], fn: Callable[[S, T], object], *, ttl: None = None, on_evict: None = None
     ) -> BatchStage[T]:
         """Keep the items for which `fn(state, item)` is true; otherwise as `map_stateful`."""
-        refuse_unbounded("filter_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("filter_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("filter", create, running(fn, "fn"))
 
     def flat_map_stateful(
@@ -170,7 +169,7 @@ class ReducingStage(JoiningStage[T]):
         on_evict: None = None,
     ) -> BatchStage[R]:
         """Replace each item by all that `fn(state, item)` gives; otherwise as `map_stateful`."""
-        refuse_unbounded("flat_map_stateful", ttl=ttl, on_evict=on_evict)
+        refuse_time("flat_map_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("flat_map", create, function(fn, "fn"))
 
     def _stateful(self, action: Action, create: Any, fn: Any) -> BatchStage[Any]:
@@ -236,10 +235,3 @@ class ReducingStage(JoiningStage[T]):
         """
         node = look_ups(self._record.node, name, function(key, "key"), function(fn, "fn"), call_site())
         return self._step("map_using_imap", node)
-
-    def _using(self, action: Action, service: Any, fn: Any) -> BatchStage[Any]:
-        name = f"{action}_using"
-        return self._step(name, Using(self._record.node, service_of(service), fn, action, name, where=call_site()))
-
-    def _step(self, kind: str, node: Node, others: Iterable[LazyStage[Any]] = ()) -> BatchStage[Any]:
-        return self._added(StageRecord(kind, node, self._read_with(others), node.where))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.spi import AggregateOperation, identity
+from dstream.operators.rolling_aggregate import RunningResult
+from dstream.spi import AggregateOperation
 from dstream.values import Entry
 
 __all__ = ["EmptyContainer", "ResultSoFar", "ResultSoFarOfKey"]
@@ -28,10 +28,14 @@ class ResultSoFar:
     """Takes an item into the container, and gives the result of all items until now."""
 
     operation: AggregateOperation[Any, Any, Any]
+    running: RunningResult = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", RunningResult(self.operation))
 
     def __call__(self, state: list[Any], item: Any) -> Any:
         """Return the result of all items until and with `item`."""
-        return _so_far(self.operation, state, item)
+        return self.running.after(state, item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +43,11 @@ class ResultSoFarOfKey:
     """The same of the items of one key, as an entry."""
 
     operation: AggregateOperation[Any, Any, Any]
+    running: RunningResult = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", RunningResult(self.operation))
 
     def __call__(self, state: list[Any], key: Any, item: Any) -> Entry[Any, Any]:
         """Return the key with the result of its items until and with `item`."""
-        return Entry(key, _so_far(self.operation, state, item))
-
-
-def _so_far(operation: AggregateOperation[Any, Any, Any], state: list[Any], item: Any) -> Any:
-    following = operation.accumulates[0](state[0], item)
-    if following is not None:
-        state[0] = following
-    return _apart(operation.finish(state[0]), operation)
-
-
-def _apart(result: Any, operation: AggregateOperation[Any, Any, Any]) -> Any:
-    """Return a result that shares nothing with the container, which goes on to change.
-
-    A finisher may hand out the container, or parts of it, such as the list in the tuple that `all_of(to_list(), ...)`
-    makes. What a list or a set only gathers are items, which nobody changes.
-    """
-    if operation.finish is identity and operation.accumulates[0] in (list.append, set.add):
-        return copy.copy(result)
-    return copy.deepcopy(result)
+        return Entry(key, self.running.after(state, item))

@@ -11,7 +11,7 @@ from dstream.spi.meant import hint_of_a_collector
 from dstream.stream.base import BaseStream
 from dstream.stream.stream_arguments import is_sink, kind_of
 
-__all__ = ["comes_later", "named_source", "operation_of", "refuse_unbounded", "service_of", "sink_of"]
+__all__ = ["named_source", "needs_time", "operation_of", "refuse_time", "service_of", "sink_of"]
 
 
 def operation_of(op: Any, inputs: int, call: str) -> AggregateOperation[Any, Any, Any]:
@@ -74,17 +74,17 @@ def named_source(value: Any) -> str:
     return kind
 
 
-def refuse_unbounded(call: str, **given: object) -> None:
-    """Refuse arguments that make sense for unbounded data only.
+def refuse_time(call: str, **given: object) -> None:
+    """Refuse arguments that make sense only where items have timestamps.
 
     Raises:
         UnsupportedError: one of them is not None.
     """
     for name, value in given.items():
         if value is not None:
-            raise comes_later(f"{name}= of {call}(...)")
+            raise needs_time(f"{name}= of {call}(...)")
 
 
-def comes_later(what: str) -> UnsupportedError:
-    """Return the error for what unbounded data needs."""
-    return UnsupportedError(f"{what} is for unbounded data, which comes later; docs/limits.md lists what is missing")
+def needs_time(what: str) -> UnsupportedError:
+    """Return the error for what needs the time of items, on a stage that has none."""
+    return UnsupportedError(f"{what} is for items with timestamps: add_timestamps(fn) of this stage gives them")

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dstream.plan import Node, Recover, Where
 from dstream.spi import Sink
 
-__all__ = ["AS_MANY", "StageRecord", "names_of"]
+__all__ = ["AS_MANY", "StageRecord", "names_of", "names_of_late_sinks"]
 
 AS_MANY = frozenset(
-    ("map", "map_stateful", "map_using", "map_using_imap", "peek", "rebalance", "rolling_aggregate", "sorted")
+    (
+        "add_timestamps",
+        "ingestion_timestamps",
+        "map",
+        "map_stateful",
+        "map_using",
+        "map_using_imap",
+        "native_timestamps",
+        "peek",
+        "rebalance",
+        "rolling_aggregate",
+        "sorted",
+    )
 )
 """The kinds of stages that give as many items as they take."""
 
@@ -29,6 +41,7 @@ class StageRecord:
         given_name: what the user called it, or None.
         parallelism: how many partitions the user wants, or -1.
         sink: what the items go into, if it is an end.
+        late_to: what items go into that came too late for it, if the user wants them.
     """
 
     kind: str
@@ -38,6 +51,7 @@ class StageRecord:
     given_name: str | None = None
     parallelism: int = -1
     sink: Sink[Any, Any] | None = None
+    late_to: Sink[Any, Any] | None = None
 
     @property
     def looks_after(self) -> StageRecord | None:
@@ -67,6 +81,12 @@ def names_of(records: Sequence[StageRecord]) -> dict[int, str]:
             taken.add(name)
         names[id(each)] = name
     return names
+
+
+def names_of_late_sinks(records: Sequence[StageRecord], names: Mapping[int, str]) -> dict[int, str]:
+    """Return the names under which a plan writes what came too late for a stage, by the `id` of the stage."""
+    taken, numbers = set(names.values()), dict[str, int]()
+    return {id(each): _free(f"{names[id(each)]}-late", taken, numbers) for each in records if each.late_to is not None}
 
 
 def _free(kind: str, taken: set[str], numbers: dict[str, int]) -> str:

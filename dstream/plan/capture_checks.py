@@ -17,6 +17,7 @@ from typing import Any
 from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
 from dstream.plan.core import Called, Chain, Core, Read
+from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.obstacles import Large, Obstacle, look
@@ -68,6 +69,10 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
         case Called(calling=calling, guards=guards):
             yield each.step, calling.fn
             yield from _resolving(guards)
+        case Stamped(timestamp=timestamp):
+            yield from () if timestamp is None else ((each.step, timestamp),)
+        case OverEpochs(operator=operator):
+            yield each.step, operator
         case Aggregate(reductions=reductions, to=to):
             yield from ((each.step, value) for value in (*reductions, *(() if to is None else (to,))))
         case Read(source=source, guards=guards):

@@ -182,11 +182,13 @@ class Called(Keeping):
 
     Attributes:
         slots: how many tasks share its rate.
+        is_timed: items are pairs `(timestamp, item)`; calls take the item, and results keep its timestamp.
     """
 
     calling: Calling
     guards: tuple[Guard, ...]
     slots: int = 1
+    is_timed: bool = False
 
 
 @node

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dstream.plan.core import Core, Unary, node
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, StepState, Tick
-from dstream.spi.state_operator import StateOperator
+
+if TYPE_CHECKING:  # Every plan is asked for these operations, and few have them.
+    from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, StepState, Tick, WatermarkPolicy
+    from dstream.spi.state_operator import StateOperator
 
 __all__ = ["OverEpochs", "Stamped"]
 
@@ -27,12 +29,16 @@ class Stamped(Unary):
         stage: the name of the stage.
         time: of the partition; None before the loop has filled it in.
         take: is called in the driver with what became of the time, once.
+        policy: makes that of a partition which the job has not seen before.
+        idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: always.
     """
 
     timestamp: Callable[[Any], Any] | None
     stage: str
     time: PartitionTime | None = None
     take: Callable[[PartitionReceipt], object] | None = None
+    policy: Callable[[], WatermarkPolicy] | None = None
+    idle_timeout: float = 60.0
 
 
 @node

@@ -28,6 +28,7 @@ from dstream.plan.core import (
     Top,
     Unordered,
 )
+from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
 from dstream.plan.core_of_stages import Aggregate, Spread
@@ -40,6 +41,7 @@ __all__ = [
     "check",
     "configuration",
     "is_bounded",
+    "is_of_epoch",
     "is_ordered",
     "is_ordered_after",
     "known_size",
@@ -118,6 +120,11 @@ def is_bounded(root: Core) -> bool:
     return fold(root, _bounded)
 
 
+def is_of_epoch(root: Core) -> bool:
+    """Say whether a plan is an epoch of a job over unbounded data, as far as its operations show it."""
+    return any(isinstance(found, Stamped | OverEpochs) for found in topological(root))
+
+
 def ordered_operations(root: Core) -> dict[int, bool]:
     """Say of every operation of the plan, by its `id`, whether its items have an encounter order."""
     return each(root, _ordered)
@@ -151,11 +158,11 @@ def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
             return is_ordered
         case Sorted() | Top():
             return True
-        case HashJoin():
+        case HashJoin() | Stamped():
             return inputs[0]
         case Aggregate():
             return not operation.is_keyed
-        case Unordered() | PartitionBy() | Pairing() | Table() | Concat(is_union=True):
+        case Unordered() | PartitionBy() | Pairing() | Table() | OverEpochs() | Concat(is_union=True):
             return False
         case Keeping() | Concat() | Several() | Zip():
             return all(inputs)
@@ -166,7 +173,7 @@ def _bounded(operation: Core, inputs: Sequence[bool]) -> bool:
     match operation:
         case Read(source=source):
             return source.bounded
-        case Limit() | Top() | TakeWhile() | Table() | Recall():
+        case Limit() | Top() | TakeWhile() | Table() | Recall() | Stamped() | OverEpochs():
             return True
         case Zip():
             return operation.ends(inputs)

@@ -7,14 +7,14 @@ What is kept belongs to the context that computed it, which knows a step by its 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
-from dstream.plan.core import Cache, Core, End, Recall
-from dstream.plan.core_of_forks import Several
+from dstream.plan.core import Cache, CacheIdentity, Core, End, Recall
+from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.walk import inputs_first, topological
 
-__all__ = ["Cached", "Found", "nothing_kept", "recalled"]
+__all__ = ["Cached", "Found", "nothing_kept", "of_one_run", "recalled"]
 
 
 def _always() -> bool:
@@ -47,6 +47,17 @@ Found = Callable[[Cache], Cached | None]
 def nothing_kept(node: Cache) -> Cached | None:
     """Return None: nothing is kept where no plan has run."""
     return None
+
+
+def of_one_run(root: E) -> E:
+    """Return a plan whose forks belong to one run: what an earlier run kept, such as the last epoch, is not theirs."""
+    if not any(isinstance(each, Fork) for each in topological(root)):
+        return root
+    became: dict[int, Core] = {}
+    for each in topological(root):
+        own = _reading(each, [became[id(upstream)] for upstream in each.inputs()])
+        became[id(each)] = replace(own, identity=CacheIdentity()) if isinstance(own, Fork) else own
+    return became[id(root)]  # type: ignore[return-value]  # what ends a plan becomes the same with other inputs
 
 
 @overload

@@ -110,6 +110,7 @@ class Op:
 
     Attributes:
         action: `"map"`, `"filter"`, `"flat_map"`, `"peek"`, or `"count"`, whose function takes how many items passed.
+            `"unpair"` lets the item of a pair `(timestamp, item)` go on, until `"pair"` brings the timestamp back.
         kind: None, or `int` or `float`: what each result must be.
         guards: what happens to items that it fails on.
     """

@@ -252,6 +252,7 @@ class Context:
         ttl: float | None = None,
         max_idle: float | None = None,
         buckets: int | None = None,
+        journal: bool | None = None,
         strict: bool | None = None,
     ) -> IStreamCache[K, V]: ...
 
@@ -265,6 +266,7 @@ class Context:
         ttl: float | None = None,
         max_idle: float | None = None,
         buckets: int | None = None,
+        journal: bool | None = None,
         strict: bool | None = None,
     ) -> IStreamCache[Any, Any]: ...
 
@@ -277,6 +279,7 @@ class Context:
         ttl: float | None = None,
         max_idle: float | None = None,
         buckets: int | None = None,
+        journal: bool | None = None,
         strict: bool | None = None,
     ) -> IStreamCache[Any, Any]:
         """Return the cache `name`; `ttl` or `max_idle` configures it, made if there is none.
@@ -288,6 +291,7 @@ class Context:
             ttl: seconds that an entry lives after it was written.
             max_idle: seconds that an entry lives after it was last used.
             buckets: as for `get_map`.
+            journal: as for `get_map`.
             strict: as for `get_map`.
 
         Raises:
@@ -301,7 +305,7 @@ class Context:
             ...     ctx.get_cache("sessions")["Ada"]
             'token'
         """
-        options = Options(key_type, value_type, buckets, None, strict, ttl, max_idle)
+        options = Options(key_type, value_type, buckets, journal, strict, ttl, max_idle)
         return IStreamCache(self._configured_cache(name, options), self)
 
     @overload

@@ -36,6 +36,7 @@ from dstream.spi.store import (
     Splice,
     Storage,
     Unchanged,
+    Update,
 )
 from dstream.spi.stream_source import Offset, StreamSource, Timestamped
 
@@ -93,6 +94,7 @@ __all__ = [
     "Target",
     "Timestamped",
     "Unchanged",
+    "Update",
     "WriteJob",
     "Writer",
     "identity",

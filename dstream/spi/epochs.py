@@ -114,8 +114,11 @@ class ShardChange:
         is_snapshot: it is the whole state; otherwise what changed.
         file: the name of the file below the folder of the job's state.
         offset: where the part begins.
-        length: how many bytes it has.
+        length: how many bytes it has; 0 if nothing changed but the deadlines.
         keys: how many keys have a state in this shard now.
+        merges: how many of the last parts of the shard it replaces, whose changes it holds besides its own.
+        deadline: that of the shard from now on, in event time.
+        clock_deadline: that of the shard from now on, by the clock.
     """
 
     shard: int
@@ -124,6 +127,9 @@ class ShardChange:
     offset: int
     length: int
     keys: int
+    merges: int = 0
+    deadline: int | None = None
+    clock_deadline: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

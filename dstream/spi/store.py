@@ -31,6 +31,8 @@ from dstream.values.journal_events import JournalEvent
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dstream.spi.state_files import StateFiles
+
 __all__ = [
     "UNCHANGED",
     "EntrySplit",
@@ -45,6 +47,7 @@ __all__ = [
     "Splice",
     "Storage",
     "Unchanged",
+    "Update",
 ]
 
 Kind = Literal["map", "list", "cache", "set", "counter", "queue"]
@@ -69,7 +72,7 @@ class Options:
         value_type: what values or items are, such as `int`, `list[float]` or a dataclass; unset, the first
             commit decides. Values of other types are kept too, unless `strict`.
         buckets: into how many parts the keys are divided. Maps and caches only.
-        journal: keep every change with its old value. Maps only.
+        journal: keep every change with its old value. Maps and caches only.
         strict: refuse keys and values that are not exactly of their type.
         ttl: seconds that an entry lives after it was written. Caches only.
         max_idle: seconds that an entry lives after it was last used. Caches only.
@@ -99,7 +102,23 @@ class Revision:
     fn: Callable[[Any, Any], Any]
 
 
-Merge = Callable[[Any, Any], Any] | Revision
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What makes new values of items: a `merge` of `MapStore.begin` whose result alone goes into the map.
+
+    What a job writes for a key is no value of the map, but anything that the store can keep meanwhile, such as a list
+    of items. It does not go together with `replace`.
+
+    Attributes:
+        fn: gets the key, the value that is there, or None, and what the job writes; returns the new value, None to
+            remove the entry, or `UNCHANGED`. It runs again, with the fresh value, if the entry changed before the
+            commit. It may change what it gets.
+    """
+
+    fn: Callable[[Any, Any, Any], Any]
+
+
+Merge = Callable[[Any, Any], Any] | Revision | Update
 """Makes one value of the value that is there and the one that a job writes, or a new one of the key and the former."""
 
 
@@ -123,6 +142,18 @@ class Storage(Protocol):
 
         Raises:
             TypeError: they are not.
+        """
+        ...
+
+    def state_files(self, job: str) -> StateFiles:
+        """Return where the state of a job stands. They travel to tasks, but for those of the memory of one process.
+
+        Args:
+            job: its id.
+
+        Raises:
+            TypeError: state is pickled, and no pickle of this storage is loaded.
+            UnsupportedError: this storage has no files; the message says which other one can keep them.
         """
         ...
 
@@ -264,6 +295,17 @@ class MapStore(Store, Protocol):
         """
         ...
 
+    def journal_before(self, when: int) -> int:
+        """Return the offset of the last event that was committed before a time, 0 if there is none.
+
+        Args:
+            when: milliseconds since 1970.
+
+        Raises:
+            IllegalStateError: the map was made without `journal=True`.
+        """
+        ...
+
     def begin(
         self,
         job: str | None,
@@ -278,7 +320,7 @@ class MapStore(Store, Protocol):
             job: what names the job, so that it writes once however often it runs; unset, every run is a job of its own.
             epoch: its number, from 1 on.
             merge: makes one value of the value that is there and the new one; unset, the new one replaces it. A
-                `Revision` makes it of the key and the value that is there.
+                `Revision` makes it of the key and the value that is there, an `Update` also where there is none.
             replace: what was there before disappears in the same commit.
         """
         ...

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from dstream.spi.store import UNCHANGED, Merge, Revision, Splice, Unchanged
+from dstream.spi.store import UNCHANGED, Revision, Splice, Unchanged, Update
 from dstream.storage.codec.codec import Codec
 from dstream.storage.written_types import settled
 from dstream.values.journal_events import JournalEvent
@@ -30,6 +30,7 @@ __all__ = [
     "items_as",
     "journal_event",
     "merged",
+    "updated",
 ]
 
 ROWS_PER_BATCH = 8192
@@ -147,7 +148,9 @@ def _is_value(value: Any) -> bool:
     return value is not None and value is not UNCHANGED
 
 
-def merged(codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Merge) -> dict[bytes, bytes]:
+def merged(
+    codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Callable[[Any, Any], Any] | Revision
+) -> dict[bytes, bytes]:
     """Return the new entries, each merged with the old value of its key where there is one.
 
     Where there is none, a revision makes no entry: its value is empty, which no encoded value is.
@@ -159,6 +162,28 @@ def merged(codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge
         codec.checked(known, value)
         result[key] = codec.encode_value(value)
     return result
+
+
+def updated(
+    codec: Codec, old: Mapping[bytes, bytes | None], written: Mapping[bytes, bytes], update: Update
+) -> tuple[Codec, dict[bytes, bytes]]:
+    """Return the new values of some keys, empty where there is none, and the codec, whose types the first one decides.
+
+    Args:
+        codec: that of the collection.
+        old: the values that are there, empty or None where there is none.
+        written: what a job has written for each key, encoded as if it were a value.
+        update: makes the new values.
+    """
+    result = {}
+    for key, items in written.items():
+        known, there = codec.decode_key(key), old.get(key) or b""
+        value = update.fn(known, codec.decode_value(there) if there else None, codec.decode_value(items))
+        if _is_value(value):
+            codec = codec.decided_by([known], [value])
+            codec.checked(known, value)
+        result[key] = there if value is UNCHANGED else b"" if value is None else codec.encode_value(value)
+    return codec, result
 
 
 def entries_as(codec: Codec, receipts: Sequence[Entries]) -> tuple[Codec, dict[bytes, bytes]]:
@@ -208,9 +233,11 @@ def checked_splice(name: str, splice: Splice, size: int) -> Splice:
     return splice
 
 
-def journal_event(codec: Codec, key: bytes, old: bytes | None, new: bytes | None, offset: int) -> JournalEvent:
+def journal_event(
+    codec: Codec, key: bytes, old: bytes | None, new: bytes | None, timestamp: int | None, offset: int
+) -> JournalEvent:
     """Decode one change."""
     kind: Literal["ADDED", "UPDATED", "REMOVED"]
     kind = "ADDED" if old is None else "REMOVED" if new is None else "UPDATED"
     old_value, new_value = decoded(codec, (old, new))
-    return JournalEvent(kind, codec.decode_key(key), old_value, new_value, offset)
+    return JournalEvent(kind, codec.decode_key(key), old_value, new_value, offset, timestamp)

@@ -33,7 +33,7 @@ class Shape:
             raise TypeError(f"{kind} {name!r} cannot have {buckets!r} buckets; their number is an int")
         if buckets is not None and buckets < 1:
             raise ValueError(f"{kind} {name!r} cannot have {buckets} buckets; it needs at least one")
-        journal = bool(options.journal) if kind == "map" else options.journal
+        journal = bool(options.journal) if kind in ("map", "cache") else options.journal
         return Shape(buckets, journal, options.ttl, options.max_idle)
 
     @staticmethod

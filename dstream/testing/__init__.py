@@ -2,9 +2,10 @@
 
 `same_everywhere` runs a pipeline on both engines with its items divided in many ways, `on_both_engines`
 does that to a test function, `check_collector` and `check_operation` try the laws of a collector and of an aggregate
-operation. `Parts` is a source with exact partitions, `items` one of the items that you write. `watch` remembers the
-calls of a function, and the assertions show what differs: those with a stream or a call at once, the others as sinks,
-which end a stream or a pipeline and let the run fail.
+operation. `Parts` is a source with exact partitions, `items` one of the items that you write, and `epochs` cuts the
+epochs of a pipeline without an end by hand. `watch` remembers the calls of a function, and the assertions show what
+differs: those with a stream or a call at once, the others as sinks, which end a stream or a pipeline and let the run
+fail.
 
 It needs no Spark until a test runs on it. With pytest, the fixtures `both_engines` and
 `same_everywhere` are there without any set-up.
@@ -18,6 +19,7 @@ from dstream.testing.asserting_sinks import (
     assert_ordered,
 )
 from dstream.testing.assertions import assert_fails, assert_items, assert_items_in_any_order
+from dstream.testing.epochs import epochs
 from dstream.testing.everywhere import same_everywhere
 from dstream.testing.laws import check_collector
 from dstream.testing.marking import on_both_engines
@@ -38,6 +40,7 @@ __all__ = [
     "assert_ordered",
     "check_collector",
     "check_operation",
+    "epochs",
     "items",
     "on_both_engines",
     "same_everywhere",

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import chain, islice
 
+from dstream.values.state_values import state_value
+
 __all__ = ["ExactSum"]
 
 _CHUNK = 4096
@@ -23,6 +25,7 @@ Specials = tuple[int, int, int]
 """How many positive infinities there are, negative ones, and NaN."""
 
 
+@state_value
 class ExactSum:
     """The exact sum of floats; infinities and NaN follow IEEE 754, as `+` does.
 

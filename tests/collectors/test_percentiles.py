@@ -10,7 +10,7 @@ import pytest
 from collectors import grouping_by, mapping, median, percentiles, quantiles
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.sinks import Accumulate
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.plan import Step
 
 CHANCE = random.Random(3)

@@ -274,7 +274,23 @@ def test_times_must_be_positive(options):
         stored_options(Options(**options))
 
 
-def test_a_cache_keeps_no_journal(make):
-    """Maps do."""
-    with pytest.raises(IllegalStateError, match="cache 'sessions' keeps no journal; maps do"):
+def test_a_cache_keeps_a_journal_if_it_is_told_to(make):
+    """The message says how."""
+    with pytest.raises(IllegalStateError, match=r"get_cache\('sessions', journal=True\) makes one that does"):
         make.cache(ttl=1).journal()
+
+
+def test_the_journal_of_a_cache_has_changes_only(make, clock):
+    """A use is none, also one that is recorded; what expired is gone when somebody meets it."""
+    sessions = make.cache(clock=clock, max_idle=10, journal=True)
+    sessions.update(Ada=1, Alan=1)
+    clock.now += 9
+    assert (sessions["Ada"], sessions.put("Ada", 2)) == (1, 1)
+    clock.now += 10
+    assert sessions.get("Alan") is None
+    clock.now += 10
+    sessions["Ada"] = 3
+
+    events = [(event.kind, event.key, event.old_value, event.new_value) for event in sessions.journal()]
+    assert events[:2] == [("ADDED", "Ada", None, 1), ("ADDED", "Alan", None, 1)]
+    assert events[2:] == [("UPDATED", "Ada", 1, 2), ("REMOVED", "Alan", 1, None), ("ADDED", "Ada", None, 3)]

@@ -107,6 +107,19 @@ def test_merge_refuses_none(make):
         make.map().merge("a", None, operator.add)
 
 
+def test_merge_gives_a_fresh_value_each_time(make):
+    """Another writer was first, so the function runs again; what it did to its argument before is forgotten."""
+    lists = make.map({"a": [0]})
+
+    def joined(old, new):
+        new.insert(0, len(new))
+        if len(old) == 1:
+            lists["a"] = [0, 0]
+        return old + new
+
+    assert lists.merge("a", [9], joined) == [0, 0, 1, 9]
+
+
 def test_threads_lose_no_merge(make):
     """Four threads count to 100 together."""
     counts = make.map()

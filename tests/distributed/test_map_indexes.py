@@ -11,7 +11,7 @@ import pytest
 import dstream as ds
 from dstream import Entry, where
 from dstream.distributed.field_index import FieldIndex
-from dstream.errors import CollectionDestroyedError, IllegalStateError
+from dstream.errors import CollectionDestroyedError, IllegalStateError, UnsupportedError
 from tests.distributed.stored import Spy
 
 PEOPLE = {n: {"born": 1800 + n, "country": ["NO", "UK", None][n % 3], "name": f"p{n}"} for n in range(30)}
@@ -128,6 +128,16 @@ def test_a_value_that_fails_every_comparison_is_asked_by_a_range(make):
     assert amounts.select((where("this") > 2) & (where("this") < Decimal("sNaN"))) == []
 
 
+def test_a_field_of_nans_alone_is_compared_as_without_an_index(make):
+    """With a number, to no avail; with a text, which is an error."""
+    amounts = make.map({0: math.nan, 1: math.nan}, journal=True)
+    amounts.add_index("this", "sorted")
+
+    assert amounts.select(where("this") < 2) == []
+    with pytest.raises(TypeError, match="not supported between"):
+        amounts.select(where("this") < "a")
+
+
 def test_two_handles_have_indexes_of_their_own(people, make):
     """Another handle to the map reads everything, and finds the same."""
     other = make.map(name="people")
@@ -170,8 +180,8 @@ def test_an_index_is_refused_without_a_journal(make):
     """The message says how to get one; a cache has none."""
     with pytest.raises(IllegalStateError, match=re.escape("get_map('ages', journal=True) makes one that does")):
         make.map().add_index("born")
-    with pytest.raises(IllegalStateError, match="cache 'sessions' keeps no journal"):
-        make.cache(ttl=5).add_index("born")
+    with pytest.raises(UnsupportedError, match="cache 'sessions' has no indexes; maps have"):
+        make.cache(ttl=5, journal=True).add_index("born")
 
 
 @pytest.mark.parametrize(

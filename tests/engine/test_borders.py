@@ -13,7 +13,7 @@ from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import Accumulate
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.gatherers import Gatherer, window_sliding
 from dstream.gatherers.windows import pairs
 from dstream.plan import Step

@@ -122,6 +122,37 @@ def test_chains_of_one_shape_do_not_share_their_functions(op):
     assert [next(first), next(second), next(first), next(second)] == [2, 0, 2, 0]
 
 
+@pytest.mark.parametrize("loops", [1, 2, 13, 40, 3000])
+def test_timestamps_are_kept_aside_wherever_a_chain_is_cut(op, loops):
+    """Steps see the items of pairs, and all that comes of one has its timestamp, also in nested loops."""
+    steps = [op("unpair", abs), op("flat_map", lambda n: (n, -n)), *[op("flat_map", lambda n: [n])] * (loops - 1)]
+    steps += [op("map", lambda n: n * 2), op("pair", abs)]
+
+    assert list(run_chain(steps, [(7, 1), (8, 2)])) == [(7, 2), (7, -2), (8, 4), (8, -4)]
+
+
+def test_a_failure_between_timestamps_has_the_item(op):
+    """The pair is nothing that the user knows of."""
+    steps = [op("unpair", abs), *[op("map", abs, position=n) for n in range(1, 200)]]
+    with pytest.raises(TypeError) as caught:
+        list(run_chain([*steps, op("map", len, position=200), op("pair", abs)], [(7, -1)]))
+
+    assert (failure(caught.value).step.position, failure(caught.value).item) == (200, 1)
+
+
+def test_items_without_a_timestamp_are_paired_with_none(op):
+    """What was in no pair before is in one afterwards."""
+    assert list(run_chain([op("map", str), op("pair", abs)], [1, 2])) == [(None, "1"), (None, "2")]
+
+
+def test_branches_take_items_out_of_their_pairs(op):
+    """One loop feeds several sinks, with and without timestamps."""
+    taken = []
+    branches = [[op("map", str)], [op("unpair", abs), op("map", str)]]
+
+    assert (list(run_branches(branches, [(7, 1)], [taken.append])), taken) == (["(7, 1)"], ["1"])
+
+
 def test_closing_the_result_closes_the_items(op):
     """A chain that is dropped midway lets go of its source."""
     closed = []

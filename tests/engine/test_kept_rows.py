@@ -10,7 +10,7 @@ import pytest
 
 from dstream.engine.kernels.item_batches import dumps_items
 from dstream.engine.spark.cached_rows import KeptRows
-from dstream.engine.worker.rows import ITEMS, Row
+from dstream.engine.worker.rows import ITEMS, WATERMARKS, Row
 from dstream.errors import SerializationError
 
 
@@ -33,7 +33,7 @@ class Executors:
         self.port = SimpleNamespace(release=self.released.append)
 
     def rows_one_partition_at_a_time(self, rows):
-        assert rows.conditions == [f"channel = {ITEMS}"]
+        assert rows.conditions == [f"channel in ({ITEMS}, {WATERMARKS})"]
         yield Row(0, 0, 0, ITEMS, 2, dumps_items(["a", "b"]))
         yield Row(0, 1, 0, ITEMS, 1, dumps_items(["c"]))
 

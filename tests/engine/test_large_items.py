@@ -18,7 +18,7 @@ from dstream.engine.memory_bound import give_back, give_back_large_blocks
 from dstream.engine.worker.borders import _Ends
 from dstream.engine.worker.routing import RouteFirstOnes, RouteItems, RouteSide
 from dstream.engine.worker.sinks import Accumulate, RouteByKey, WriteItems
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.gatherers import window_sliding
 from dstream.memory import Taking, pieces
 from dstream.storage.portions import Portions

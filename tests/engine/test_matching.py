@@ -15,7 +15,7 @@ from dstream.engine.kernels.spilling import distinct_of_batches
 from dstream.engine.memory_bound import Bound
 from dstream.engine.spark.spark_facts import bytes_of
 from dstream.engine.worker.routing import RouteSide
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.keys import canonical
 
 pairs = st.lists(st.tuples(st.sampled_from([0, 1, 2, 3, None, "k", (1, None)]), st.integers()), max_size=30)

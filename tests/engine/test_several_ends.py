@@ -17,7 +17,7 @@ import dstream as ds
 from dstream.engine.compiler.compile_forks import parts_of
 from dstream.engine.memory_bound import Bound
 from dstream.engine.worker.sinks import Branch, Waiting, WriteEach
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import CancelledError, IllegalStateError
 from dstream.plan import Node, Read, explained, rewrite
 from dstream.plan.core_of_forks import Several as CoreSeveral

@@ -21,7 +21,8 @@ from dstream.engine.worker.partition_summaries import (
 )
 from dstream.engine.worker.read_ahead import ReadAhead, _gather_ahead, _pass_on
 from dstream.engine.worker.rows import ITEMS, TOLD, Row
-from dstream.engine.worker.stage import Piece, StageTask
+from dstream.engine.worker.stage import Piece
+from dstream.engine.worker.stage_task import StageTask
 from dstream.gatherers import Gatherer, fold, scan, window_fixed, window_sliding
 from dstream.gatherers.windows import pairs
 from dstream.spi import RunningValue

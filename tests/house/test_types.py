@@ -17,7 +17,15 @@ import dstream as ds
 import reducers
 import sources
 from dstream import testing, values
-from dstream.pipeline import BatchStage, KeyedStage, SinkStage
+from dstream.pipeline import (
+    BatchStage,
+    KeyedStage,
+    KeyedStreamStage,
+    KeyedWindowedStage,
+    SinkStage,
+    StreamStage,
+    WindowedStage,
+)
 from dstream.stream import StreamBuilder
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +60,10 @@ CLASSES: list[type] = [
     BatchStage,
     KeyedStage,
     SinkStage,
+    StreamStage,
+    KeyedStreamStage,
+    WindowedStage,
+    KeyedWindowedStage,
     ds.JoinClause,
     ds.Service,
 ]

@@ -6,6 +6,8 @@ import pytest
 
 import dstream as ds
 from dstream.errors import UnsupportedError
+from reducers import to_ilist
+from tests.jobs.planned import plan_of
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,11 @@ from dstream.errors import UnsupportedError
         ({"auto_restart": 1.5}, TypeError, r"auto_restart must be a number, or \(number, seconds\), not 1.5"),
         ({"auto_restart": (1, float("inf"))}, ValueError, "the pause of auto_restart must be above 0, not inf"),
         ({"metrics": 1}, TypeError, "metrics must be True or False, not 1"),
+        ({"max_items": 0}, ValueError, "max_items must be from 1 to 1,000,000,000, not 0"),
+        ({"shards": "a"}, TypeError, "shards must be a number, not 'a'"),
+        ({"force": 1}, TypeError, "force must be True or False, not 1"),
+        ({"clock": 1}, TypeError, "clock must be a function without arguments, not 1"),
+        ({"keep": -1}, ValueError, "keep must be above 0"),
         ({"colour": "red"}, TypeError, "unexpected keyword argument 'colour'"),
     ],
 )
@@ -31,16 +38,23 @@ def test_job_config_refuses_what_is_wrong(given, error, words):
         ds.JobConfig(**given)
 
 
-UNBOUNDED = (
-    "max_items suspend_on_failure max_watermark_retain initial_snapshot start_at force shards clock keep files_at"
-)
+NOT_YET = ("max_watermark_retain", "initial_snapshot", "files", "modules")
 
 
-@pytest.mark.parametrize("name", [*UNBOUNDED.split(), "files", "modules"])
+@pytest.mark.parametrize("name", NOT_YET)
 def test_job_config_refuses_what_is_not_there(name):
     """Rather than leaving it out of account."""
     with pytest.raises(UnsupportedError, match=f"JobConfig: {name} does not exist yet"):
         ds.JobConfig(**{name: 1})
+
+
+@pytest.mark.parametrize("name", ["max_items", "suspend_on_failure", "force", "shards", "clock", "keep"])
+def test_a_bounded_job_refuses_what_is_for_others(ctx, name):
+    """Before anything is registered."""
+    value = {"clock": int, "force": True, "suspend_on_failure": True}.get(name, 1)
+    with pytest.raises(UnsupportedError, match=f"JobConfig: {name} is for jobs without an end"):
+        ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")), config=ds.JobConfig(**{name: value}))
+    assert ctx.jobs() == []
 
 
 @pytest.mark.parametrize(

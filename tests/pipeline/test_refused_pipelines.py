@@ -45,12 +45,12 @@ def test_a_sink_takes_no_dead_letters_as_well(numbers):
 
 
 def test_what_never_ends_is_refused(pipeline):
-    """Unbounded data come later; a limit makes an end."""
+    """It cannot be read range by range; a limit makes an end."""
     endless = pipeline.read_from(Iterate(0, abs))
     endless.limit(3).write_to(to_ilist("x"))
     assert pipeline.plan().writes
     endless.map(abs).write_to(to_ilist("y"))
-    with pytest.raises(UnsupportedError, match=rf"'read_from' {HERE} reads .*, which never ends: .* come later"):
+    with pytest.raises(UnsupportedError, match=rf"'read_from' {HERE} reads .*, which never ends: limit\(\) ends it"):
         pipeline.plan()
 
 
@@ -97,9 +97,7 @@ def test_a_stream_is_no_stage(numbers, call):
         TOGETHER[call](numbers, Stream.of(1))
 
 
-LATER = {
-    "add_timestamps": lambda stage: stage.add_timestamps(abs, allowed_lag=3),
-    "to_stream_stage": lambda stage: stage.to_stream_stage(timestamp=abs),
+NEEDING_TIME = {
     "window of a stage": lambda stage: stage.window(None),
     "window of a keyed stage": lambda stage: stage.grouping_key(abs).window(None),
     "ttl": lambda stage: stage.map_stateful(list, max, ttl=3),
@@ -108,11 +106,11 @@ LATER = {
 }
 
 
-@pytest.mark.parametrize("what", LATER)
-def test_what_unbounded_data_need_comes_later(numbers, what):
-    """It says so, and no stage is added."""
-    with pytest.raises(UnsupportedError, match="is for unbounded data, which comes later"):
-        LATER[what](numbers)
+@pytest.mark.parametrize("what", NEEDING_TIME)
+def test_what_needs_the_time_of_items_says_where_to_get_it(numbers, what):
+    """No stage is added."""
+    with pytest.raises(UnsupportedError, match=r"is for items with timestamps: add_timestamps\(fn\) of this stage"):
+        NEEDING_TIME[what](numbers)
 
     assert repr(numbers.pipeline).startswith("Pipeline with 1 stage\n")
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 import io
 import json
 import math
+import uuid
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from dstream.errors import UnsupportedError
+from dstream.values import Entry
 from reducers import to_files
 from reducers.file_formats import NO_LIMIT
 from reducers.json_objects import JsonLines, plain
@@ -153,6 +157,12 @@ def test_numbers_stay_what_they_are():
     assert line == "[1180591620717411303424, Infinity, -0.0, 0.1]"
 
 
+class Shade(enum.Enum):
+    """A member that is no text and no number."""
+
+    DARK = (0, 0)
+
+
 @pytest.mark.parametrize(
     ("item", "said"),
     [
@@ -160,6 +170,14 @@ def test_numbers_stay_what_they_are():
         ({"a": {1, 2}}, "JSON has no form for set"),
         ([b""], "JSON has no form for bytes"),
         (Ship, "JSON has no form for the class Ship"),
+        (Decimal("0.1"), r"JSON has no form for Decimal: take str\(...\) of it"),
+        ({"a": [1, Decimal(1)]}, r"JSON has no form for Decimal, which stands at \['a'\]\[1\] of the item: take str"),
+        (
+            Entry("a", datetime.date(2020, 1, 1)),
+            r"for date, which stands at \['value'\] of the item: take its .isoformat",
+        ),
+        ([uuid.UUID(int=1)], r"for UUID, which stands at \[0\] of the item: take str"),
+        ({"a": Shade.DARK}, r"for Shade, which stands at \['a'\] of the item: take its .value or its .name"),
     ],
 )
 def test_what_json_has_not_is_refused(local_context, tmp_path, item, said):

@@ -35,10 +35,13 @@ def test_to_iset_replaces(ctx):
     assert set(ctx.get_set("s").stream().to_list()) == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize(("item", "error"), [(None, NullElementError), (object(), UnstableKeyError)])
-def test_to_iset_refuses_what_no_set_finds_again(local_context, item, error):
+@pytest.mark.parametrize(
+    ("item", "error", "said"),
+    [(None, NullElementError, "a set holds no None"), (object(), UnstableKeyError, "object")],
+)
+def test_to_iset_refuses_what_no_set_finds_again(local_context, item, error, said):
     """Nothing is added then."""
-    with pytest.raises(error):
+    with pytest.raises(error, match=said):
         local_context.stream(["a", item]).collect(to_iset("s"))
 
     assert local_context.get_set("s").is_empty()

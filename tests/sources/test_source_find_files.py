@@ -6,6 +6,7 @@ import errno
 import os
 import pathlib
 
+import fsspec
 import pytest
 
 from dstream.errors import SourceError
@@ -44,7 +45,28 @@ def test_find_files_expands_globs(folder):
     """`**` goes down; directories that match are left out."""
     assert names("*.txt") == ["a.txt", "b.txt"]
     assert names("**/*.txt") == ["a.txt", "b.txt", "sub/d.txt"]
-    assert names("*") == ["_SUCCESS", "a.txt", "b.txt", "c.log"]
+    assert names("*") == ["a.txt", "b.txt", "c.log"]
+
+
+def test_a_glob_passes_over_markers_unless_it_asks_for_them(folder):
+    """As a directory does; also over those in folders of markers. A path that is no glob is what it says."""
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary/e.txt").write_text("")
+
+    assert names("**/*.txt") == ["a.txt", "b.txt", "sub/d.txt"]
+    assert names("_*", "_SUCCESS", "_temp*/*") == ["_SUCCESS", "_temporary/e.txt"]
+    with pytest.raises(SourceError, match=r"no file matches .*\*CESS \(a glob matches .* no names that begin with"):
+        names("*CESS")
+
+
+def test_a_glob_of_a_url_passes_over_markers(folder):
+    """As one of this machine does."""
+    memory = fsspec.filesystem("memory")
+    for name in ("part", "_SUCCESS", "_temporary/part"):
+        memory.pipe(f"/markers/{name}", b"")
+
+    found = [[file.name for file in find_files([f"memory://markers/{each}"])] for each in ("*", "**", "_*")]
+    assert found == [["memory:///markers/part"], ["memory:///markers/part"], ["memory:///markers/_SUCCESS"]]
 
 
 def test_find_files_lists_a_directory(folder):

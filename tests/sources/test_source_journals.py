@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 import dstream as ds
 from dstream.errors import IllegalStateError, SourceError, UnsupportedError
 from dstream.pipeline import Pipeline
-from dstream.spi import OpenedLater, StreamSource
+from dstream.spi import OpenedLater, StreamSource, Timestamped
 from dstream.values import JournalEvent
 from sources import icache_journal, imap_journal
 
@@ -153,12 +154,54 @@ def test_offsets_are_checked(context, ages, offsets):
         journal.split("other", 0, 1)
 
 
-def test_what_comes_later_is_refused():
-    """Times, which events do not carry, and caches, which keep no journal."""
-    with pytest.raises(UnsupportedError, match="the events of a journal carry no time yet"):
-        imap_journal("ages", start=datetime.datetime.now(datetime.UTC))
-    with pytest.raises(UnsupportedError, match="caches keep no journal yet"):
-        icache_journal("sessions")
+def test_a_job_may_begin_at_a_time(context, ages, follow):
+    """With what was committed from then on, which is all or nothing at the ends of time."""
+    second = list(ages.journal())[1].timestamp
+    while time.time() * 1000 < second + 2:
+        pass
+    ages["Alan"] = 41
+    start = datetime.datetime.fromtimestamp((second + 1) / 1000, datetime.UTC)
+
+    assert seen(follow(imap_journal("ages", start=start).opened(context)).news()) == [("ADDED", "Alan", 41)]
+    for year, n in (1971, 3), (2971, 0):
+        journal = imap_journal("ages", start=start.replace(year=year)).opened(context)
+        assert len(follow(journal).news()) == n
+    with pytest.raises(ValueError, match="start must be a datetime with a time zone"):
+        imap_journal("ages", start=start.replace(tzinfo=None))
+
+
+def test_events_have_timestamps(context, ages):
+    """Those of their commits; what a projection makes of one has none."""
+    journal = imap_journal("ages").opened(context)
+    times = [event.timestamp for event in ages.journal()]
+
+    assert isinstance(imap_journal("ages"), Timestamped)
+    assert [journal.timestamp(event) for event in ages.journal()] == times == sorted(times)
+    assert abs(times[0] / 1000 - time.time()) < 60
+    assert journal.timestamp("Ada") is None
+
+
+def test_caches_have_journals_too(context, follow):
+    """A lookup that is recorded is a place in the journal, and no event."""
+    tokens = context.get_cache("tokens", max_idle=1e-9, ttl=1e9, journal=True)
+    tokens["Ada"] = "x"
+    assert tokens.get("Ada") is None
+    tokens["Ada"] = "y"
+    puts, everything = (icache_journal("tokens", events=events).opened(context) for events in ("puts", "all"))
+
+    assert seen(follow(puts).news()) == [("ADDED", "Ada", "x"), ("ADDED", "Ada", "y")]
+    assert seen(follow(everything).news()) == [("ADDED", "Ada", "x"), ("REMOVED", "Ada", None), ("ADDED", "Ada", "y")]
+
+
+def test_a_cache_without_a_journal_is_an_error(context):
+    """The message says how to make one that has."""
+    context.get_cache("tokens", ttl=5)
+    with pytest.raises(
+        SourceError, match=r"the cache keeps no journal; get_cache\('tokens', ttl=\.\.\., journal=True\)"
+    ):
+        icache_journal("tokens").opened(context)
+    with pytest.raises(SourceError, match=r"icache_journal\('others'\): there is no cache 'others'"):
+        icache_journal("others").opened(context)
 
 
 def test_a_stream_takes_no_source_without_an_end(local_context):
@@ -176,4 +219,4 @@ def test_events_are_plain(context, ages, follow):
     """What a reader of the map gets, with the offset."""
     [first, _] = follow(imap_journal("ages").opened(context)).news()
 
-    assert first == JournalEvent("ADDED", "Ada", None, 36, next(ages.journal()).offset)
+    assert first == JournalEvent("ADDED", "Ada", None, 36, *next(ages.journal())[4:])

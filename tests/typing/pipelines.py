@@ -10,7 +10,7 @@ import dstream as ds
 from collectors import all_of, co_operation, counting, joining, summing_int, to_bags, to_list
 from dstream import Entry, JoinClause, Pipeline, Service, imap_service
 from dstream.gatherers import window_fixed
-from dstream.pipeline import BatchStage, KeyedStage, PipelinePlan, SinkStage
+from dstream.pipeline import BatchStage, KeyedStage, PipelinePlan, SinkStage, StreamStage
 from dstream.plan.show.drawing import Drawing
 from reducers import to_ilist, to_imap
 from sources import Items, text_files
@@ -311,7 +311,9 @@ def using(stage: BatchStage[str], service: Service[dict[str, int]]) -> None:
     assert_type(service.shared, bool)
 
 
-def later(stage: BatchStage[str], keyed: KeyedStage[int, str]) -> None:
-    """What is for unbounded data never returns today."""
-    refusing: list[Callable[..., NoReturn]] = [stage.add_timestamps, stage.to_stream_stage, stage.window, keyed.window]
+def with_time(stage: BatchStage[str], keyed: KeyedStage[int, str]) -> None:
+    """A stage that ends may be run as one that does not; without timestamps it has no windows."""
+    assert_type(stage.add_timestamps(len, allowed_lag=5), StreamStage[str])
+    assert_type(stage.to_stream_stage(timestamp=lambda word: len(word)), StreamStage[str])
+    refusing: list[Callable[..., NoReturn]] = [stage.window, keyed.window]
     assert_type(refusing, list[Callable[..., NoReturn]])

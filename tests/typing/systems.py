@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_type
 
 from dstream import Context, IStreamMap, JournalEvent, Stream
+from dstream.distributed import LiveEntry
 from dstream.spi import Reducer, Source, StreamSource
-from reducers import replacing, to_imap, to_socket, to_sql
+from reducers import processing_imap, replacing, to_imap, to_socket, to_sql, updating_imap
 from sources import (
+    SimpleEvent,
     icache_journal,
     ilist,
     imap,
     imap_journal,
+    item_stream,
+    long_stream,
     socket_lines,
     source_from,
     sql_changes,
     sql_rows,
+    stream_of,
     stream_source_from,
     watch_files,
 )
@@ -58,9 +64,27 @@ def elsewhere(ctx: Context, sales: Stream[Sale]) -> None:
     assert_type(ctx.elsewhere("data"), Context)
 
 
+def remaining(stock: int | None, sale: Sale) -> int | None:
+    """Give what is left."""
+    return (stock or 0) - 1 or None
+
+
+def lower(entry: LiveEntry[str, int | None], sale: Sale) -> None:
+    """Take the sale from the stock."""
+    entry.set_value((entry.value or 0) - 1)
+
+
+def updates(sales: Stream[Sale]) -> None:
+    """Functions see the value, or the entry, and the item."""
+    assert_type(sales.collect(updating_imap("stock", lambda sale: sale.item, remaining)), IStreamMap[str, int])
+    assert_type(sales.collect(processing_imap("stock", lambda sale: sale.item, lower)), IStreamMap[str, int])
+
+
 def sockets(ctx: Context, sales: Stream[Sale]) -> None:
     """A server sends and takes lines; functions see the items."""
     assert_type(ctx.read(socket_lines("h", 1)), Stream[str])
+    assert_type(socket_lines("h", 1, durable=True), StreamSource[str])
+    assert_type(socket_lines("h", 1, durable="lines"), StreamSource[str])
     assert_type(sales.collect(to_socket("h", 1, lambda sale: sale.item)), None)
     sink: Reducer[Sale, None] = to_socket("h", 1)
     assert_type(sales.collect(sink), None)
@@ -71,7 +95,8 @@ def journals_and_files() -> None:
     assert_type(imap_journal("m"), StreamSource[JournalEvent])
     assert_type(imap_journal("m", "current", lambda event: event.offset > 3, events="all"), StreamSource[JournalEvent])
     assert_type(imap_journal("m", projection=lambda event: event.offset), StreamSource[int])
-    assert_type(icache_journal("m"), StreamSource[Any])
+    assert_type(icache_journal("m"), StreamSource[JournalEvent])
+    assert_type(icache_journal("m", datetime.now(UTC), projection=lambda event: "x"), StreamSource[str])
     assert_type(watch_files("logs", "*.log"), StreamSource[str])
     assert_type(watch_files("logs", format="json"), StreamSource[Any])
 
@@ -82,3 +107,11 @@ def functions(ctx: Context) -> None:
     assert_type(ctx.read(source_from(lambda parallelism: range(parallelism), lambda part: [part * 2])), Stream[int])
     feed = stream_source_from(lambda: {"a": 0}, lambda offsets, most: offsets, lambda name, start, stop: [name])
     assert_type(feed, StreamSource[str])
+
+
+def by_the_clock() -> None:
+    """Events, what a function makes of them, numbers, or what is given."""
+    assert_type(item_stream(10), StreamSource[SimpleEvent])
+    assert_type(item_stream(10, lambda timestamp, sequence: str(sequence)), StreamSource[str])
+    assert_type(long_stream(10, partitions=2), StreamSource[int])
+    assert_type(stream_of(["a"], 2), StreamSource[str])

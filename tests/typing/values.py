@@ -44,6 +44,7 @@ def event(event: JournalEvent) -> None:
     """What happened to an entry, of whatever types."""
     assert_type(event.kind, Literal["ADDED", "UPDATED", "REMOVED"])
     assert_type(event.offset, int)
+    assert_type(event.timestamp, int | None)
     assert_type(event.key, Any)
     assert_type(event.old_value, Any)
     assert_type(event.new_value, Any)

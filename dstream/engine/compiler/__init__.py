@@ -7,6 +7,7 @@ from dstream.engine.compiler import compile_by_key as compile_by_key
 from dstream.engine.compiler import compile_by_place as compile_by_place
 from dstream.engine.compiler import compile_calls as compile_calls  # each registers its operations
 from dstream.engine.compiler import compile_ends as compile_ends
+from dstream.engine.compiler import compile_epochs as compile_epochs
 from dstream.engine.compiler import compile_forks as compile_forks
 from dstream.engine.compiler import compile_gatherers as compile_gatherers
 from dstream.engine.compiler import compile_hash_joins as compile_hash_joins

@@ -33,7 +33,7 @@ from dstream.plan.core_of_services import UsingBatches
 from dstream.plan.steps import Op
 from dstream.spi import Held
 
-__all__ = ["Keep", "ops_on_workers"]
+__all__ = ["Keep", "in_the_caller", "ops_on_workers"]
 
 
 @compile_node.register
@@ -76,19 +76,31 @@ def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[Op, ...]:
     ops = []
     for op in node.ops:
         if op.action in ("peek", "count"):
-            channel = op.step.position if op.action == "peek" else _FIRST_COUNT + len(compiling.actions)
-            compiling.actions[channel] = (op.step, op.fn)
-            op = dataclasses.replace(op, fn=_in_the_caller, step=dataclasses.replace(op.step, position=channel))
+            op = in_the_caller(op, compiling, op.step.position if op.action == "peek" else None)
         ops.append(shipped(op))
     return tuple(ops)
 
 
-_FIRST_COUNT = 2**20
-"""The channels of peeks and guards are the numbers of their steps. What only counts is no step of the user's."""
+def in_the_caller(op: Op, compiling: Compiling, channel: int | None = None) -> Op:
+    """Return a step whose function stays in the caller's process, which calls it with what tasks send on a channel.
+
+    Args:
+        op: the step.
+        compiling: the graph that is being made.
+        channel: the number of a step of the user's; None: one that no such step has.
+    """
+    if channel is None:
+        channel = _FIRST_OF_OURS + len(compiling.actions)
+    compiling.actions[channel] = (op.step, op.fn)
+    return dataclasses.replace(op, fn=_elsewhere, step=dataclasses.replace(op.step, position=channel))
 
 
-def _in_the_caller(item: Any) -> None:
-    """Stand for the action of a `peek`, or for what takes a count: it stays in the caller's process."""
+_FIRST_OF_OURS = 2**20
+"""The channels of peeks and guards are the numbers of their steps. What counts or sends receipts is no such step."""
+
+
+def _elsewhere(item: Any) -> None:
+    """Stand for what is called in the caller's process, such as the action of a `peek`."""
 
 
 @compile_node.register

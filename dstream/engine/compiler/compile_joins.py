@@ -22,7 +22,7 @@ from dstream.engine.kernels.membership import Membership
 from dstream.engine.kernels.nearest import Nearest, nearest_batches
 from dstream.engine.worker.readers import read_buckets
 from dstream.engine.worker.routing import RouteSide
-from dstream.engine.worker.rows import ITEMS
+from dstream.engine.worker.rows import ITEMS, WATERMARKS
 from dstream.errors import UnsupportedError
 from dstream.plan.core import CoGroup, Core, Join
 from dstream.plan.core_of_pairs import AsOf, SemiJoin
@@ -123,7 +123,7 @@ class Meet:
             return self._travelling(is_left, tuple(bytes(row.payload) for row in report.rows))
         size = sum(size for channel, size in report.rows if channel == ITEMS)
         known = replace(self, sizes={**self.sizes, is_left: size})
-        if any(channel > ITEMS for channel, _ in report.rows):
+        if any(channel > ITEMS or channel == WATERMARKS for channel, _ in report.rows):
             known = replace(known, beside=self.beside | {is_left})
         if size <= self.facts.largest_small_side:
             purpose = f"the {_name(is_left)} side comes to this process"
@@ -146,9 +146,10 @@ class Meet:
         return Rows((Taken(self.kept[is_left]),), None, read_buckets, is_ordered=False, why=why)
 
     def _beside(self, is_left: IsLeft) -> Iterator[Input]:
-        """Give an input without items that hands on what `peek` steps saw of a side that is not read again."""
+        """Give an input without items that hands on what came beside those of a side that is not read again."""
         if is_left in self.beside:
-            yield Rows((Taken(self.kept[is_left], f"channel > {ITEMS}"),), None)
+            beside = f"channel > {ITEMS} or channel = {WATERMARKS}"
+            yield Rows((Taken(self.kept[is_left], beside),), None)
 
     def _all_move(self) -> Move:
         """Let both sides meet by key, the one that is held before the other one in each partition."""

@@ -163,9 +163,19 @@ class Across:
         return self.wide.begin(items, several or 0)
 
 
-def across(node: Core, items: Items, compiling: Compiling, wide: Callable[[], Wide]) -> Items:
-    """Let the one partition that there is run an operation, or run it across several."""
-    narrow, ends = operation(node), compiling.is_bounded(node.inputs()[0])
+def across(
+    node: Core, items: Items, compiling: Compiling, wide: Callable[[], Wide], narrow: Operation | None = None
+) -> Items:
+    """Let the one partition that there is run an operation, or run it across several.
+
+    Args:
+        node: the operation.
+        items: what it reads.
+        compiling: the graph that is being made.
+        wide: makes what several partitions do.
+        narrow: what one partition does, if that is not what the operation does in the caller's process.
+    """
+    narrow, ends = narrow or operation(node), compiling.is_bounded(node.inputs()[0])
     if is_one_task(items):
         return piped(items, node, narrow, "here, where all items stand")
     return (compiling.decide(Across(node, items, narrow, wide(), ends)),)

@@ -34,7 +34,7 @@ def calls_of(node: Called) -> Called:
 
 
 def _called(node: Called, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    results = _results(node, items, task)
+    results = _timed_results(node, items, task) if node.is_timed else _results(node, items, task)
     # An exception from further down may keep the generator alive, and so its threads.
     task.at_end(results.close)
     return results
@@ -45,6 +45,22 @@ def _results(node: Called, items: Iterator[Any], task: Task) -> Generator[Any, N
     with naming(node.step), closing(_outcomes(node, items, task)) as outcomes:
         for outcome in outcomes:
             yield from settle(outcome)
+
+
+def _timed_results(node: Called, pairs: Iterator[Any], task: Task) -> Generator[Any, None, None]:
+    """Do the same with pairs `(timestamp, item)`: calls are given the item, and what they give has its timestamp."""
+    settle, timestamps = _Settling(node, task), deque[Any]()
+    with naming(node.step), closing(_outcomes(node, _items_of(pairs, timestamps), task)) as outcomes:
+        for outcome in outcomes:
+            timestamp = timestamps.popleft()
+            for result in settle(outcome):
+                yield timestamp, result
+
+
+def _items_of(pairs: Iterator[Any], timestamps: deque[Any]) -> Iterator[Any]:
+    for timestamp, each in pairs:
+        timestamps.append(timestamp)
+        yield each
 
 
 def called_once(node: Called, pairs: Iterator[tuple[Place, Any]], task: Task) -> Iterator[tuple[Place, Any]]:

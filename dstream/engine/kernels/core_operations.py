@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, dropwhile, groupby, islice, takewhile
 from operator import itemgetter
@@ -18,6 +19,7 @@ from dstream.engine.kernels.fused_steps import run_chain
 from dstream.engine.kernels.guards import recovering
 from dstream.engine.kernels.long_plans import Depth
 from dstream.engine.kernels.spilling import distinct_items, merged, sorted_items
+from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.memory_bound import Bound, holding
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
@@ -54,10 +56,14 @@ class Task(Protocol):
     Attributes:
         partition: its number among all that run the same.
         bound: how much memory it may hold.
+        watermarks: those that it knows: all that lead to it, when all of its input is read.
+        reads_all: also what a writer leaves is read: the range of an epoch counts as read.
     """
 
     partition: int
     bound: Bound
+    watermarks: Watermarks
+    reads_all: bool
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
         """Return what takes a note of each item that a step failed on."""
@@ -245,6 +251,8 @@ def written(writer: Writer, step: Step, items: Iterator[Any], task: Task) -> Ite
     """Let `writer` take the items; give its receipts."""
     with naming(step):
         yield from writer.write(items)
+        if task.reads_all:
+            deque(items, maxlen=0)
 
 
 def by_bucket(writer: MapWriter, groups: Mapping[Any, Any]) -> list[tuple[int, tuple[list[Any], list[Any]]]]:

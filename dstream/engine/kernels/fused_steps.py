@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 
 from dstream.failures import blame
 from dstream.plan.steps import Op, unchanged
+from dstream.values.flattened import many
 from dstream.values.numbers import exact_float, exact_int
 
 __all__ = ["converted", "many", "run_branches", "run_chain"]
@@ -24,7 +25,7 @@ __all__ = ["converted", "many", "run_branches", "run_chain"]
 _MOST_STEPS = 128
 _MOST_LOOPS = 12
 _MOST_SEGMENTS = 200
-_FIRST_STEP_LINE = 5
+_FIRST_STEP_LINE = 6
 
 Loop = Callable[[Iterable[Any], Sequence[Op], Sequence[Callable[[Any], Any]]], Iterator[Any]]
 
@@ -59,9 +60,10 @@ def _safe_on_ints(op: Op) -> Callable[[Any], Any] | None:
 
 def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
     """Do the same with a stack of iterators: for thousands of `flat_map` steps, which would nest as many loops."""
-    stack = [(0, items)]
+    item: Any
+    stack: list[tuple[int, Iterator[Any], Any]] = [(0, items, None)]
     while stack:
-        index, items = stack[-1]
+        index, items, timestamp = stack[-1]
         try:
             item = next(items, _END)
         except Exception as error:
@@ -73,6 +75,9 @@ def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
             continue
         for op in ops[index:]:
             index += 1
+            if op.action in _AROUND_TIMES:
+                timestamp, item = item if op.action == "unpair" else (None, (timestamp, item))
+                continue
             try:
                 result = op.fn(item)
                 item = _CONVERTERS[op.kind](result) if op.action == "map" else item
@@ -81,7 +86,7 @@ def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
                 blame(error, op.step, item)
                 raise
             if inner is not None:
-                stack.append((index, inner))
+                stack.append((index, inner, timestamp))
                 break
             if op.action == "filter" and not result:
                 break
@@ -90,6 +95,7 @@ def _interpreted(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
 
 
 _END = object()
+_AROUND_TIMES = ("unpair", "pair")
 
 
 def _all_of(result: Any, kind: type | None) -> Iterable[Any]:
@@ -111,15 +117,21 @@ def converted(value: Any, kind: type | None) -> Any:
 def _segments(ops: Sequence[Op]) -> Iterator[Sequence[Op]]:
     """Cut a very long chain: Python allows 20 nested blocks and compiles long functions slowly."""
     segment: list[Op] = []
-    loops = 0
+    loops, is_apart = 0, False
     for op in ops:
         loops += op.action == "flat_map"
-        if len(segment) == _MOST_STEPS or loops > _MOST_LOOPS:
-            yield segment
-            segment, loops = [], int(op.action == "flat_map")
+        if len(segment) >= _MOST_STEPS or loops > _MOST_LOOPS:
+            # A timestamp that is kept aside goes from loop to loop with its item.
+            yield [*segment, _around(op, "pair")] if is_apart else segment
+            segment, loops = [_around(op, "unpair")] if is_apart else [], int(op.action == "flat_map")
+        is_apart = op.action == "unpair" or (is_apart and op.action != "pair")
         segment.append(op)
     if segment:
         yield segment
+
+
+def _around(op: Op, action: str) -> Op:
+    return Op(action, unchanged, None, op.step)
 
 
 Shape: TypeAlias = tuple[tuple[str, type | None], ...]
@@ -156,7 +168,8 @@ def _source(shape: Shape) -> str:
     A `flat_map` at the end gives one iterable for each item, which C code chains.
     """
     functions = ", ".join(f"f{index}" for index in range(len(shape)))
-    lines = ["def loop(items, ops, functions):", f" {functions}, = functions", " try:", "  for v0 in items:"]
+    lines = ["def loop(items, ops, functions):", f" {functions}, = functions"]
+    lines += [" t = None", " try:", "  for v0 in items:"]
     depth, level = 3, 0
     for index, (action, kind) in enumerate(shape):
         item, call, indent = f"v{level}", f"f{index}(v{level})", " " * depth
@@ -176,7 +189,13 @@ def _statement(action: str, kind: type | None, call: str, level: int) -> str:
     """Write what a step does with the variable of its level; a `flat_map` opens the loop of the next one."""
     if action == "map":
         return f"v{level} = {_converted(call, kind)}"
+    if action in _TIMES:
+        return _TIMES[action].format(level)
     return call if action == "peek" else f"for v{level + 1} in {_all_converted(f'many({call})', kind)}:"
+
+
+_TIMES = {"unpair": "t, v{0} = v{0}", "pair": "v{0} = t, v{0}"}
+"""What keeps the timestamp of an item aside, and brings it back; one that never came is None."""
 
 
 def run_branches(
@@ -216,7 +235,7 @@ def _dividing_source(shapes: tuple[Shape, ...]) -> str:
     functions = "".join(f"f{index}, " for index in range(sum(map(len, shapes))))
     takers = "".join(f"t{branch}, " for branch in range(len(shapes) - 1))
     lines = ["def loop(items, ops, functions, takers):", f" ({functions}) = functions", f" ({takers}) = takers"]
-    lines += [" try:", "  for item in items:"]
+    lines += [" t = None", " try:", "  for item in items:"]
     first_line, number = len(lines) + 1, count()
     for branch, shape in enumerate(shapes):
         lines.append("   v0 = item")
@@ -275,20 +294,5 @@ def _named(result: Any, op: Op, item: Any) -> Iterator[Any]:
         raise
 
 
-def many(result: Any) -> Iterable[Any]:
-    """Return what a function given to `flat_map` made: None as nothing, a stream so that it is closed at its end."""
-    if type(result) in _COMMON:
-        return cast(Iterable[Any], result)
-    if result is None:
-        return ()
-    traverse = getattr(type(result), "_traverse_and_close", None)
-    if traverse is not None:
-        return cast(Iterable[Any], traverse(result))
-    if not isinstance(result, Iterable) and not hasattr(type(result), "__getitem__"):
-        raise TypeError(f"flat_map() needs a function that gives an iterable or None, not {type(result).__name__}")
-    return cast(Iterable[Any], result)
-
-
-_COMMON = frozenset({list, tuple, str, dict, set, range})
 _HARMLESS = frozenset({list, tuple, str, range})
 """Types that can be iterated over whatever happens meanwhile; a dict or a set may change."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dstream.engine.kernels import concurrent_calls as concurrent_calls  # each registers its nodes
 from dstream.engine.kernels import gather as gather
+from dstream.engine.kernels import over_epochs as over_epochs
+from dstream.engine.kernels import stamping as stamping
 from dstream.engine.kernels import stateful as stateful
 from dstream.engine.kernels.aggregates import partial
 from dstream.engine.kernels.arrow_columns import batches_of, table_of
@@ -25,7 +27,9 @@ from dstream.engine.kernels.lookup_tables import LookupTable, RightSide, looked_
 from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.membership import Membership
 from dstream.engine.kernels.nearest import Nearest
+from dstream.engine.kernels.over_epochs import reducing
 from dstream.engine.kernels.reading import items_of
+from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.kernels.zipping import SideBySide
 from dstream.engine.memory_bound import DEFAULT_BROADCAST, Bound
 from dstream.engine.progress import Call, Facts, Progress
@@ -55,12 +59,13 @@ from dstream.plan.core import (
     Unary,
     Write,
 )
+from dstream.plan.core_of_epochs import OverEpochs
 from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.core_of_stages import Aggregate, Spread
-from dstream.plan.properties import bounded_operations, check, is_ordered
-from dstream.plan.recalling import Cached, recalled
+from dstream.plan.properties import bounded_operations, check, is_of_epoch, is_ordered
+from dstream.plan.recalling import Cached, of_one_run, recalled
 from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import topological
 from dstream.spi import MapWriter, Writer
@@ -103,7 +108,7 @@ class LocalEngine:
     def _run(self, plan: End | Several, call: Call | None, cancellation: Cancellation) -> Any:
         if isinstance(plan, Several):
             check(plan, needs_end=True)
-        end = recalled(plan, self._caches.found)
+        end = recalled(of_one_run(plan), self._caches.found)
         step = end.step
         task = _LocalTask(
             self._worker_memory,
@@ -188,6 +193,8 @@ class _LocalTask:
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         caches: what is kept of `cache()` steps.
         operation: shows how far the task is; None if nobody wants to see it.
+        watermarks: those that it knows.
+        reads_all: also what a writer leaves is read.
     """
 
     partition = 0
@@ -203,6 +210,8 @@ class _LocalTask:
         cancellation: Cancellation,
     ) -> None:
         self._recovered = Recovered(core, progress)
+        self.watermarks = Watermarks()
+        self.reads_all = is_of_epoch(core)
         self._ending = ExitStack()
         self._services = MadeServices()
         has_calls = any(isinstance(each, Called) for each in topological(core))
@@ -282,7 +291,7 @@ def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
     """Open a plan: down to where the items come from, then up again, without recursion."""
     path: list[Core] = []
     node = root
-    while isinstance(node, Unary | TwoStreams | Aggregate):
+    while isinstance(node, Unary | TwoStreams | Aggregate | OverEpochs):
         path.append(node)
         node = node.inputs()[0]
     items, depth = _start(node, task), Depth()
@@ -292,7 +301,7 @@ def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
     return items
 
 
-_PUT_ASIDE = (Aggregate, Cache, CoGroup)
+_PUT_ASIDE = (Aggregate, Cache, CoGroup, OverEpochs)
 _FRAMES_PUT_ASIDE = 12
 """How many frames one has that puts all items aside, at most: an aggregate by key has ten (CPython 3.11)."""
 
@@ -412,6 +421,14 @@ def _(node: Aggregate, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     inputs = [items, *(_open_later(each, task) for each in node.upstreams[1:])]
     parts = (partial(node, number)(each, task) for number, each in enumerate(inputs))
     return operation(node)(chain.from_iterable(parts), task)
+
+
+@_apply.register
+def _(node: OverEpochs, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
+    """Reduce one input after another, then let the shards take what came, and time pass."""
+    inputs = [items, *(_open_later(each, task) for each in node.upstreams[1:])]
+    arrivals = (reducing(node, number, routes=False)(each, task) for number, each in enumerate(inputs))
+    return operation(node)(chain.from_iterable(arrivals), task)
 
 
 @_apply.register

@@ -11,7 +11,7 @@ from dstream.engine.kernels.item_batches import loads
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.port.spark_port import Port
 from dstream.engine.spark.segments import Frame
-from dstream.engine.worker.rows import ITEMS
+from dstream.engine.worker.rows import ITEMS, WATERMARKS
 from dstream.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class KeptRows(HeldByContext):
 
     def __init__(self, rows: DataFrame, partitions: int, cluster: Cluster) -> None:
         self.partitions = partitions
-        self._items = rows.where(f"channel = {ITEMS}")
+        self._items = rows.where(f"channel in ({ITEMS}, {WATERMARKS})")
         self._cluster = cluster
         weakref.finalize(self, cluster.port.release, rows).atexit = False
 

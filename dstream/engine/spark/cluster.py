@@ -21,10 +21,12 @@ from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.shipped_splits import packed, packed_split
 from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
-from dstream.engine.worker.rows import Row, arrow_schema, from_record_batches
+from dstream.engine.worker.exception_transport import from_worker
+from dstream.engine.worker.rows import FAILED, WATERMARKS, Row, arrow_schema, from_record_batches
 from dstream.engine.worker.sent_payloads import InFunction, Sent
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
 from dstream.engine.worker.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
+from dstream.errors import EngineError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +67,7 @@ class Cluster:
         self._work: Work | None = None
         self._call: Call | None = None
         self._home: ServiceHome | None = None
+        self._hands_failures_on = False
         self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
 
     def at_work(self, work: Work) -> Cluster:
@@ -77,6 +80,14 @@ class Cluster:
         """Return the same cluster, whose workers learn at `home` when a run has ended."""
         cluster = copy.copy(self)
         cluster._home = home
+        return cluster
+
+    def handing_failures_on(self, does: bool) -> Cluster:
+        """Return the same cluster, whose stages give an exception as a result, so that Spark runs no task again."""
+        if does == self._hands_failures_on:
+            return self
+        cluster = copy.copy(self)
+        cluster._hands_failures_on = does
         return cluster
 
     def new_home(self) -> ServiceHome | None:
@@ -143,7 +154,8 @@ class Cluster:
     def stage(self, frame: DataFrame, source: Input, sink: Sink) -> DataFrame:
         """Return the rows of a stage over `frame`."""
         check_process()
-        pickled = packed(Stage(source, sink, self.worker_memory, self._run_of_tasks()))
+        stage = Stage(source, sink, self.worker_memory, self._run_of_tasks(), self._hands_failures_on)
+        pickled = packed(stage)
         path = tuple(os.path.abspath(entry) for entry in sys.path)
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -209,7 +221,7 @@ class Cluster:
         """Run one job over all partitions and give its rows in order."""
         with translated(), self._job():
             batches = frame.toArrow().to_batches()
-        return from_record_batches(batches)
+        return _for_driver(from_record_batches(batches))
 
     def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:
         """Run one job and return (source, sequence, channel, size) of its rows, in order, without payloads."""
@@ -231,6 +243,9 @@ class Cluster:
         """Give the rows partition by partition, the next one computed while this one is looked at."""
         with translated(), self._job():
             iterator = left_to_parent(self.port.in_turn(frame))
+        yield from _for_driver(self._in_turn(iterator))
+
+    def _in_turn(self, iterator: Iterator[Any]) -> Iterator[Row]:
         while True:
             check_process()
             with translated(), self.waiting():
@@ -242,6 +257,15 @@ class Cluster:
     def _job(self) -> AbstractContextManager[None]:
         check_process()
         return nullcontext() if self._work is None or self._call is None else self._work.job(self._call)
+
+
+def _for_driver(rows: Iterator[Row]) -> Iterator[Row]:
+    """Give the rows without those that tell tasks of watermarks; raise the exception that ended a task."""
+    for row in rows:
+        if row.channel == FAILED:
+            raise from_worker(bytes(row.payload).decode()) or EngineError("a task failed, and could not say how")
+        if row.channel != WATERMARKS:
+            yield row
 
 
 @functools.cache

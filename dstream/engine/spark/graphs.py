@@ -50,7 +50,7 @@ from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, rows_of
 from dstream.engine.spark.segments import Splits as SplitSegment
 from dstream.engine.spark.shipped_splits import packed_split
-from dstream.engine.worker.rows import ITEMS, Row
+from dstream.engine.worker.rows import FAILED, ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece, TableInput
@@ -97,6 +97,7 @@ class GraphRun:
         self._tables: dict[int, Frame] = {}
         self._whole: dict[int, tuple[Piece, ...]] = {}
         self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
+        self._asked: set[int] = set()  # Vertices of which a decision wants to know something.
         self._depths: dict[int, int] = {}  # How many stages Spark plans together for a frame.
         self._held: list[object] = []  # What is found by its `id` must stay, so that no other object gets that.
 
@@ -186,6 +187,7 @@ class GraphRun:
         partitions = self._partitions(move.vertex.inputs)
         if partitions == 0 and move.unless_empty:
             return Report(move.vertex, 0)
+        self._asked.add(id(move.vertex))
         frame = self._frame(move.vertex)
         if self._ports and move.vertex.is_kept and move.what != "bytes":
             return Report(move.vertex, partitions, self._with_beside(move, frame, cluster))
@@ -217,7 +219,8 @@ class GraphRun:
     def _computed(self, ask: AskForKept) -> Cached:
         rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
         beside = SideRows()
-        for row in self._cluster.doing(ask.vertex.step, "keeping its items").rows(rows.where(f"channel > {ITEMS}")):
+        others = rows.where(f"channel > {ITEMS} or channel = {FAILED}")
+        for row in self._cluster.doing(ask.vertex.step, "keeping its items").rows(others):
             beside.add(row)
         self._ports.deliver(beside.in_order())
         kept = KeptRows(rows, partitions, self._cluster)
@@ -240,7 +243,9 @@ class GraphRun:
 
     def _made(self, vertex: Vertex) -> DataFrame:
         before = vertex.first if vertex.is_kept else 0  # What is not kept runs in the job of those before it.
-        made = rows_of(self._flow(vertex.inputs), vertex.output, self._cluster, vertex.first, before)
+        # Of what is asked for, some rows are looked at: a failure that is a row would not be seen.
+        cluster = self._cluster.handing_failures_on(False) if id(vertex) in self._asked else self._cluster
+        made = rows_of(self._flow(vertex.inputs), vertex.output, cluster, vertex.first, before)
         depth = 1 + max((self._depths[id(each)] for each in _read_by(vertex)), default=0)
         is_kept = vertex.is_kept or depth == _DEEPEST
         self._depths[id(vertex)] = 0 if is_kept else depth

@@ -29,8 +29,8 @@ from dstream.plan.capture_checks import check_captures
 from dstream.plan.core import End, Loop, Partitions, ToList
 from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_services import served_steps
-from dstream.plan.properties import check, configuration, is_bounded
-from dstream.plan.recalling import recalled
+from dstream.plan.properties import check, configuration, is_bounded, is_of_epoch
+from dstream.plan.recalling import of_one_run, recalled
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 
@@ -68,7 +68,7 @@ class SparkEngine:
         if isinstance(plan, Several):
             check(plan, needs_end=True)
         self._cluster.check_running()
-        end = recalled(plan, self._cluster.caches.found)
+        end = recalled(of_one_run(plan), self._cluster.caches.found)
         run = self._begun(end, call or Call.of_step(end.step), cancellation)
         if isinstance(end, Several):
             with run:
@@ -87,7 +87,7 @@ class SparkEngine:
         """Return a run of a plan that ends in `call`."""
         work = Work(self._cluster.port, self._progress, self._counts, call, cancellation.check)
         cancellation.by(work.cancel)
-        cluster = self._cluster.at_work(work).with_settings(configuration(end))
+        cluster = self._cluster.at_work(work).with_settings(configuration(end)).handing_failures_on(is_of_epoch(end))
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
         is_shared = any(each.opened().shared for each in served_steps(end))
         home = cluster.new_home() if is_shared else None

@@ -18,7 +18,7 @@ from dstream.engine.kernels.core_operations import Operation, operated
 from dstream.engine.kernels.item_batches import dumps_items, loads
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Accumulate
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.spi import ByPlace

@@ -19,7 +19,7 @@ from dstream.errors import EngineError
 from dstream.failures import MISSING, Failure, attach, forget, known_of, origin_of, shown
 from dstream.failures.exception_copies import arguments_of, rebuilt, state_of
 
-__all__ = ["WorkerFailure", "from_worker", "raise_to_driver"]
+__all__ = ["WorkerFailure", "as_text", "from_worker", "raise_to_driver"]
 
 _MARK = "dstream-failure:"
 _PATTERN = re.compile(_MARK + r"([A-Za-z0-9+/=]+)")
@@ -51,12 +51,19 @@ class _Packed:
 
 def raise_to_driver(error: Exception) -> NoReturn:
     """Raise, on a worker, what the driver turns into `error` again."""
+    raise WorkerFailure(as_text(error)) from None
+
+
+def as_text(error: Exception) -> str:
+    """Return what `from_worker` turns into `error` again, and forget what is known about it here."""
+    if isinstance(error, WorkerFailure):  # It is on its way from an earlier task.
+        return str(error)
     text = "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
     known = replace(known_of(error) or Failure(None), remote_traceback=text, origin=origin_of(error))
     packed = replace(_packed(error, _MOST_CAUSES), known=_light(known))
     forget(error)  # A worker lives on, and what it raised may be an object of a module, raised again.
     data = base64.b64encode(cloudpickle.dumps(packed)).decode("ascii")
-    raise WorkerFailure(f"{_MARK}{data}") from None
+    return f"{_MARK}{data}"
 
 
 def from_worker(text: str) -> BaseException | None:

@@ -11,7 +11,7 @@ from typing import Any
 from dstream.engine.kernels.item_batches import dumps_items, loads
 from dstream.engine.worker.rows import TOLD, Row
 from dstream.engine.worker.sinks import WriteItems
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi import ByPlace, Gatherer, Integration, Place, RunningValue

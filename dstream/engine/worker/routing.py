@@ -13,7 +13,7 @@ from dstream.engine.kernels.join_sides import Side, canonical_keys, item_key, re
 from dstream.engine.kernels.spilling import Columns, first_ones
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.keys import are_canonical, canonical, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking

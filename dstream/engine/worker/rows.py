@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "FAILED",
     "ITEMS",
     "SAMPLE",
     "STOPPED",
     "TOLD",
     "WAITING",
+    "WATERMARKS",
     "Row",
     "arrow_schema",
     "from_record_batch",
@@ -45,6 +47,12 @@ COLUMNS = -4
 
 WAITING = -5
 """The channel of how many parts of a partition wait where they were written; `sequence` has their bytes."""
+
+WATERMARKS = -6
+"""The channel of the watermarks that a task knows, behind its items: those of the partitions that it has read."""
+
+FAILED = -7
+"""The channel of an exception that ended a task, where exceptions are results."""
 
 
 class Row(NamedTuple):

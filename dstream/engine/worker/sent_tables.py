@@ -10,7 +10,7 @@ from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.lookup_tables import LookupTable, RightSide, looked_up
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sent_payloads import Sent
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.engine.worker.tables_of_process import table_made_once
 from dstream.plan.core import HashJoin
 

@@ -16,7 +16,7 @@ from dstream.engine.kernels.fused_steps import run_branches
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
 from dstream.engine.kernels.spilling import Run
 from dstream.engine.worker.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
-from dstream.engine.worker.stage import StageTask
+from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
 from dstream.memory import Growth, Pace, pieces, small_lists

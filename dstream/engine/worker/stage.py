@@ -8,28 +8,26 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.engine.kernels.arrow_columns import fitted, unpacked_batches
 from dstream.engine.kernels.core_operations import Operation, Task, operated
 from dstream.engine.kernels.guards import HandlerOfMisread
-from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
-from dstream.engine.kernels.made_services import MadeServices, closing
+from dstream.engine.kernels.item_batches import loads
 from dstream.engine.kernels.reading import items_of
-from dstream.engine.memory_bound import Bound, give_back_large_blocks, holding
+from dstream.engine.memory_bound import give_back_large_blocks, holding
+from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermarks
 from dstream.engine.worker.exception_transport import raise_to_driver
-from dstream.engine.worker.rows import ITEMS, Row, from_record_batches, to_record_batch
-from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, SharedServices, leave_all, shared_services
-from dstream.engine.worker.side_channels import SideRows
+from dstream.engine.worker.rows import Row, from_record_batches, to_record_batch
+from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, leave_all
+from dstream.engine.worker.stage_task import StageTask
 from dstream.engine.worker.tables_of_process import tables_of_run
 from dstream.failures import naming
-from dstream.memory import UNSEEN, Growth, small_lists
-from dstream.plan.core_of_services import Served
-from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.steps import Guard, Step
 from dstream.spi import Split
 
 if TYPE_CHECKING:
@@ -42,126 +40,11 @@ __all__ = [
     "Sink",
     "SplitInput",
     "Stage",
-    "StageTask",
     "TableInput",
     "read_columns",
     "read_tables",
     "run",
 ]
-
-
-_BEFORE_ITEMS = -(2**62)
-"""The first `sequence` of rows beside items: a shuffle brings them before the items of their task, so that whoever
-reads no further than some item has had what was seen and noted of those before it."""
-
-
-class StageTask:
-    """One task of a stage.
-
-    Attributes:
-        partition: its number among all partitions of the stage's output, in encounter order.
-        bound: how much memory its operations may hold.
-        run: the run of a plan that it belongs to.
-    """
-
-    def __init__(self, partition: int, worker_memory: int) -> None:
-        self.partition = partition
-        self.bound = Bound(worker_memory)
-        self.run = NO_RUN
-        self._services = MadeServices()
-        self._shared: SharedServices | None = None
-        self._ending = ExitStack()
-        self._side_rows = SideRows()
-        self._peeked: dict[int, list[Any]] = {}
-        self._counters: list[tuple[int, count[int]]] = []
-        self._peek_sequence = _BEFORE_ITEMS
-        self._batcher = Batcher()
-        self._growth = Growth()
-
-    def peeking(self, op: Op) -> Callable[[Any], object]:
-        """Return a function that keeps an item for the driver, which runs the action of the step."""
-        return self._keeping(op.step.position)
-
-    def counting(self, op: Op) -> Callable[[Any], object]:
-        """Return a function that counts its calls for the driver, in C code."""
-        counter = count()
-        self._counters.append((op.step.position, counter))
-        return functools.partial(next, counter)
-
-    def noting(self, guard: Guard) -> Callable[[Any], object]:
-        """Return a function that keeps a note for the driver."""
-        return self._keeping(guard.channel)
-
-    def _keeping(self, channel: int) -> Callable[[Any], object]:
-        seen, most = self._peeked.setdefault(channel, []), 1
-
-        def keep(item: Any) -> None:
-            nonlocal most
-            seen.append(item)
-            if len(seen) >= most:
-                most = self._fewer(channel)
-
-        return keep
-
-    def _fewer(self, channel: int) -> int:
-        """Write what a channel holds, if that is enough; say how many items it may hold until this is asked again."""
-        held = self._peeked[channel]
-        self._batcher.begin(held)
-        if len(held) >= self._batcher.count or self._growth.exceeded():
-            self._flush(channel)
-        return min(self._batcher.count, len(held) + UNSEEN)
-
-    def at_end(self, close: Callable[[], object]) -> None:
-        """Call `close` when the task ends, however it ends."""
-        self._ending.push(closing(close))
-
-    def service(self, served: Served, step: Step) -> Any:
-        """Return what the service of a step gives: that of this process, or of this task."""
-        if served.opened().shared and self.run.home is not None:
-            return self._shared_services().get(served, step)
-        if not self._services:
-            self.at_end(self._services.destroy)
-        return self._services.get(served, step)
-
-    def _shared_services(self) -> SharedServices:
-        if self._shared is None:
-            self._shared = shared_services(self.run)
-            self.at_end(self._shared.use())
-        return self._shared
-
-    def ending(self) -> ExitStack:
-        """Return a context at whose end everything is closed that has to be."""
-        return self._ending
-
-    def pass_through(self, row: Row) -> None:
-        """Hand on a row that is no item of this stage: what a `peek` step of an earlier one saw."""
-        self._side_rows.add(row)
-
-    def side_rows(self) -> Iterator[Row]:
-        """Give the rows beside the items that came up since the last call."""
-        return self._side_rows.in_order()
-
-    def last_side_rows(self) -> Iterator[Row]:
-        """Give all that is left at the end of the task."""
-        for channel in self._peeked:
-            self._flush(channel)
-        for channel, counter in self._counters:
-            if (number := next(counter)) > 0:
-                self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, 1, dumps_items([number])))
-                self._peek_sequence += 1
-        self._counters.clear()
-        return self.side_rows()
-
-    def _flush(self, channel: int) -> None:
-        seen = self._peeked[channel]
-        for few in small_lists(seen) if self._growth.exceeded() else [seen[:]]:
-            if few:
-                data = dumps_items(few)
-                self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, len(few), data))
-                self._batcher.learn(len(few), len(data))
-                self._peek_sequence += 1
-        seen.clear()
-        self._growth.start()
 
 
 Sink = Callable[[Iterator[Any], StageTask], Iterator[Row]]
@@ -282,44 +165,63 @@ class FrameInput:
         context = TaskContext.get()
         assert context is not None, "a stage runs inside a Spark task"
         task = StageTask(self.first_partition + context.partitionId(), task_memory)
-        yield task, operated(self.operations, self.reader(self._item_rows(batches, task)), task)
-
-    def _item_rows(self, batches: Iterator[pa.RecordBatch], task: StageTask) -> Iterator[Row]:
-        for row in from_record_batches(batches):
-            if row.channel == ITEMS:
-                yield row
-            elif row.channel > ITEMS:
-                task.pass_through(row._replace(payload=row.payload.to_pybytes()))
+        yield task, operated(self.operations, self.reader(task.reading(from_record_batches(batches))), task)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What one `mapInArrow` runs."""
+    """What one `mapInArrow` runs.
+
+    Attributes:
+        hands_failures_on: an exception is a row that ends every task that reads it, and is raised in the driver: Spark
+            runs no task again for it. Otherwise the task fails.
+    """
 
     input: Input
     sink: Sink
     worker_memory: int
     run: RunOfTask = NO_RUN
+    hands_failures_on: bool = False
 
 
 def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole."""
     _extend_search_path(path)
+    stage: Stage | None = None
     try:
-        stage: Stage = loads(pickled)
-        _keep_from_garbage_collection()
-        give_back_large_blocks()
-        tables_of_run(stage.run.name)
+        stage = _loaded(pickled)
         for task, items in stage.input.open(batches, stage.worker_memory):
-            task.run = stage.run
+            task.run, task.reads_all = stage.run, stage.hands_failures_on
             with task.ending():
-                for row in stage.sink(items, task):
-                    yield from map(to_record_batch, task.side_rows())
+                for row in _rows(stage.sink, items, task):
                     yield to_record_batch(row)
-                yield from map(to_record_batch, task.last_side_rows())
     except Exception as error:
+        if stage is not None and stage.hands_failures_on:
+            yield from map(to_record_batch, rows_of_failure(error, stage.sink))
+            deque(batches, maxlen=0)  # PySpark (4.3) ends a process that has not read all of its input.
+            return
         leave_all()  # PySpark (4.3) ends a process whose task has failed.
         raise_to_driver(error)
+
+
+def _loaded(pickled: bytes) -> Stage:
+    stage: Stage = loads(pickled)
+    _keep_from_garbage_collection()
+    give_back_large_blocks()
+    tables_of_run(stage.run.name)
+    return stage
+
+
+def _rows(sink: Sink, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
+    """Give the rows of a task, and what stands beside and behind them."""
+    for row in sink(items, task):
+        yield from task.side_rows()
+        yield row
+    if task.reads_all:
+        deque(items, maxlen=0)
+        task.read_rest()
+    yield from task.last_side_rows()
+    yield from rows_of_watermarks(task.watermarks, task.partition, sink)
 
 
 def read_tables(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.errors import NullElementError, UnstableKeyError
-from dstream.spi.store import Revision
+from dstream.spi.store import Revision, Update
 from dstream.storage.codec.codec_keys import bucket_of, encode_key
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_tables import ROWS_IN_GROUP, DataWriter, Layout, in_parts, write_parts
-from dstream.storage.lake.merging import MergePlan, merge_bucket
+from dstream.storage.lake.merging import MergePlan, merge_bucket, update_bucket, without_values
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.portions import Portions
 
@@ -58,8 +59,7 @@ class EntryWriter:
         chunk = portions.take()
         if not chunk:
             return
-        codec = self.layout.codec.decided_by([chunk[0][0]], [chunk[0][1]])
-        layout = replace(self.layout, codec=codec)
+        layout = self._layout_by(*chunk[0])
         if not portions.has_more():
             file = write_parts(self.folder, in_parts(partial(_batch, layout), chunk), bucket, self.prefix)
         else:
@@ -74,7 +74,15 @@ class EntryWriter:
             file = writer.file
         yield self._receipt(layout, file)
 
+    def _layout_by(self, key: Any, value: Any) -> Layout:
+        """Return the layout of the rows as they come, with the types that are open as the first one has them."""
+        if isinstance(self.plan.merge, Update):
+            return without_values(replace(self.layout, codec=self.layout.codec.decided_by([key], [])))
+        return replace(self.layout, codec=self.layout.codec.decided_by([key], [value]))
+
     def _receipt(self, layout: Layout, new: DataFile) -> Any:
+        if isinstance(self.plan.merge, Update):
+            return self._updated(layout, new)
         types = layout.codec.to_json()
         if not self.plan.reads_current:
             return self.begun, types, tuple(new), None
@@ -86,6 +94,16 @@ class EntryWriter:
         except FileGoneError:
             merged = None  # compacted and vacuumed since the job began; the driver merges with what is there then
         return self.begun, types, tuple(new), merged and tuple(merged)
+
+    def _updated(self, written_by: Layout, new: DataFile) -> Any:
+        """Make the values, and return a receipt with the types that they have."""
+        layout = replace(self.layout, codec=replace(self.layout.codec, key=written_by.codec.key))
+        made, current = None, self.groups.get(new.bucket, ())
+        with suppress(FileGoneError):  # As below, the driver makes them then.
+            made, layout = update_bucket(
+                self.folder, layout, new.bucket, (new, written_by), current, self.plan, self.prefix
+            )
+        return self.begun, layout.codec.to_json(), tuple(new), made and tuple(made)
 
 
 def _batch(layout: Layout, entries: Sequence[tuple[Any, Any]]) -> pa.RecordBatch:

@@ -25,6 +25,7 @@ _LAST_CREATED = "_last_created"
 _READ_WHOLE = 1 << 20
 _LARGEST_READ = 1 << 30
 """In bytes. No description and no log entry comes near; a file with a hole in it may say that it has any size."""
+_ANY_SIZE = 1 << 63
 
 
 class Found(NamedTuple):
@@ -78,6 +79,10 @@ class Folder(Protocol):
         Raises:
             FileNotFoundError: there is none.
         """
+        ...
+
+    def read_part(self, path: str, start: int, length: int) -> bytes:
+        """Return so many bytes of a file, or fewer where it ends; errors as for `read`."""
         ...
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
@@ -178,6 +183,10 @@ class LocalFolder:
     def read(self, path: str) -> bytes:
         """Return what a file holds."""
         return _content(f"{self.root}/{path}")
+
+    def read_part(self, path: str, start: int, length: int) -> bytes:
+        """Return a part of what a file holds."""
+        return _part(f"{self.root}/{path}", start, length)
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
         """Give what files hold, up to the first one that is not there."""
@@ -356,7 +365,19 @@ def _content(path: str) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _opened(path: str) -> int:
+def _part(path: str, start: int, length: int) -> bytes:
+    """Read a part of a file, which may be larger than those that are read as a whole."""
+    descriptor = _opened(path, most=_ANY_SIZE)
+    try:
+        data = os.pread(descriptor, length, start)
+        while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
+            data += more  # Linux reads at most 2 GiB at once.
+    finally:
+        os.close(descriptor)
+    return data
+
+
+def _opened(path: str, most: int = _LARGEST_READ) -> int:
     """Open a file to read it; a pipe would wait for a writer, a link may lead anywhere."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -365,7 +386,7 @@ def _opened(path: str) -> int:
             raise
         raise OSError(f"{path} is a symbolic link, and no file of the lake") from None
     try:
-        if _checked(path, os.fstat(descriptor)).st_size > _LARGEST_READ:
+        if _checked(path, os.fstat(descriptor)).st_size > most:
             raise OSError(f"{path} is too large for a file of its kind")
     except BaseException:
         os.close(descriptor)

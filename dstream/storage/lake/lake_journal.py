@@ -11,10 +11,11 @@ from dstream.errors import IllegalStateError
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_tables import Layout, batches
+from dstream.storage.lake.log import Addition
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.values.journal_events import JournalEvent
 
-__all__ = ["first_version", "journal_reach", "last_offset", "read_journal"]
+__all__ = ["first_version", "journal_before", "journal_reach", "last_offset", "read_journal"]
 
 _ROW_BITS = 32
 
@@ -30,7 +31,7 @@ def last_offset(version: int) -> int:
 
 
 def read_journal(
-    folder: Folder, layout: Layout, commits: Iterator[tuple[int, list[DataFile]]], since: int, title: str
+    folder: Folder, layout: Layout, commits: Iterator[Addition], since: int, title: str
 ) -> Iterator[JournalEvent]:
     """Give the events of some commits whose offsets are larger than `since`.
 
@@ -39,15 +40,30 @@ def read_journal(
     Raises:
         IllegalStateError: a vacuum has removed events that were asked for.
     """
-    for version, files in commits:
+    for version, timestamp, files in commits:
         offset = (version + 1) << _ROW_BITS
         for file in sorted(files):
             if offset + file.rows > since:
-                yield from _events(folder, layout, file, offset, since, title)
+                yield from _events(folder, layout, file, offset, since, timestamp, title)
             offset += file.rows
 
 
-def journal_reach(commits: Iterator[tuple[int, list[DataFile]]], since: int, most: int | None) -> int:
+def journal_before(commits: Iterator[Addition], when: int) -> int:
+    """Return the offset of the last event of the first of some commits that was made before a time; 0: none was.
+
+    Args:
+        commits: all there are, the newest one first.
+        when: milliseconds since 1970.
+    """
+    offsets = (
+        ((version + 1) << _ROW_BITS) + sum(file.rows for file in files)
+        for version, timestamp, files in commits
+        if timestamp < when
+    )
+    return next(offsets, 0)
+
+
+def journal_reach(commits: Iterator[Addition], since: int, most: int | None) -> int:
     """Return the offset of the last event, or of the `most`-th one after `since` if it is earlier.
 
     Args:
@@ -56,7 +72,7 @@ def journal_reach(commits: Iterator[tuple[int, list[DataFile]]], since: int, mos
         most: how many events are counted; None: all.
     """
     reached, left = since, most
-    for version, files in commits:
+    for version, _, files in commits:
         first = max((version + 1) << _ROW_BITS, since)
         last = ((version + 1) << _ROW_BITS) + sum(file.rows for file in files)
         if left is None:
@@ -69,14 +85,14 @@ def journal_reach(commits: Iterator[tuple[int, list[DataFile]]], since: int, mos
 
 
 def _events(
-    folder: Folder, layout: Layout, file: DataFile, offset: int, since: int, title: str
+    folder: Folder, layout: Layout, file: DataFile, offset: int, since: int, timestamp: int, title: str
 ) -> Iterator[JournalEvent]:
     try:
         for batch in batches(folder, file):
             for key, old, new in _changes(layout, batch):
                 offset += 1
                 if offset > since:
-                    yield JournalEvent(_kind(old, new), key, old, new, offset)
+                    yield JournalEvent(_kind(old, new), key, old, new, offset, timestamp)
     except FileGoneError as error:
         next_commit = ((offset >> _ROW_BITS) + 1 << _ROW_BITS) - 1
         raise IllegalStateError(

@@ -22,7 +22,7 @@ from dstream.storage.lake.compaction import MAX_FILES, Fold, fold_all, fold_smal
 from dstream.storage.lake.copied_handles import SHARED, own_copy, same_value
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.lake_collection import Collection
-from dstream.storage.lake.lake_journal import first_version, journal_reach, last_offset, read_journal
+from dstream.storage.lake.lake_journal import first_version, journal_before, journal_reach, last_offset, read_journal
 from dstream.storage.lake.lake_tables import remove_quietly
 from dstream.storage.lake.lookup import look_up
 from dstream.storage.lake.map_job import LakeMapJob
@@ -220,6 +220,12 @@ class LakeMap(Collection):
             self._refresh_journal()
             commits = self._log.additions(first_version(since), newest_first=most is None)
             return journal_reach(commits, since, most)
+
+    def journal_before(self, when: int) -> int:
+        """Look at the commits, the newest first."""
+        with self._log.lock:
+            self._refresh_journal()
+            return journal_before(self._log.additions(0, newest_first=True), when)
 
     def _refresh_journal(self) -> None:
         self._refresh()

@@ -16,6 +16,7 @@ from dstream.storage.lake.forked_handles import renewed_after_fork
 from dstream.storage.lake.lake_lists import LakeList
 from dstream.storage.lake.lake_maps import LakeMap
 from dstream.storage.lake.lake_records import LakeRecords
+from dstream.storage.lake.lake_state_files import LakeStateFiles
 from dstream.storage.lake.record_vacuum import vacuum_records
 from dstream.storage.lake.registry import Registry
 from dstream.storage.lake.trust import Trust
@@ -32,7 +33,7 @@ class LakeStorage:
     def __init__(self, url: str, folder: Folder, pickles: Pickles, is_judging: bool = False) -> None:
         self._url = url
         self._folder = folder
-        trust = Trust(folder, pickles, is_judging)
+        self._trust = trust = Trust(folder, pickles, is_judging)
         self._registry = Registry(folder, trust)
         self._records = LakeRecords(folder, trust)
         self._pickles = pickles
@@ -57,6 +58,10 @@ class LakeStorage:
     def load_pickle(self, data: bytes) -> Any:
         """Load a pickle that a record holds; by default only plain types, where others could write."""
         return self._records.pickles().load(data)
+
+    def state_files(self, job: str) -> LakeStateFiles:
+        """Return the state of a job in files of this storage."""
+        return LakeStateFiles.of(self._trust, job)
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""

@@ -12,7 +12,7 @@ import time
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.storage.checking import NOT_UNDERSTOOD, number, text
@@ -26,12 +26,26 @@ from dstream.storage.lake.turns import turn
 from dstream.storage.settings import MOST_BUCKETS
 from dstream.values.contexts import contextmanager
 
-__all__ = ["DESTROYED", "Log"]
+__all__ = ["DESTROYED", "Addition", "Log"]
 
 DESTROYED = "dstream.destroyed"
 """The transaction that ends a collection."""
 _LOOK_EVERY = 1.0
 """Seconds between looks for a gap by a handle that only reads. Who commits looks each time."""
+
+
+class Addition(NamedTuple):
+    """What a commit has added.
+
+    Attributes:
+        version: the commit.
+        timestamp: when it was made, in milliseconds since 1970, by the clock of who made it.
+        files: those with new data.
+    """
+
+    version: int
+    timestamp: int
+    files: list[DataFile]
 
 
 class Log:
@@ -237,20 +251,22 @@ class Log:
         """Return all live files."""
         return list(self._files.values())
 
-    def additions(self, first: int, *, newest_first: bool = False) -> Iterator[tuple[int, list[DataFile]]]:
-        """Give the files that each commit from `first` up to what is now the newest one has added with new data."""
+    def additions(self, first: int, *, newest_first: bool = False) -> Iterator[Addition]:
+        """Give what each commit from `first` up to what is now the newest one has added, if it has new data."""
         versions = range(first, self.version + 1)
         return self._additions(reversed(versions) if newest_first else versions)
 
-    def _additions(self, versions: Iterable[int]) -> Iterator[tuple[int, list[DataFile]]]:
+    def _additions(self, versions: Iterable[int]) -> Iterator[Addition]:
         for version in versions:
             entry = self.entry(version)
             try:
-                adds = [data_file(line["add"]) for line in entry if "add" in line and line["add"]["dataChange"]]
+                new = [line["add"] for line in entry if "add" in line and line["add"]["dataChange"]]
+                adds = list(map(data_file, new))
+                times = [number(add["modificationTime"]) for add in new]
             except (UnsupportedError, *NOT_UNDERSTOOD) as error:
                 raise self._damaged(version, error) from error
             if adds:
-                yield version, adds
+                yield Addition(version, max(times), adds)
 
     @contextmanager
     def _whole_or_reset(self) -> Iterator[None]:

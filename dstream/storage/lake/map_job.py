@@ -6,14 +6,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dstream.spi.store import Merge
+from dstream.spi.store import Merge, Update
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.entry_writer import EntryWriter
 from dstream.storage.lake.lake_collection import Collection
 from dstream.storage.lake.lake_staging import StagedJob, StagedRows
-from dstream.storage.lake.lake_tables import remove_quietly
-from dstream.storage.lake.merging import MergePlan, merge_bucket, rewritten
+from dstream.storage.lake.lake_tables import Layout, remove_quietly
+from dstream.storage.lake.merging import MergePlan, merge_bucket, rewritten, update_bucket, without_values
 from dstream.storage.written_types import codec_by
 
 __all__ = ["LakeMapJob"]
@@ -81,14 +81,18 @@ class LakeMapJob(StagedJob[EntryWriter]):
         task = (bucket, receipt and receipt.new.path, log.changed_at(bucket), repr(codec.to_json()))
         if task not in self._made:
             source = (receipt.new, layout_of(codec_by(receipt.types, codec))) if receipt else None
-            self._made[task] = (
-                merge_bucket(
-                    log.folder, layout_of(codec), bucket, source, log.groups.get(bucket, ()), self._plan, self._prefix
-                )
-                if self._reads_current or source is None
-                else rewritten(log.folder, layout_of(codec), *source, self._prefix)
-            )
+            self._made[task] = self._remade(bucket, layout_of(codec), source)
         return self._made[task]
+
+    def _remade(self, bucket: int, layout: Layout, source: tuple[DataFile, Layout] | None) -> DataFile | None:
+        log, plan = self._collection.log, self._plan
+        current = log.groups.get(bucket, ())
+        if source is not None and isinstance(plan.merge, Update):
+            new = source[0], without_values(source[1])
+            return update_bucket(log.folder, layout, bucket, new, current, plan, self._prefix)[0]
+        if source is not None and not self._reads_current:
+            return rewritten(log.folder, layout, *source, self._prefix)
+        return merge_bucket(log.folder, layout, bucket, source, current, plan, self._prefix)
 
     def _committed(self, receipts: Sequence[StagedRows]) -> None:
         log = self._collection.log

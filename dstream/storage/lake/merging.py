@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from dstream.pickling import dumps
-from dstream.spi.store import Merge, Revision
+from dstream.spi.store import UNCHANGED, Merge, Revision, Update
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.copied_handles import own_copy
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_tables import DataWriter, Layout, batches
 from dstream.storage.lake.newest import KEY_COLUMNS, identities, newest_rows
 
-__all__ = ["MergePlan", "merge_bucket", "rewritten"]
+__all__ = ["MergePlan", "merge_bucket", "rewritten", "update_bucket", "without_values"]
 
 _COLUMNS = ("key", "_pk", "_del", "value", "_pv")
 
@@ -87,6 +88,56 @@ def merge_bucket(
     return writer.file
 
 
+def without_values(layout: Layout) -> Layout:
+    """Return the layout in which a job writes what an `Update` makes values of: it is of any type."""
+    return replace(layout, codec=replace(layout.codec, value=None))
+
+
+def update_bucket(
+    folder: Folder,
+    layout: Layout,
+    bucket: int,
+    new: tuple[DataFile, Layout],
+    current: Sequence[DataFile],
+    plan: MergePlan,
+    prefix: str,
+) -> tuple[DataFile | None, Layout]:
+    """Write what an `Update` makes of the rows of a bucket; arguments as for `merge_bucket`.
+
+    Returns:
+        The file, None if nothing changes; and the layout, whose types the first values have decided if they were open.
+    """
+    olds = dict(_current(folder, layout, current, new, plan))
+    portions = filter(None, (_updated(layout, *rows, olds, plan) for rows in _rows(folder, new)))
+    first = next(portions, None)
+    if first is None:
+        return None, layout
+    layout = replace(
+        layout, codec=layout.codec.decided_by([key for key, *_ in first], [value for _, value, _ in first])
+    )
+    with DataWriter(folder, layout.schema, bucket, prefix) as writer:
+        for portion in chain([first], portions):
+            for key, value, _ in portion:
+                if value is not None:
+                    layout.codec.checked(key, value)
+            writer.write(layout.entries(*map(list, zip(*portion, strict=True))))
+    return writer.file, layout
+
+
+def _updated(
+    layout: Layout, keys: list[Any], written: list[Any], olds: dict[Any, tuple[Any, Any]], plan: MergePlan
+) -> list[tuple[Any, Any, Any]]:
+    """Return the key, the new and the old value of each entry that changes."""
+    assert isinstance(plan.merge, Update)
+    changes = []
+    for known, key, items in zip(identities(layout, keys), keys, written, strict=True):
+        _, old = olds.get(known, (None, None))
+        value = plan.merge.fn(key, own_copy(layout.codec, old) if plan.journal else old, items)
+        if value is not UNCHANGED and not (old is None and value is None):
+            changes.append((key, value, old))
+    return changes
+
+
 def _current(
     folder: Folder, layout: Layout, files: Sequence[DataFile], new: tuple[DataFile, Layout] | None, plan: MergePlan
 ) -> Iterator[tuple[Any, tuple[Any, Any]]]:
@@ -124,6 +175,7 @@ def _merged(layout: Layout, keys: list[Any], olds: list[Any], values: list[Any],
         return values
     # A merge function may change the old value it gets; the journal wants it as it was.
     given = [own_copy(layout.codec, old) for old in olds] if plan.journal else olds
+    assert not isinstance(plan.merge, Update)  # `update_bucket` has these.
     if isinstance(plan.merge, Revision):
         merged = list(map(plan.merge.fn, keys, given))
     else:

@@ -70,6 +70,12 @@ class NamedFolder:
             self._look(path)
             return self.folder.read(path)
 
+    def read_part(self, path: str, start: int, length: int) -> bytes:
+        """Return a part of what a file holds."""
+        with self._naming("reading", path):
+            self._look(path)
+            return self.folder.read_part(path, start, length)
+
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
         """Give what files hold, up to the first one that is not there."""
         with self._naming("reading", ""):

@@ -93,6 +93,12 @@ class ObjectFolder:
 
         return bytes(obstore.get(_store(self.root), self._at(path)).bytes())
 
+    def read_part(self, path: str, start: int, length: int) -> bytes:
+        """Return a part of what a file holds."""
+        import obstore
+
+        return bytes(obstore.get_range(_store(self.root), self._at(path), start=start, length=length))
+
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:
         """Give what files hold, up to the first one that is not there, with many requests at a time."""
         with ThreadPoolExecutor(_REQUESTS) as pool:

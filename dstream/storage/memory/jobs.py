@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from dstream.spi.store import Merge
+from dstream.spi.store import Merge, Update
 from dstream.storage.checking import receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.codec_keys import bucket_of
-from dstream.storage.encoded import Entries, Items, encoded_items, entries_as, items_as, merged
+from dstream.storage.encoded import Entries, Items, encoded_items, entries_as, items_as, merged, updated
 from dstream.storage.memory.state import Changes, ListState, MapState, State
 from dstream.storage.written_types import codec_by
 
@@ -20,10 +20,15 @@ __all__ = ["EntryWriter", "ItemWriter", "ListJob", "MapJob"]
 
 @dataclass(frozen=True, slots=True)
 class EntryWriter:
-    """Encodes the entries of a task."""
+    """Encodes the entries of a task.
+
+    Attributes:
+        is_update: what is written are no values of the map, so they decide no types, and are not checked.
+    """
 
     codec: Codec
     buckets: int
+    is_update: bool = False
 
     def bucket_of(self, key: Any) -> int:
         """Return the bucket of a key."""
@@ -31,15 +36,15 @@ class EntryWriter:
 
     def write_bucket(self, bucket: int, entries: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
         """Give the entries, encoded, with their types as one receipt."""
-        codec = self.codec
+        codec = replace(self.codec, value=None) if self.is_update else self.codec
         encoded = []
         for key, value in entries:
             codec.checked(key, value)
-            if not codec.is_decided:
+            if not (codec.is_decided or self.is_update):
                 codec = codec.decided_by([key], [value])
             encoded.append((codec.encode_key(key), codec.encode_value(value)))
         if encoded:
-            yield codec.to_json(), encoded
+            yield (self.codec if self.is_update else codec).to_json(), encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +124,16 @@ class MapJob(_Job[MapState, EntryWriter]):
             if types_then is not types:
                 return False
             old = dict(zip(new, values, strict=True))
-            there = {key: value for key, value in old.items() if value is not None}
-            new = merged(codec, there, new, self._merge)
+            codec, new = self._merged(self._merge, codec, old, new)
         return self._publish(types, old, codec.to_json(), {key: value or None for key, value in new.items()})
+
+    def _merged(
+        self, merge: Merge, codec: Codec, old: Changes, new: dict[bytes, bytes]
+    ) -> tuple[Codec, dict[bytes, bytes]]:
+        if isinstance(merge, Update):
+            return updated(codec, old, new, merge)
+        there = {key: value for key, value in old.items() if value is not None}
+        return codec, merged(codec, there, new, merge)
 
     def _publish(self, types: Any, old: Changes, settled: Any, new: Changes) -> bool:
         state = self._state

@@ -10,6 +10,7 @@ from dstream.spi.store import Kind, Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.memory.memory_records import MemoryRecords
+from dstream.storage.memory.memory_state_files import MemoryStateFiles
 from dstream.storage.memory.state import State
 
 if TYPE_CHECKING:
@@ -22,11 +23,12 @@ S = TypeVar("S", bound=State)
 
 @dataclass(slots=True, eq=False)
 class Registry:
-    """The collections and records of one storage."""
+    """The collections, records and states of jobs of one storage."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     states: dict[tuple[Kind, str], State] = field(default_factory=dict)
     records: MemoryRecords = field(default_factory=MemoryRecords)
+    state_files: dict[str, MemoryStateFiles] = field(default_factory=dict)
 
 
 class Handle(Generic[S]):

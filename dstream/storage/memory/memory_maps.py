@@ -7,7 +7,7 @@ from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import EntrySplit, Merge
+from dstream.spi.store import EntrySplit, Merge, Update
 from dstream.storage.encoded import EncodedEntries, changed, decoded, divided, encoded_keys, journal_event
 from dstream.storage.memory.copied_map import CopiedMap
 from dstream.storage.memory.jobs import EntryWriter, MapJob
@@ -78,6 +78,12 @@ class MemoryMap(Handle[MapState]):
         last = max(since, self.journal_end())
         return last if most is None else min(last, since + most)
 
+    def journal_before(self, when: int) -> int:
+        """Look at the events, the newest first."""
+        with self._state.held():
+            events = self._journaled()
+            return next((at for at in range(len(events), 0, -1) if events[at - 1].timestamp < when), 0)
+
     def _journaled(self) -> list[Event]:
         if not self._state.shape.journal:
             raise IllegalStateError(f"{self._state.kind} {self.name!r} keeps no journal; make it with journal=True")
@@ -94,4 +100,5 @@ class MemoryMap(Handle[MapState]):
         """Prepare a job; see `MapJob`."""
         buckets = self._state.shape.buckets
         assert buckets is not None  # the shape of a map has them
-        return MapJob(self._state, self._codec_of, EntryWriter(self._codec(), buckets), job, epoch, merge, replace)
+        writer = EntryWriter(self._codec(), buckets, isinstance(merge, Update))
+        return MapJob(self._state, self._codec_of, writer, job, epoch, merge, replace)

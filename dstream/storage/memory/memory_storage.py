@@ -12,9 +12,11 @@ from dstream.storage.memory.memory_handle import Registry
 from dstream.storage.memory.memory_lists import MemoryList
 from dstream.storage.memory.memory_maps import MemoryMap
 from dstream.storage.memory.memory_records import MemoryRecords
+from dstream.storage.memory.memory_state_files import MemoryStateFiles
 from dstream.storage.memory.state import ListState, MapState, State
 from dstream.storage.settings import Settings
 from dstream.storage.shape import Shape, check_name
+from dstream.storage.state_pickles import check_are_loaded
 
 __all__ = ["MemoryStorage", "open_memory"]
 
@@ -56,6 +58,12 @@ class MemoryStorage:
     def load_pickle(self, data: bytes) -> Any:
         """Load a pickle as those of values are."""
         return self._pickles.load(data)
+
+    def state_files(self, job: str) -> MemoryStateFiles:
+        """Return the state of a job, which all who share this storage see."""
+        title = f"the state of the job {job}"
+        check_are_loaded(self._pickles, title)
+        return self._registry.state_files.setdefault(job, MemoryStateFiles(title, self._pickles))
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""

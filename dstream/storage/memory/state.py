@@ -6,6 +6,7 @@ No code of users, their classes included, runs while the lock is held: so nothin
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,11 +65,12 @@ class State(ABC):
 
 
 class Event(NamedTuple):
-    """One change of one entry."""
+    """One change of one entry, and when it was made, in milliseconds."""
 
     key: bytes
     old: bytes | None
     new: bytes | None
+    timestamp: int
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +96,7 @@ class MapState(State):
 
     def apply(self, changes: Changes) -> None:
         """Make changes, the lock being held."""
+        now = int(time.time() * 1000)
         for key, new in changes.items():
             old = self.entries.get(key)
             if new is not None:
@@ -101,7 +104,7 @@ class MapState(State):
             elif old is not None:
                 del self.entries[key]
             if self.shape.journal and not (old is None and new is None):
-                self.events.append(Event(key, old, new))
+                self.events.append(Event(key, old, new, now))
 
 
 @dataclass(slots=True, eq=False)

@@ -10,9 +10,8 @@ from dstream import pickling
 from dstream.spi.store import Merge
 from dstream.storage.checking import receipts_of
 from dstream.storage.codec.codec import Codec
-from dstream.storage.encoded import merged
 from dstream.storage.redis.map_scripts import PUBLISH
-from dstream.storage.redis.map_writer import EntryWriter, StagedBucket, StagedKeys
+from dstream.storage.redis.map_writer import EntryWriter, StagedBucket, StagedKeys, merged_with
 from dstream.storage.redis.redis_collection import Collection, types_of
 from dstream.storage.redis.redis_staging import Job
 from dstream.storage.redis.server import Connection
@@ -89,8 +88,7 @@ class MapJob(Job):
             [values] = pipe.execute()
         if None in values:
             raise self._collection.lost()
-        there = {key: value for key, value in old.items() if value}
-        entries = merged(codec, there, dict(zip(old, values, strict=True)), self._merge)
+        _, entries = merged_with(codec, old, dict(zip(old, values, strict=True)), self._merge)
         with self._connection.pipeline() as pipe:
             pipe.hset(keys.entries, mapping=entries)
             pipe.hset(keys.old, mapping=old)

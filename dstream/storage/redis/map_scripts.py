@@ -8,11 +8,13 @@ __all__ = ["CLEAR", "EVENTS", "GET", "PUBLISH", "SIZE", "SWAP"]
 
 # `journal` is a key, or nil if none is kept. An empty value stands for no value: encoded values are never empty.
 _CHANGE = """
+local clock = redis.call('TIME')
+local now = string.format('%d', clock[1] * 1000 + math.floor(clock[2] / 1000))
 local function change(bucket, field, old, new)
   if new == '' then redis.call('HDEL', bucket, field) else redis.call('HSET', bucket, field, new) end
   if journal then
     local offset = redis.call('HINCRBY', meta, 'offset', 1)
-    redis.call('XADD', journal, string.format('%.0f', offset) .. '-0', 'k', field, 'o', old, 'n', new)
+    redis.call('XADD', journal, string.format('%.0f', offset) .. '-0', 'k', field, 'o', old, 'n', new, 't', now)
   end
 end
 """
@@ -128,10 +130,14 @@ end
 
 for _, stage in ipairs(stages) do
   if stage.merged then
-    -- A revision found no value there, and there is none now: it makes none.
+    -- An empty value removes an entry. A revision makes one where there is none, and nothing happens.
     local entries = redis.call('HGETALL', stage.entries)
     for i = 1, #entries, 2 do
-      if entries[i + 1] == '' then redis.call('HDEL', stage.entries, entries[i]) end
+      if entries[i + 1] == '' then
+        local there = redis.call('HGET', stage.live, entries[i])
+        if there then change(stage.live, entries[i], there, '') end
+        redis.call('HDEL', stage.entries, entries[i])
+      end
     end
   end
   if not journal and redis.call('EXISTS', stage.live) == 0 and redis.call('EXISTS', stage.entries) == 1 then

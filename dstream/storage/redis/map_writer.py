@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from dstream.spi.store import Merge
+from dstream.spi.store import Merge, Update
 from dstream.storage.checking import number as checked_number
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.codec_keys import bucket_of
-from dstream.storage.encoded import EncodedEntries, merged
+from dstream.storage.encoded import EncodedEntries, merged, updated
 from dstream.storage.portions import Portions
 from dstream.storage.redis.redis_collection import Collection
 from dstream.storage.redis.redis_staging import AT_A_TIME, Sender, Stage
 from dstream.storage.redis.server import Connection
 from dstream.storage.written_types import codec_by
 
-__all__ = ["EntryWriter", "StagedBucket", "StagedKeys"]
+__all__ = ["EntryWriter", "StagedBucket", "StagedKeys", "merged_with"]
 
 
 class StagedKeys(NamedTuple):
@@ -124,8 +124,8 @@ class _Attempt:
             added, *_ = self._sender.send(keys[:1], lambda pipe: pipe.hset(keys.entries, mapping=new))
         else:
             old = self._old(new)
-            there = {key: value for key, value in old.items() if value}
-            hashes = {keys.entries: merged(codec, there, new, self._merge), keys.old: old, keys.new: new}
+            codec, entries = merged_with(codec, old, new, self._merge)
+            hashes = {keys.entries: entries, keys.old: old, keys.new: new}
             added, *_ = self._sender.send(keys, lambda pipe: [pipe.hset(key, mapping=hashes[key]) for key in keys])
         self.written = StagedBucket(self.written.stage, codec, self.written.number, self.written.size + added)
         return sum(map(len, chain(new.keys(), new.values())))
@@ -133,9 +133,11 @@ class _Attempt:
     def _encoded(self, items: Sequence[tuple[Any, Any]]) -> tuple[Codec, dict[bytes, bytes]]:
         codec, number, buckets = self.written.codec, self.written.number, self._collection.bucket_count
         encoded = {}
+        is_update = isinstance(self._merge, Update)  # What is written are no values of the map then.
+        checking = replace(codec, value=None) if is_update else codec
         for key, value in items:
-            codec.checked(key, value)
-            if not codec.is_decided:
+            checking.checked(key, value)
+            if not (codec.is_decided or is_update):
                 codec = codec.decided_by([key], [value])
             data = codec.encode_key(key)
             if bucket_of(data, buckets) != number:
@@ -149,3 +151,12 @@ class _Attempt:
             pipe.hmget(self._collection.bucket(self.written.number), list(new))
             [values] = pipe.execute()
         return {key: value or b"" for key, value in zip(new, values, strict=True)}
+
+
+def merged_with(
+    codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Merge
+) -> tuple[Codec, dict[bytes, bytes]]:
+    """Return the new values, empty where there is none, and the codec that they leave; `old` is empty there, too."""
+    if isinstance(merge, Update):
+        return updated(codec, old, new, merge)
+    return codec, merged(codec, {key: value for key, value in old.items() if value}, new, merge)

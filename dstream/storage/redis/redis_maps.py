@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -111,6 +112,17 @@ class RedisMap(Handle):
             raise IllegalStateError(f"{self._collection} keeps no journal; make it with journal=True")
         return self._offset(last)
 
+    def journal_before(self, when: int) -> int:
+        """Look at some twenty events: the clock of the server goes forward."""
+        last = self.journal_end()
+        return bisect_left(range(1, last + 1), when, key=lambda offset: self._time(offset, last))
+
+    def _time(self, offset: int, last: int) -> int:
+        """Return when the event at an offset happened, or the next one that is still there; 0 if that was not kept."""
+        _, _, page = self._run(EVENTS, [self._collection.journal], offset, last, 1)
+        *_, when = self._change(page[0][1]) if page else (None,)
+        return when or 0
+
     def _events(self, since: int, last: int) -> Iterator[JournalEvent]:
         while since < last:
             types, _, page = self._run(EVENTS, [self._collection.journal], since + 1, last, EVENTS_AT_A_TIME)
@@ -122,8 +134,8 @@ class RedisMap(Handle):
                 if offset != since + 1:
                     raise self._trimmed(since)
                 since = offset
-                key, old, new = self._change(fields)
-                yield journal_event(codec, key, old or None, new or None, since)
+                key, old, new, when = self._change(fields)
+                yield journal_event(codec, key, old or None, new or None, when, since)
 
     def _trimmed(self, since: int) -> IllegalStateError:
         """Say that events are missing: each has the number after the one before it."""
@@ -138,11 +150,13 @@ class RedisMap(Handle):
         except ValueError as error:
             raise self._collection.damaged(f"its journal has the offset {data!r:.200}") from error
 
-    def _change(self, fields: Sequence[bytes]) -> Sequence[bytes]:
-        """Return the key, the old and the new value of an event."""
-        if list(fields[::2]) != [b"k", b"o", b"n"] or not fields[1]:
+    def _change(self, fields: Sequence[bytes]) -> tuple[bytes, bytes, bytes, int | None]:
+        """Return the key, the old and the new value of an event, and when it happened, which was not always kept."""
+        names = list(fields[::2])
+        if names not in ([b"k", b"o", b"n"], [b"k", b"o", b"n", b"t"]) or not fields[1]:
             raise self._collection.damaged(f"{self._collection.journal} holds an event that is none")
-        return fields[1::2]
+        key, old, new, *when = fields[1::2]
+        return key, old, new, self._offset(when[0]) if when else None
 
     def begin(
         self,

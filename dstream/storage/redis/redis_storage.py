@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import uuid
 from contextlib import suppress
-from typing import Any, cast, get_args
+from typing import Any, NoReturn, cast, get_args
 
-from dstream.errors import CollectionDestroyedError, EngineError, IllegalStateError
+from dstream.errors import CollectionDestroyedError, EngineError, IllegalStateError, UnsupportedError
 from dstream.spi.store import Kind, ListStore, MapStore, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.checking import identity as checked_identity
@@ -56,6 +56,17 @@ class RedisStorage:
     def load_pickle(self, data: bytes) -> Any:
         """Load a pickle as those of values are."""
         return self._pickles.load(data)
+
+    def state_files(self, job: str) -> NoReturn:
+        """Refuse: state is megabytes that are written and dropped all the time, which is nothing for memory.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(
+            f"{self._connection.server} keeps no state of steps, which the job {job} has: name a folder that all "
+            "workers share, or an object store, with JobConfig(files_at=...)"
+        )
 
     def create(self, kind: Kind, name: str, options: Options) -> MapStore | ListStore:
         """Return the store of that name, made if there is none."""

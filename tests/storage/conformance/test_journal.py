@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -179,3 +180,34 @@ def test_journal_reach_is_refused_where_none_is_kept(storage, use):
     """As the journal is."""
     with pytest.raises(IllegalStateError, match="journal=True"):
         use.map(storage).journal_reach(0)
+
+
+def test_journal_events_have_the_time_of_their_commit(kept, use):
+    """One for all of a commit; it does not go back within a process."""
+    before = int(time.time() * 1000)
+    for n in range(3):
+        use.put(kept, {"a": n, "b": n})
+    times = [event.timestamp for event in kept.journal(0)]
+
+    assert before <= times[0] <= times[-1] <= time.time() * 1000
+    assert times == sorted(times)
+    assert times[::2] == times[1::2]
+
+
+def test_journal_before_a_time_ends_with_the_last_event_that_is_older(kept, use):
+    """0 if there is none; what it is behind has happened then or later."""
+    assert kept.journal_before(2**53) == 0
+    use.put(kept, {"a": 1, "b": 1})
+    time.sleep(0.002)
+    use.run(kept, "job", {"a": 2})
+    first, second, third = kept.journal(0)
+
+    assert kept.journal_before(first.timestamp) == 0
+    assert kept.journal_before(third.timestamp) == second.offset
+    assert kept.journal_before(2**53) == third.offset
+
+
+def test_journal_before_is_refused_where_none_is_kept(storage, use):
+    """As the journal itself."""
+    with pytest.raises(IllegalStateError, match="journal=True"):
+        use.map(storage).journal_before(0)

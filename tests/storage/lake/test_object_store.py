@@ -145,3 +145,16 @@ def test_s3_without_obstore_says_what_to_install(url, monkeypatch):
 
     with pytest.raises(SetupError, match=r"pip install dstream\[object-store\]"):
         open_storage("s3://another-bucket", Settings())
+
+
+def test_s3_keeps_the_state_of_a_job(url):
+    """Files are written whole and read in parts; what is not there is said to be missing."""
+    files = open_storage(url, Settings(pickle="trusted")).state_files("0123456789ab-01234567")
+    files.write("step/1-a", b"0123456789")
+
+    assert files.read("step/1-a", 3, 4) == b"3456"
+    assert files.read("step/1-a", 8, 10) == b"89"
+    assert [file.name for file in files.found()] == ["step/1-a"]
+    files.remove("step/1-a")
+    with pytest.raises(FileNotFoundError):
+        files.read("step/1-a", 0, 1)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dstream.errors import EngineError, SetupError
+from dstream.errors import EngineError, SetupError, UnsupportedError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
 
@@ -167,3 +167,9 @@ def test_redis_that_evicts_keys_is_warned_about(start):
         open_storage(url, Settings())
     with pytest.raises(SetupError, match="noeviction"):
         open_storage(url, Settings(durability="power"))
+
+
+def test_redis_keeps_no_state_of_steps(storage):
+    """It is said at once, with what to do."""
+    with pytest.raises(UnsupportedError, match=r"keeps no state of steps.*JobConfig\(files_at=\.\.\.\)"):
+        storage.state_files("0123456789ab-01234567")

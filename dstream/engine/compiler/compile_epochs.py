@@ -1,0 +1,106 @@
+"""What steps over epochs become: each task reduces what it has, and one shuffle brings it to where the state is.
+
+Where one task has all items, or they are known to be few, that task has all shards, and nothing moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from dstream.engine.compiler.compile_inputs import in_the_caller
+from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
+from dstream.engine.graph.decisions import Done, Move
+from dstream.engine.graph.vertices import (
+    Input,
+    Items,
+    Rows,
+    SourceSplits,
+    Splits,
+    Taken,
+    Vertex,
+    in_one_task,
+    one_after_another,
+    piped,
+)
+from dstream.engine.kernels.over_epochs import applying, applying_all, reducing
+from dstream.engine.kernels.stamping import stamping, telling
+from dstream.engine.worker.shard_routing import ReadShards, RouteToShards
+from dstream.plan.core_of_epochs import OverEpochs, Stamped
+from dstream.plan.steps import Op
+from dstream.spi.source import SizedSource
+
+__all__ = ["FEW"]
+
+FEW = 1_000
+"""So many items are read by one task in less time than a shuffle takes."""
+
+_SHARDS = 64
+"""How many a job has that does not say it; here only for plans that are drawn before a job gives them a state."""
+
+
+@compile_node.register
+def _(node: Stamped, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    return piped(inputs[0], node, stamping(node, receipts), "the watermark of a partition travels behind its items")
+
+
+@compile_node.register
+def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    does = "each task first reduces what it has of each shard of the state"
+    parts = (piped(items, node, reducing(node, number), does) for number, items in enumerate(inputs))
+    items = one_after_another(tuple(chain.from_iterable(parts)))
+    if _may_be_read_together(items) and (compiling.facts.is_sequential or _are_few(items)):
+        items = in_one_task(items)
+    wide = WhereStateIs(node, receipts, compiling.facts)
+    return across(node, items, compiling, lambda: wide, applying_all(node, receipts))
+
+
+def _may_be_read_together(items: Items) -> bool:
+    return all(isinstance(each, Splits) for each in items)
+
+
+def _are_few(items: Items) -> bool:
+    """Say whether it is known of all sources that they have few items, all together."""
+    left = FEW
+    for source in _sources(items):
+        size = source.node.source.size() if isinstance(source.node.source, SizedSource) else None
+        if size is None or size > left:
+            return False
+        left -= size
+    return True
+
+
+def _sources(items: Sequence[Input | SourceSplits]) -> Iterator[SourceSplits]:
+    waiting = list(items)
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, SourceSplits):
+            yield each
+        elif isinstance(each, Splits):
+            waiting += each.parts
+
+
+@dataclass(frozen=True, eq=False)
+class WhereStateIs(Wide):
+    """What tasks have for a shard meets where the shard is."""
+
+    node: OverEpochs
+    receipts: Op
+    facts: Facts
+
+    def begin(self, inputs: Items, partitions: int) -> Move:
+        node, step = self.node, self.node.step
+        targets = min(self.facts.targets(partitions), _SHARDS if node.state is None else node.state.shards)
+        routed = Taken(Vertex(inputs, RouteToShards(targets, step), step))
+        reader = ReadShards(targets, partitions, step)
+        why = "items of a key meet where their state is"
+        met = Rows((routed,), targets, reader, is_ordered=False, why=why, notes=(_BEHIND, _COUNTED))
+        return Done(piped((met,), node, applying(node, self.receipts), _APPLIES))
+
+
+_BEHIND = "watermarks travel behind the items, to every task"
+_COUNTED = "what was sent and what has arrived is counted; if they differ, the epoch runs again"
+_APPLIES = "the state takes what came, then time passes"

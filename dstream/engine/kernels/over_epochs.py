@@ -1,0 +1,185 @@
+"""What tasks do for a step over epochs: reduce items where they are, and apply what they have where the state is.
+
+A task makes one `Arrival` of the items of one input. What came for the shards of one task is `Gathered`, in the order
+of (input, partition, offset). Then each shard is opened, applied and kept, one after another.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dstream.engine.kernels.core_operations import Operation, Task, operation
+from dstream.engine.kernels.stamping import telling
+from dstream.engine.kernels.watermarks import OfPartitions
+from dstream.errors import IllegalStateError
+from dstream.failures import naming
+from dstream.keys import check_hash_seed
+from dstream.plan.core_of_epochs import OverEpochs
+from dstream.plan.steps import Op, Step
+from dstream.spi.epochs import StepReceipt, StepState, Tick
+from dstream.spi.state_operator import Moment, Partials, StateOperator
+from dstream.values.event_time import Timed
+
+__all__ = ["Arrival", "Gathered", "applying", "applying_all", "reducing"]
+
+
+class Arrival(NamedTuple):
+    """What one task has of one input.
+
+    Attributes:
+        number: of the input.
+    """
+
+    number: int
+    partials: Partials
+
+
+@dataclass
+class Gathered:
+    """What came for the shards of one task.
+
+    Attributes:
+        target: the number of the task.
+        targets: how many such tasks there are.
+        of_shards: (number of the input, partial) by the number of the shard, in order.
+        items: how many items the tasks saw that are counted here.
+        late: how many of them were late.
+        watermarks: that came with them.
+    """
+
+    target: int = 0
+    targets: int = 1
+    of_shards: dict[int, list[tuple[int, Any]]] = field(default_factory=dict)
+    items: int = 0
+    late: int = 0
+    watermarks: OfPartitions = field(default_factory=dict)
+
+    def add(self, shard: int, number: int, partial: Any) -> None:
+        """Take a partial behind those that came before."""
+        self.of_shards.setdefault(shard, []).append((number, partial))
+
+
+def reducing(node: OverEpochs, number: int, routes: bool = True) -> Operation:
+    """Return what a task does with the items of one input.
+
+    Args:
+        node: the operation.
+        number: of the input.
+        routes: what it makes may go to other processes, which have to hash keys alike.
+    """
+    shards = None if node.state is None else node.state.shards
+    return _Reducing(node.operator, number, node.tick, shards, routes, node.step)
+
+
+@dataclass(frozen=True)
+class _Reducing:
+    operator: StateOperator
+    number: int
+    tick: Tick | None
+    shards: int | None
+    routes: bool
+    step: Step
+
+    def __call__(self, items: Iterator[Timed], task: Task) -> Iterator[Arrival]:
+        if self.tick is None or self.shards is None:
+            raise _without_time()
+        if self.routes:
+            check_hash_seed()
+        with naming(self.step):
+            partials = self.operator.partial(self.number, items, _moment(self.tick, self.tick.old), self.shards)
+        deque(items, maxlen=0)  # What stands behind the last item, such as watermarks, is seen too.
+        yield Arrival(self.number, partials)
+
+
+def _without_time() -> IllegalStateError:
+    return IllegalStateError("a step over epochs runs in jobs, which give it a state and say what time it is")
+
+
+def _moment(tick: Tick, new: int) -> Moment:
+    return Moment(tick.epoch, tick.now, tick.old, new, tick.is_resumed)
+
+
+@operation.register
+def _(node: OverEpochs) -> Operation:
+    return applying_all(node, telling(node.step, node.take))
+
+
+def applying_all(node: OverEpochs, receipts: Op) -> Operation:
+    """Return what makes results of the arrivals of all tasks there are, where all shards are; see `applying`."""
+    return functools.partial(_applied_here, applying(node, receipts))
+
+
+def _applied_here(apply: Operation, arrivals: Iterator[Arrival], task: Task) -> Iterator[Timed]:
+    gathered = Gathered()
+    for number, partials in arrivals:
+        gathered.items += partials.items
+        gathered.late += partials.late
+        for shard, partial in partials.of_shards.items():
+            gathered.add(shard, number, partial)
+    yield from apply(iter((gathered,)), task)
+
+
+def applying(node: OverEpochs, receipts: Op) -> Operation:
+    """Return what a task does with what was gathered for it.
+
+    Args:
+        node: the operation.
+        receipts: takes the receipt of the task.
+    """
+    return _Applying(node.operator, node.stage, node.state, node.tick, receipts, node.step)
+
+
+@dataclass(frozen=True)
+class _Applying:
+    operator: StateOperator
+    stage: str
+    state: StepState | None
+    tick: Tick | None
+    receipts: Op
+    step: Step
+
+    def __call__(self, all_gathered: Iterator[Gathered], task: Task) -> Iterator[Timed]:
+        if self.tick is None or self.state is None:
+            raise _without_time()
+        (gathered,) = all_gathered
+        task.watermarks.take(gathered.watermarks)
+        tick = self.tick
+        new = max(tick.old, min(tick.standing, task.watermarks.least(tick.stamps)))
+        run = _Run(self.operator, self.state, self.step, _moment(tick, new))
+        yield from run.outputs(gathered)
+        task.peeking(self.receipts)(run.receipt(self.stage, gathered))
+
+
+class _Run:
+    """The shards of one task in one epoch."""
+
+    def __init__(self, operator: StateOperator, state: StepState, step: Step, moment: Moment) -> None:
+        self._operator, self._state, self._step, self._moment = operator, state, step, moment
+        self._late = 0
+        self._outputs = 0
+
+    def outputs(self, gathered: Gathered) -> Iterator[Timed]:
+        """Give what each shard gives; it is kept when all of that was taken."""
+        state, moment = self._state, self._moment
+        touched = state.touched(gathered.target, gathered.targets, moment.new, moment.now)
+        for number in sorted({*gathered.of_shards, *touched}):
+            shard = state.open(number, self._operator)
+            with naming(self._step):
+                applied = shard.apply(gathered.of_shards.pop(number, ()), moment)
+                for output in applied.outputs:
+                    self._outputs += 1
+                    yield output
+            self._late += applied.late
+            state.keep(number, shard)
+
+    def receipt(self, stage: str, gathered: Gathered) -> StepReceipt:
+        """Write what changed, and say what was done."""
+        changes = self._state.staged()
+        deadline, clock_deadline = self._state.deadlines()
+        late = gathered.late + self._late
+        new = self._moment.new
+        return StepReceipt(stage, gathered.items, late, self._outputs, new, deadline, clock_deadline, changes)

@@ -1,0 +1,132 @@
+"""What a task does that gives timestamps to the items of one partition of a source, and what it knows at the end."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.engine.kernels.core_operations import Operation, Task, operation
+from dstream.errors import IllegalStateError
+from dstream.failures import naming, shown
+from dstream.plan.core_of_epochs import Stamped
+from dstream.plan.steps import Op, Step
+from dstream.spi.epochs import PartitionReceipt, PartitionTime, WatermarkPolicy
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Timed
+
+__all__ = ["stamping", "telling"]
+
+
+@operation.register
+def _(node: Stamped) -> Operation:
+    return stamping(node, telling(node.step, node.take))
+
+
+def telling(step: Step, take: Callable[[Any], object] | None) -> Op:
+    """Return a step whose function takes the receipts of tasks in the caller's process."""
+    return Op("peek", _nobody if take is None else take, None, step)
+
+
+def _nobody(receipt: Any) -> None:
+    """Take a receipt that nobody wants."""
+
+
+def stamping(node: Stamped, receipts: Op) -> Operation:
+    """Return what a task does with the items of the partition.
+
+    Args:
+        node: the operation.
+        receipts: takes what became of the time.
+    """
+    return _Stamping(node.timestamp, node.time, receipts, node.step)
+
+
+@dataclass(frozen=True)
+class _Stamping:
+    timestamp: Callable[[Any], Any] | None
+    time: PartitionTime | None
+    receipts: Op
+    step: Step
+
+    def __call__(self, items: Iterator[tuple[None, Any]], task: Task) -> Iterator[Timed]:
+        if self.time is None:
+            raise IllegalStateError("items without an end are read by jobs, which say what time it is")
+        # The policy as the last epoch left it: a task that runs again begins with it, too.
+        seen = _Seen(copy.deepcopy(self.time.policy), self.time.now)
+        with naming(self.step):
+            yield from self._stamped(items, seen)
+            watermark = self._watermark(seen, self.time)
+        task.watermarks.take({(self.time.stamp, self.time.partition): watermark})
+        task.peeking(self.receipts)(
+            PartitionReceipt(self.time.stamp, self.time.partition, seen.policy, watermark, seen.greatest, seen.items)
+        )
+
+    def _stamped(self, items: Iterator[tuple[None, Any]], seen: _Seen) -> Iterator[Timed]:
+        if self.timestamp is None:
+            return seen.by_the_clock(items)
+        return seen.greatest_only(items, self.timestamp) if seen.wants_greatest else seen.each(items, self.timestamp)
+
+    def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
+        seen.report_rest()
+        return END_OF_TIME if time.ends else max(time.watermark, seen.policy.watermark(time.now))
+
+
+class _Seen:
+    """What was seen of a partition so far.
+
+    Attributes:
+        wants_greatest: the policy is told one timestamp, the greatest, when all items were seen.
+        greatest: the greatest timestamp; `NO_WATERMARK` before the first one.
+    """
+
+    def __init__(self, policy: WatermarkPolicy, now: float) -> None:
+        self.policy = policy
+        self.now = now
+        self.wants_greatest = bool(getattr(policy, "greatest_only", False))
+        self.greatest = NO_WATERMARK
+        self.items = 0
+        self._is_told = False
+
+    def greatest_only(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
+        greatest, number = self.greatest, 0
+        for _, item in pairs:
+            timestamp = timestamp_of(item)
+            if type(timestamp) is not int:
+                timestamp = _milliseconds(timestamp)
+            if timestamp > greatest:
+                greatest = timestamp
+            number += 1
+            yield timestamp, item
+        self.greatest, self.items = greatest, number
+
+    def each(self, pairs: Iterator[tuple[None, Any]], timestamp_of: Callable[[Any], Any]) -> Iterator[Timed]:
+        report, now, self._is_told = self.policy.report, self.now, True
+        for _, item in pairs:
+            timestamp = timestamp_of(item)
+            if type(timestamp) is not int:
+                timestamp = _milliseconds(timestamp)
+            report(timestamp, now)
+            self.greatest = max(self.greatest, timestamp)
+            self.items += 1
+            yield timestamp, item
+
+    def by_the_clock(self, pairs: Iterator[tuple[None, Any]]) -> Iterator[Timed]:
+        timestamp = int(self.now * 1000)
+        for _, each in pairs:
+            self.items += 1
+            yield timestamp, each
+        if self.items:
+            self.greatest = timestamp
+
+    def report_rest(self) -> None:
+        """Tell the policy the greatest timestamp, unless it was told all of them."""
+        if self.items and not self._is_told:
+            self.policy.report(self.greatest, self.now)
+
+
+def _milliseconds(timestamp: Any) -> int:
+    """Return what is an integer of another kind, such as one of NumPy's, as an int."""
+    if isinstance(timestamp, bool) or not hasattr(type(timestamp), "__index__"):
+        raise TypeError(f"the timestamp of an item is milliseconds as an int, not {shown(timestamp)}")
+    return int(timestamp)

@@ -1,0 +1,141 @@
+"""How what tasks have for a step over epochs comes to the tasks where its shards are, and how lost rows are noticed.
+
+Behind its partials, each task sends one control row to every target: how many rows it sent there, what it counted, and
+the watermarks that it knows. A target that misses a row, or the control row of a task, refuses to go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from dstream.engine.kernels.item_batches import loads, loads_items
+from dstream.engine.kernels.over_epochs import Arrival, Gathered
+from dstream.engine.kernels.watermarks import OfPartitions, Watermarks
+from dstream.engine.worker.behind_items import LAST
+from dstream.engine.worker.rows import ITEMS, Row
+from dstream.engine.worker.sinks import Router
+from dstream.engine.worker.stage_task import StageTask
+from dstream.errors import EngineError
+from dstream.pickling import dumps
+from dstream.plan.steps import Step
+
+__all__ = ["ReadShards", "RouteToShards"]
+
+
+class _Control(NamedTuple):
+    """What a task says to one target, last.
+
+    Attributes:
+        rows: how many it sent there before.
+        items: how many it saw, if that is counted at this target.
+        late: how many of them were late.
+        watermarks: that it knows.
+    """
+
+    rows: int
+    items: int
+    late: int
+    watermarks: OfPartitions
+
+
+@dataclass(frozen=True)
+class RouteToShards:
+    """Send the partials of each shard to the target that has it; at the end, a control row to every target."""
+
+    targets: int
+    step: Step
+
+    tells_watermarks: ClassVar[bool] = True
+
+    def __call__(self, items: Iterator[Arrival], task: StageTask) -> Iterator[Row]:
+        sent, counted = Counter[int](), _Counted()
+        for row in Router(self.targets, task).rows(counted.placed(items, self.targets)):
+            sent[row.target] += 1
+            yield row
+        watermarks = task.watermarks.all()
+        for target in range(self.targets):
+            # What a task counted is counted once, at some target.
+            is_here = target == task.partition % self.targets
+            control = _Control(sent[target], counted.items * is_here, counted.late * is_here, watermarks)
+            yield Row(target, task.partition, LAST, ITEMS, 0, dumps(control))
+
+
+@dataclass
+class _Counted:
+    """Counts arrivals on their way."""
+
+    items: int = 0
+    late: int = 0
+
+    def placed(self, arrivals: Iterator[Arrival], targets: int) -> Iterator[tuple[int, object]]:
+        """Give (target, (shard, number of the input, partial))."""
+        for number, partials in arrivals:
+            self.items += partials.items
+            self.late += partials.late
+            for shard, partial in partials.of_shards.items():
+                yield shard % targets, (shard, number, partial)
+
+
+@dataclass(frozen=True)
+class ReadShards:
+    """Give what came for the shards of one target, as one `Gathered`.
+
+    Attributes:
+        targets: how many there are.
+        sources: how many tasks have sent something.
+    """
+
+    targets: int
+    sources: int
+    step: Step
+
+    def __call__(self, rows: Iterator[Row]) -> Iterator[Gathered]:
+        gathered, arrived = Gathered(targets=self.targets), _Arrived()
+        for row in rows:
+            gathered.target = row.target
+            if row.sequence == LAST:
+                arrived.take_control(row.source, _Control(*loads(row.payload)), gathered)
+                continue
+            arrived.rows[row.source] += 1
+            for shard, number, partial in loads_items(row.payload):
+                gathered.add(shard, number, partial)
+        arrived.check(self.sources, self.step)
+        gathered.watermarks = arrived.watermarks.all()
+        yield gathered
+
+
+@dataclass
+class _Arrived:
+    """What has arrived at a target, by the task that sent it.
+
+    Attributes:
+        rows: how many rows with partials.
+        sent: how many there should be.
+    """
+
+    rows: Counter[int] = field(default_factory=Counter)
+    sent: dict[int, int] = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=Watermarks)
+
+    def take_control(self, source: int, control: _Control, gathered: Gathered) -> None:
+        self.sent[source] = self.sent.get(source, 0) + control.rows
+        self.watermarks.take(control.watermarks)
+        gathered.items += control.items
+        gathered.late += control.late
+
+    def check(self, sources: int, step: Step) -> None:
+        """Compare what arrived with what was sent.
+
+        Raises:
+            EngineError: they differ: the epoch has to run again.
+        """
+        if len(self.sent) != sources:
+            raise EngineError(f"the shuffle before {step} lost rows: {len(self.sent)} of {sources} tasks were heard of")
+        for source, sent in self.sent.items():
+            if self.rows[source] != sent:
+                raise EngineError(
+                    f"the shuffle before {step} lost rows: task {source} sent {sent}, and {self.rows[source]} arrived"
+                )

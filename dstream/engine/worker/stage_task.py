@@ -1,0 +1,170 @@
+"""`StageTask`: one task of a stage: what operations ask of it, and what it says beside and behind its items."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from typing import Any
+
+from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
+from dstream.engine.kernels.made_services import MadeServices, closing
+from dstream.engine.kernels.watermarks import Watermarks
+from dstream.engine.memory_bound import Bound
+from dstream.engine.worker.exception_transport import WorkerFailure
+from dstream.engine.worker.rows import FAILED, ITEMS, WATERMARKS, Row
+from dstream.engine.worker.shared_services import NO_RUN, SharedServices, shared_services
+from dstream.engine.worker.side_channels import SideRows
+from dstream.memory import UNSEEN, Growth, small_lists
+from dstream.plan.core_of_services import Served
+from dstream.plan.steps import Guard, Op, Step
+
+__all__ = ["StageTask"]
+
+_BEFORE_ITEMS = -(2**62)
+"""The first `sequence` of rows beside items: a shuffle brings them before the items of their task, so that whoever
+reads no further than some item has had what was seen and noted of those before it."""
+
+
+class StageTask:
+    """One task of a stage.
+
+    Attributes:
+        partition: its number among all partitions of the stage's output, in encounter order.
+        bound: how much memory its operations may hold.
+        run: the run of a plan that it belongs to.
+        watermarks: those that it knows.
+        reads_all: also what a writer leaves is read.
+    """
+
+    def __init__(self, partition: int, worker_memory: int) -> None:
+        self.partition = partition
+        self.bound = Bound(worker_memory)
+        self.run = NO_RUN
+        self.watermarks = Watermarks()
+        self.reads_all = False
+        self._services = MadeServices()
+        self._shared: SharedServices | None = None
+        self._ending = ExitStack()
+        self._side_rows = SideRows()
+        self._peeked: dict[int, list[Any]] = {}
+        self._counters: list[tuple[int, count[int]]] = []
+        self._peek_sequence = _BEFORE_ITEMS
+        self._batcher = Batcher()
+        self._growth = Growth()
+        self._rows: Iterator[Row] = iter(())
+        self._failure: str | None = None
+
+    def peeking(self, op: Op) -> Callable[[Any], object]:
+        """Return a function that keeps an item for the driver, which runs the action of the step."""
+        return self._keeping(op.step.position)
+
+    def counting(self, op: Op) -> Callable[[Any], object]:
+        """Return a function that counts its calls for the driver, in C code."""
+        counter = count()
+        self._counters.append((op.step.position, counter))
+        return functools.partial(next, counter)
+
+    def noting(self, guard: Guard) -> Callable[[Any], object]:
+        """Return a function that keeps a note for the driver."""
+        return self._keeping(guard.channel)
+
+    def _keeping(self, channel: int) -> Callable[[Any], object]:
+        seen, most = self._peeked.setdefault(channel, []), 1
+
+        def keep(item: Any) -> None:
+            nonlocal most
+            seen.append(item)
+            if len(seen) >= most:
+                most = self._fewer(channel)
+
+        return keep
+
+    def _fewer(self, channel: int) -> int:
+        """Write what a channel holds, if that is enough; say how many items it may hold until this is asked again."""
+        held = self._peeked[channel]
+        self._batcher.begin(held)
+        if len(held) >= self._batcher.count or self._growth.exceeded():
+            self._flush(channel)
+        return min(self._batcher.count, len(held) + UNSEEN)
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Call `close` when the task ends, however it ends."""
+        self._ending.push(closing(close))
+
+    def service(self, served: Served, step: Step) -> Any:
+        """Return what the service of a step gives: that of this process, or of this task."""
+        if served.opened().shared and self.run.home is not None:
+            return self._shared_services().get(served, step)
+        if not self._services:
+            self.at_end(self._services.destroy)
+        return self._services.get(served, step)
+
+    def _shared_services(self) -> SharedServices:
+        if self._shared is None:
+            self._shared = shared_services(self.run)
+            self.at_end(self._shared.use())
+        return self._shared
+
+    def ending(self) -> ExitStack:
+        """Return a context at whose end everything is closed that has to be."""
+        return self._ending
+
+    def reading(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Give the rows that carry items, of those that an earlier stage wrote; take what came beside and behind them.
+
+        Raises:
+            WorkerFailure: a task of the earlier stage has failed.
+        """
+        self._rows = self._reading(rows)
+        return self._rows
+
+    def _reading(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            if row.channel == ITEMS:
+                yield row
+            elif row.channel > ITEMS:
+                self._side_rows.add(row)
+            elif row.channel == WATERMARKS:
+                self.watermarks.take(loads(row.payload))
+            elif row.channel == FAILED:
+                self._failure = bytes(row.payload).decode()
+                raise WorkerFailure(self._failure)
+
+    def read_rest(self) -> None:
+        """Read what nobody wanted: a failure may stand there, or one may have been caught that was not to be.
+
+        Raises:
+            WorkerFailure: a task of the earlier stage has failed.
+        """
+        deque(self._rows, maxlen=0)
+        if self._failure is not None:
+            raise WorkerFailure(self._failure)
+
+    def side_rows(self) -> Iterator[Row]:
+        """Give the rows beside the items that came up since the last call."""
+        return self._side_rows.in_order()
+
+    def last_side_rows(self) -> Iterator[Row]:
+        """Give all that is left at the end of the task."""
+        for channel in self._peeked:
+            self._flush(channel)
+        for channel, counter in self._counters:
+            if (number := next(counter)) > 0:
+                self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, 1, dumps_items([number])))
+                self._peek_sequence += 1
+        self._counters.clear()
+        return self.side_rows()
+
+    def _flush(self, channel: int) -> None:
+        seen = self._peeked[channel]
+        for few in small_lists(seen) if self._growth.exceeded() else [seen[:]]:
+            if few:
+                data = dumps_items(few)
+                self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, len(few), data))
+                self._batcher.learn(len(few), len(data))
+                self._peek_sequence += 1
+        seen.clear()
+        self._growth.start()

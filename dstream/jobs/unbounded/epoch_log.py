@@ -1,0 +1,188 @@
+"""`EpochLog`: the records of a job's epochs. Whoever puts the next one decides, and nobody else.
+
+A driver that takes a job over puts an empty record under its own token. From then on the driver before it cannot put
+one: its number is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
+from dstream.jobs.unbounded.log_record import LogRecord, read_record, written_record
+
+if TYPE_CHECKING:
+    from dstream.spi.records import Records
+
+__all__ = ["CHECKPOINT_EVERY", "EpochLog"]
+
+_FIRST_TIME = 1_000_000_000
+"""A number from here on is a time in seconds, as a configuration that was stored has it."""
+CHECKPOINT_EVERY = 100
+"""Each record whose number this divides can be started from alone."""
+
+
+class EpochLog:
+    """The log of one job as one driver sees it.
+
+    Records stand apart from those of `JobRecords`, whose names are listed to find jobs.
+
+    Args:
+        records: those of the storage.
+        job: its id.
+        token: that of the driver.
+    """
+
+    def __init__(self, records: Records, job: str, token: str) -> None:
+        self._records = records
+        self._job = job
+        self._token = token
+
+    def read(self, number: int) -> LogRecord | None:
+        """Return the record of an epoch; None if there is none."""
+        found = self._records.read(self._name(number))
+        return None if found is None else read_record(found.data, number, self._job)
+
+    def last(self, hint: int = 0) -> LogRecord | None:
+        """Return the last record; None if there is none.
+
+        Args:
+            hint: the number of a record that was there; those behind it are looked at one by one.
+        """
+        found = self.read(hint)
+        if found is None and (numbers := self.numbers()):
+            found = self.read(numbers[-1])
+        while found is not None and (after := self.read(found.number + 1)) is not None:
+            found = after
+        return found
+
+    def since_checkpoint(self, last: LogRecord) -> list[LogRecord]:
+        """Return the records from the last one with a whole index up to `last`.
+
+        Raises:
+            IllegalStateError: one of them is gone.
+        """
+        found = [last]
+        while found[-1].index is None and found[-1].number > 0:
+            before = self.read(found[-1].number - 1)
+            if before is None:
+                raise IllegalStateError(
+                    f"the record of epoch {found[-1].number - 1} of the job {self._job} is missing, so where its state "
+                    "is cannot be known"
+                )
+            found.append(before)
+        return found[::-1]
+
+    def last_run(self, last: LogRecord) -> LogRecord:
+        """Return the record of the last epoch that ran, which may have to be published still.
+
+        A driver may have died between its claim and that.
+        """
+        found = last
+        while found.is_claim and (before := self.read(found.number - 1) if found.number else None) is not None:
+            found = before
+        return found
+
+    def claim(self, hint: int, now: Callable[[], float], first: Callable[[], LogRecord]) -> LogRecord:
+        """Become the one who decides; return the last record before, or what `first` gives in a job that is new.
+
+        Args:
+            hint: as for `last`.
+            now: reads the clock.
+            first: makes the record from which a new job begins, number 0.
+        """
+        while True:
+            last = self.last(hint)
+            if last is None:
+                mine = dataclasses.replace(first(), token=self._token, is_claim=True)
+                before = mine
+            else:
+                before, mine = last, last.claimed(last.number + 1, self._token, now())
+                hint = last.number
+            if self._put(mine):
+                return before
+
+    def put(self, record: LogRecord) -> None:
+        """Commit an epoch.
+
+        Raises:
+            JobTakenOverError: another driver decides.
+            EngineError: the storage fails; whether this was written is not known.
+        """
+        if not self._put(record):
+            raise self._taken_over(record.number)
+
+    def check_is_last(self, record: LogRecord, failure: Exception) -> None:
+        """Say that another driver has the job if it has put a record behind this one: then no failure counts here.
+
+        Raises:
+            JobTakenOverError: it has.
+        """
+        after = None
+        with suppress(EngineError, IllegalStateError):
+            after = self.read(record.number + 1)
+        if after is not None:
+            raise self._taken_over(after.number) from failure
+
+    def _taken_over(self, number: int) -> JobTakenOverError:
+        return JobTakenOverError(
+            f"another driver has taken over the job {self._job}, which goes on there; what this one wrote in epoch "
+            f"{number} is thrown away"
+        )
+
+    def _put(self, record: LogRecord) -> bool:
+        data = written_record(record)
+        try:
+            if self._records.write(self._name(record.number), data, 1):
+                return True
+        except EngineError:
+            if not self._is_own(record):
+                raise
+            return True
+        return self._is_own(record)
+
+    def _is_own(self, record: LogRecord) -> bool:
+        """Say whether what stands there is what this driver wrote, and only the answer was lost."""
+        found = self._records.read(self._name(record.number))
+        return found is not None and found.data == written_record(record)
+
+    def at(self, start: float | datetime) -> LogRecord:
+        """Return the record with a number, or the last one that is not later than a time.
+
+        Raises:
+            ValueError: there is none, or none any more.
+        """
+        if not isinstance(start, datetime) and start < _FIRST_TIME:
+            found = self.read(int(start))
+        else:
+            until = start.timestamp() if isinstance(start, datetime) else start
+            records = (record for number in reversed(self.numbers()) if (record := self.read(number)) is not None)
+            found = next((record for record in records if record.now <= until), None)
+        if found is None:
+            raise ValueError(
+                f"start_at={start!r}: the job {self._job} keeps no such record; JobConfig(keep=) says how long"
+            )
+        return found
+
+    def remove(self, number: int) -> None:
+        """Remove a record that nobody starts from any more."""
+        self._records.remove(self._name(number))
+
+    def since(self, number: int) -> Iterator[LogRecord]:
+        """Give a record and all that came after it."""
+        while (found := self.read(number)) is not None:
+            yield found
+            number += 1
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all records; this lists them, which may take long."""
+        prefix = f"job-logs/{self._job}/"
+        ends = (name.removeprefix(prefix) for name in self._records.names(prefix))
+        return sorted(int(end) for end in ends if end.isdigit())
+
+    def _name(self, number: int) -> str:
+        return f"job-logs/{self._job}/{number}"

@@ -1,0 +1,205 @@
+"""`EventTime`: how far time has come in each partition and step, between two epochs, as the driver knows it.
+
+Tasks tell the watermarks of the partitions that they read; the driver knows all others. A partition that has been idle
+for long, or has ended, holds nobody back. Everything here is computed from the last record and one reading of the
+clock, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import EngineError
+from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
+from dstream.jobs.unbounded.open_plan import OpenPlan
+from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, Tick, WatermarkPolicy
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+
+__all__ = ["EventTime"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """How far the time of a place has come, with its policy as an object."""
+
+    watermark: int
+    policy: WatermarkPolicy
+    heard_at: float
+
+
+class EventTime:
+    """The time of an epoch that may begin now.
+
+    Args:
+        plan: says which partitions lead to which steps.
+        before: the last record.
+        sources: how far each source will have been read; its partitions are those that go on.
+        now: the reading of the clock of the epoch.
+        started_at: that of the driver when it began: no partition has been idle for longer.
+        is_resumed: it would be the first epoch of the driver.
+        load: loads a pickled policy.
+    """
+
+    def __init__(
+        self,
+        plan: OpenPlan,
+        before: LogRecord,
+        sources: Mapping[str, SourceMark],
+        now: float,
+        started_at: float,
+        is_resumed: bool = False,
+        load: Callable[[bytes], Any] = pickle.loads,
+    ) -> None:
+        self._plan = plan
+        self._before = before
+        self._sources = sources
+        self._now = now
+        self._started_at = started_at
+        self._is_resumed = is_resumed
+        self._load = load
+        self._known = {place: self._told(place) for place in self._places()}
+
+    def _places(self) -> list[Place]:
+        return [
+            Place(stamp, source, partition)
+            for stamp, sources in self._plan.sources_of.items()
+            for source in sorted(sources)
+            for partition in self._partitions(source)
+        ]
+
+    def _partitions(self, source: str) -> list[str]:
+        """Return the partitions that go on, and those that end in this epoch."""
+        ending = () if source not in self._before.sources else self._before.sources[source].offsets
+        return list(dict.fromkeys((*self._sources[source].offsets, *ending)))
+
+    def _told(self, place: Place) -> _Known:
+        found = self._before.times.get(place)
+        if found is not None:
+            return _Known(found.watermark, self._load(found.policy), max(found.heard_at, self._started_at))
+        policy = self._plan.stamps[place.stamp].policy
+        assert policy is not None, "what gives timestamps has a policy"
+        return _Known(NO_WATERMARK, policy(), self._now)
+
+    # ------------------------------------------------------------------------------------------------- for the tasks
+
+    def partition_time(self, stamp: str, source: str, partition: str, ends: bool) -> PartitionTime:
+        """Return what the task needs that reads a range of a partition."""
+        known = self._known[Place(stamp, source, partition)]
+        return PartitionTime(stamp, (source, partition), known.policy, known.watermark, self._now, ends)
+
+    def tick(self, step: str, epoch: int, read: Iterable[Place]) -> Tick:
+        """Return what time it is for a step.
+
+        Args:
+            step: its name.
+            epoch: the number of the epoch.
+            read: the places of which tasks will tell the time.
+        """
+        stamps = self._plan.stamps_of[step]
+        old = self._before.steps[step].watermark if step in self._before.steps else NO_WATERMARK
+        return Tick(epoch, self._now, old, self.standing(step, frozenset(read)), stamps, self._is_resumed)
+
+    def standing(self, step: str, read: frozenset[Place]) -> int:
+        """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
+        places = [each for each in self._known if each.stamp in self._plan.stamps_of[step]]
+        held = [self._watermark(each) for each in places if each not in read and not self._is_idle(each)]
+        held += [NO_WATERMARK] * any(map(self._is_awaited, self._sources_of(step)))
+        if held:
+            return min(held)
+        idle = [self._watermark(each) for each in places if each not in read and not self._has_ended(each)]
+        if any(each in read for each in places) or all(
+            self._sources[each].has_ended for each in self._sources_of(step)
+        ):
+            return END_OF_TIME
+        return max(idle, default=NO_WATERMARK)
+
+    def _sources_of(self, step: str) -> set[str]:
+        return {source for stamp in self._plan.stamps_of[step] for source in self._plan.sources_of[stamp]}
+
+    def _watermark(self, place: Place) -> int:
+        if self._has_ended(place):
+            return END_OF_TIME
+        known = self._known[place]
+        return max(known.watermark, known.policy.watermark(self._now))
+
+    def _has_ended(self, place: Place) -> bool:
+        return place.partition not in self._sources[place.source].offsets
+
+    def _is_idle(self, place: Place) -> bool:
+        """Say whether a partition that is not read holds nobody back."""
+        timeout = self._plan.stamps[place.stamp].idle_timeout
+        return self._has_ended(place) or self._now - self._known[place].heard_at >= timeout
+
+    def _is_awaited(self, source: str) -> bool:
+        """Say whether a source without partitions may still give some, for which time waits."""
+        mark = self._sources[source]
+        timeouts = [
+            stamp.idle_timeout for name, stamp in self._plan.stamps.items() if source in self._plan.sources_of[name]
+        ]
+        found_at = max(mark.found_at, self._started_at)
+        return not mark.offsets and not mark.has_ended and self._now - found_at < max(timeouts)
+
+    # ------------------------------------------------------------------------------------------------ between epochs
+
+    def is_due(self) -> bool:
+        """Say whether the clock, or what it does to time, reaches what some step waits for."""
+        return any(self._is_step_due(step, mark) for step, mark in self._before.steps.items())
+
+    def _is_step_due(self, step: str, mark: StepMark) -> bool:
+        if mark.clock_deadline is not None and mark.clock_deadline <= self._now:
+            return True
+        if mark.deadline is None:
+            return False
+        return mark.deadline <= max(mark.watermark, self.standing(step, frozenset()))
+
+    # ------------------------------------------------------------------------------------------------ after an epoch
+
+    def after(self, receipts: Iterable[PartitionReceipt], read: Iterable[Place]) -> dict[Place, PlaceTime]:
+        """Return how far time has come when an epoch has run.
+
+        Raises:
+            EngineError: of a partition that was read nothing is known.
+        """
+        told: dict[Place, PartitionReceipt] = {}
+        for each in receipts:
+            place = Place(each.stamp, *each.partition)
+            told[place] = each if place not in told or each.items else told[place]
+        if missing := [place for place in read if place not in told]:
+            raise EngineError(f"the engine did not say how far time has come in partition {missing[0].partition!r}")
+        return {place: self._after(place, told.get(place)) for place in self._known if not self._has_ended(place)}
+
+    def _after(self, place: Place, told: PartitionReceipt | None) -> PlaceTime:
+        known = self._known[place]
+        if told is None:
+            return PlaceTime(self._watermark(place), pickle.dumps(known.policy, 5), known.heard_at)
+        heard_at = self._now if told.items else known.heard_at
+        return PlaceTime(told.watermark, pickle.dumps(told.policy, 5), heard_at)
+
+    def clock_after(self, times: Mapping[Place, PlaceTime]) -> int | None:
+        """Return the clock of the job after an epoch: the least watermark of partitions that count. It never goes back.
+
+        Args:
+            times: what `after` gave.
+        """
+        told = [time.watermark for place, time in times.items() if not self._is_idle(place)]
+        before = self._before.clock
+        if not told or min(told) == NO_WATERMARK:
+            return before
+        return min(told) if before is None else max(before, min(told))
+
+    def steps_after(
+        self, receipts: Iterable[StepReceipt], deadlines: Callable[[str], tuple[int | None, float | None]]
+    ) -> dict[str, StepMark]:
+        """Return how steps are left when an epoch has run.
+
+        Args:
+            receipts: one of each task and step.
+            deadlines: says what a step waits for, in all its shards.
+        """
+        reached = {step: mark.watermark for step, mark in self._before.steps.items()}
+        for each in receipts:
+            reached[each.stage] = max(reached.get(each.stage, NO_WATERMARK), each.watermark)
+        return {step: StepMark(reached.get(step, NO_WATERMARK), *deadlines(step)) for step in self._plan.steps}

@@ -1,0 +1,138 @@
+"""`OpenPlan`: the plan of an unbounded job with its sources opened, and what leads where in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import UnsupportedError
+from dstream.jobs.unbounded.ranges import Whole
+from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.pipeline.source_in_parts import InParts
+from dstream.plan import Node, rewrite, topological
+from dstream.plan.core import Core, HashJoin, Read
+from dstream.plan.core_of_epochs import OverEpochs, Stamped
+from dstream.plan.core_of_forks import Several
+from dstream.plan.nodes import Read as ReadNode
+from dstream.plan.opening import opened
+from dstream.plan.stream_read import StreamRead
+from dstream.plan.timed import timed
+from dstream.spi import StreamSource
+from dstream.spi.sink import Collections
+
+__all__ = ["OpenPlan", "open_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPlan:
+    """A plan that is made once, and filled in for each epoch.
+
+    Attributes:
+        several: the plan in core operations.
+        sources: what is read epoch by epoch, by the name of its stage.
+        reads: the names of these stages, by the `id` of the operation.
+        stamps: the stages that give timestamps, by their names.
+        steps: those whose state outlives an epoch, by their names.
+        sources_of: the sources whose items each of `stamps` sees.
+        stamps_of: which of `stamps` lead to each of `steps`.
+    """
+
+    several: Several
+    sources: Mapping[str, StreamSource[Any]]
+    reads: Mapping[int, str]
+    stamps: Mapping[str, Stamped]
+    steps: Mapping[str, OverEpochs]
+    sources_of: Mapping[str, frozenset[str]]
+    stamps_of: Mapping[str, frozenset[str]]
+
+
+def open_plan(plan: PipelinePlan, context: Collections) -> OpenPlan:
+    """Open the sources and services of a plan, and look at what leads where.
+
+    Raises:
+        SourceError: a source is not there.
+        UnsupportedError: a bounded source is both a side of a join that is kept and a stream.
+    """
+    several = plan.several([None] * len(plan.writes))
+    is_open = opened(several, context)
+    names = _names_of_sources(plan, topological(several), topological(is_open))
+    core = timed(rewrite(is_open))
+    passing, held = _passing(core)
+    reads = {id(each): names[id(each.source)] for each in passing}
+    for each in passing:
+        if id(each) in held:
+            raise UnsupportedError(f"{each.label()} is read as a stream and as the kept side of a join: read it twice")
+    order = topological(core)
+    stamps = {each.stage: each for each in order if isinstance(each, Stamped)}
+    steps = {each.stage: each for each in order if isinstance(each, OverEpochs)}
+    return OpenPlan(
+        core,
+        {reads[id(each)]: _streamed(each) for each in passing},
+        reads,
+        stamps,
+        steps,
+        {name: frozenset(reads[id(read)] for read in _above(each, Read)) for name, each in stamps.items()},
+        {name: frozenset(stamp.stage for stamp in _above(each, Stamped)) for name, each in steps.items()},
+    )
+
+
+def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequence[Node]) -> dict[int, str]:
+    """Return the names of the stages that read, by the `id` of their open source."""
+    stage_of = {id(node): name for name, node in plan.last_nodes}
+    others = [each for each in plan.stages if not each.upstreams and each.name not in stage_of.values()]
+    names: dict[int, str] = {}
+    for node, is_open in zip(before, after, strict=True):
+        if isinstance(node, ReadNode) and isinstance(is_open, ReadNode):
+            found = stage_of.get(id(node)) or next((each.name for each in others if each.where == node.where), None)
+            names.setdefault(id(is_open.source), found or f"source-{len(names) + 1}")
+            others = [each for each in others if each.name != found]
+    return names
+
+
+def _passing(core: Core) -> tuple[list[Read], set[int]]:
+    """Return the reads whose items pass by, epoch after epoch, and the `id` of those that a join keeps."""
+    passing, held = [core], list[Core]()
+    found: dict[int, Read] = {}
+    for node in _reached(passing, held):
+        if isinstance(node, Read):
+            found[id(node)] = node
+    return list(found.values()), {id(each) for root in held for each in topological(root)}
+
+
+def _reached(stack: list[Core], held: list[Core]) -> Iterator[Core]:
+    """Give each operation once, without the right sides of hash joins, which come into `held`."""
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        inputs = list(node.inputs())
+        if isinstance(node, HashJoin):
+            held.append(inputs.pop())
+        stack.extend(reversed(inputs))
+
+
+def _streamed(read: Read) -> StreamSource[Any]:
+    source = read.source.source if isinstance(read.source, InParts) else read.source
+    return source.stream if isinstance(source, StreamRead) else Whole(read.source)
+
+
+def _above(root: Core, kind: type[Any]) -> Iterable[Any]:
+    """Return the operations of a kind that lead to one, without what stands behind the first of them on each way."""
+    found: dict[int, Core] = {}
+    stack = list(root.inputs())
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, kind):
+            found[id(node)] = node
+            continue
+        inputs = list(node.inputs())
+        stack.extend(inputs[:1] if isinstance(node, HashJoin) else inputs)
+    return found.values()

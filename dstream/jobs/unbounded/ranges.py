@@ -1,0 +1,144 @@
+"""`Range`: what one epoch reads of one partition; and how ranges are chosen of what sources say they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+from dstream.jobs.unbounded.log_record import SourceMark
+from dstream.spi import Source, Split, StreamSource
+from dstream.spi.stream_source import Offset
+
+__all__ = ["InRanges", "News", "Range", "Whole", "no_items", "ranges_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class InRanges:
+    """The items of some splits, as a bounded source; without a split it still is one task, in which time passes."""
+
+    parts: tuple[Split[Any], ...]
+
+    ordered = True
+    bounded = True
+    in_caller = False
+    on_bad = "fail"
+    into = None
+
+    def splits(self, parallelism: int) -> Iterable[Split[Any]]:
+        """Return one split for each range."""
+        return self.parts
+
+    def count_splits(self, parallelism: int) -> int:
+        """Return how many there are."""
+        return len(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """A split of nothing."""
+
+    def read(self) -> Iterator[Any]:
+        return iter(())
+
+    def read_past(self, misread: Any) -> Iterator[Any]:
+        return iter(())
+
+
+no_items = InRanges((_Empty(),))
+"""What stands where nothing is read."""
+
+
+class Range(NamedTuple):
+    """What is read of one partition.
+
+    Attributes:
+        partition: its name.
+        items: a bounded source.
+        ends: nothing will come behind it.
+    """
+
+    partition: str
+    items: Source[Any]
+    ends: bool = False
+
+
+class News(NamedTuple):
+    """What one epoch reads of a source, and how far the source has been read then."""
+
+    ranges: Sequence[Range]
+    mark: SourceMark
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A bounded source read as a stream: one partition, in one range."""
+
+    source: Source[Any]
+
+    ends = True
+    """There is an end, after which nothing comes."""
+
+    @property
+    def label(self) -> str:
+        """The source, for messages."""
+        return str(getattr(self.source, "label", self.source))
+
+    def begin(self) -> Mapping[str, Offset]:
+        """Return the one partition that there is."""
+        return {"all": 0}
+
+    def reach(self, offsets: Mapping[str, Offset], most: int | None = None) -> Mapping[str, Offset]:
+        """Return the end; nothing behind it."""
+        return {partition: 1 for partition, offset in offsets.items() if offset == 0}
+
+    def split(self, partition: str, start: Offset, stop: Offset) -> Split[Any]:
+        """Refuse: it is read as a whole, by as many tasks as its own splits."""
+        raise AssertionError("a bounded source has its own splits")
+
+
+def ranges_of(source: StreamSource[Any], mark: SourceMark, most: int | None) -> News:
+    """Ask a source how far it reaches, and choose what an epoch reads of it.
+
+    Args:
+        source: of items without an end, or a `Whole`.
+        mark: how far it has been read.
+        most: at most so many items of each partition.
+
+    Raises:
+        SourceError: items were removed before they were read.
+    """
+    if mark.has_ended:
+        return News((), mark)
+    reached = dict(source.reach(dict(mark.offsets), most))
+    if isinstance(source, Whole):
+        ranges: list[Range] = [Range(partition, source.source, ends=True) for partition in reached]
+        return News(ranges, SourceMark({}, True, mark.found_at))
+    changed = (partition for partition in _in_order(reached) if _has_news(partition, reached, mark.offsets))
+    ranges = [Range(each, InRanges((source.split(each, mark.offsets.get(each), reached[each]),))) for each in changed]
+    has_ended = not reached and bool(getattr(source, "ends", False))
+    return News(ranges, SourceMark(reached, has_ended, mark.found_at))
+
+
+def _has_news(partition: str, reached: Mapping[str, Offset], read: Mapping[str, Offset]) -> bool:
+    """Say whether there is something to read. Of a record, tuples may come back as lists."""
+    return partition not in read or _plain(reached[partition]) != _plain(read[partition])
+
+
+def _plain(offset: Offset) -> Offset:
+    return list(map(_plain, offset)) if isinstance(offset, list | tuple) else offset
+
+
+def _in_order(partitions: Iterable[str]) -> list[str]:
+    """Return partitions in an order in which 10 stands behind 9."""
+    return sorted(partitions, key=lambda name: (len(name) if name.isdigit() else 0, name))
+
+
+def joined(ranges: Sequence[Range]) -> Source[Any]:
+    """Return the items of all ranges of a source, one split for each partition."""
+    if not ranges:
+        return no_items
+    if len(ranges) == 1:
+        return ranges[0].items
+    return InRanges(tuple(chain.from_iterable(each.items.splits(1) for each in ranges)))

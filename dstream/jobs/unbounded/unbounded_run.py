@@ -1,0 +1,311 @@
+"""`UnboundedRun`: a driver's run of a job without an end: epoch after epoch, until it is asked to stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from dstream.errors import CancelledError, EngineError, IllegalStateError, JobTakenOverError
+from dstream.jobs.job_config import JobConfig
+from dstream.jobs.job_context import JobContext
+from dstream.jobs.job_records import Want
+from dstream.jobs.job_run import Stop
+from dstream.jobs.job_status import JobStatus
+from dstream.jobs.unbounded.admission import Admission
+from dstream.jobs.unbounded.epoch_log import EpochLog
+from dstream.jobs.unbounded.event_time import EventTime
+from dstream.jobs.unbounded.folding import Folding
+from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
+from dstream.jobs.unbounded.measures import Measures
+from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
+from dstream.jobs.unbounded.pace import Pace
+from dstream.jobs.unbounded.policies import Policies
+from dstream.jobs.unbounded.ranges import News, ranges_of
+from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
+from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.plan import Where, explained
+from dstream.spi import Running
+from dstream.spi.state_files import StateFiles
+
+__all__ = ["UnboundedRun"]
+
+_SHARDS = 64
+_EPOCH = 0.2
+"""Seconds that an epoch should take, unless the user says something else."""
+_LOOK, _LONGEST_LOOK = 0.01, 0.05
+"""Seconds between two looks at sources on the local engine, where an epoch costs milliseconds."""
+
+
+class UnboundedRun:
+    """One run. It can be asked to stop between two epochs; what one that is void makes is thrown away.
+
+    Args:
+        context: has the engine, and the collections that sinks write into.
+        plan: the pipeline.
+        job: the id of the job, of which the names of its sinks' jobs are made.
+        log: its records.
+        hint: the number of a record that was there.
+        config: how it is to run.
+        clock: says what time it is.
+        load: loads a pickle, if the storage lets it.
+        place: where the user submitted the job.
+        move: says how far the job is.
+        progressed: is called when an epoch was published.
+
+    Attributes:
+        record: the last one that was committed.
+    """
+
+    def __init__(
+        self,
+        context: JobContext,
+        plan: PipelinePlan,
+        job: str,
+        log: EpochLog,
+        hint: int,
+        config: JobConfig,
+        clock: Callable[[], float],
+        load: Callable[[bytes], Any],
+        place: Where | None,
+        move: Callable[[JobStatus], object],
+        progressed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.stop: Stop | None = None
+        self.is_void = False
+        self.is_decided = False
+        self.record: LogRecord | None = None
+        self._context = context
+        self._plan = plan
+        self._job = job
+        self._log = log
+        self._hint = hint
+        self._config = config
+        self._clock = config.clock or clock
+        self._policies = Policies(load)
+        self._place = place
+        self._move = move
+        self._progressed = progressed
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._running: Running | None = None
+        self._is_committing = False
+        self._measures = Measures()
+
+    # ------------------------------------------------------------------------------------------------- from outside
+
+    def ask(self, want: Want) -> bool:
+        """Ask the run to stop; True only for the call that stops it. To be suspended, it ends its epoch first."""
+        with self._lock:
+            if self.is_decided or self.is_void or self.stop is not None:
+                return False
+            self.stop = Stop(want)
+        self._woken.set()
+        if want in ("cancel", "restart"):
+            self.cancel()
+        return True
+
+    def give_up(self) -> bool:
+        """Make the run void; False while it commits, which it does to the end."""
+        with self._lock:
+            if self._is_committing or (self.stop is not None and self.stop.want not in ("cancel", "restart")):
+                return False
+            self.is_void = self.is_void or not self.is_decided
+        self._woken.set()
+        return self.is_void
+
+    def cancel(self) -> None:
+        """End what the engine runs for it."""
+        running = self._running
+        if running is not None:
+            running.cancel()
+
+    def progress(self) -> dict[str, Any]:
+        """Return what the state of the job says of it."""
+        record = self.record
+        if record is None:
+            return {}
+        return {"epoch": record.published, "log": record.number, "metrics": self._measures.of(record)}
+
+    # ------------------------------------------------------------------------------------------------------ the run
+
+    def work(self) -> None:
+        """Run until all sources have ended.
+
+        Raises:
+            CancelledError: it was asked to stop, and has done so.
+            JobTakenOverError: another driver has the job.
+            Exception: what a function of the user's raised, or what kept the job from running.
+        """
+        with explained(self._plan.several([None] * len(self._plan.writes)), "new_job", self._place):
+            self._runner = EpochRunner(
+                self._context, self._plan, self._job, self._config.metrics, begins=self._begin_running
+            )
+            self._claim()
+            self._move(JobStatus.RUNNING)
+            self._loop()
+        with self._lock:
+            self._check_stop()
+            self.is_decided = True
+        self._move(JobStatus.COMPLETING)
+
+    def _begin_running(self, running: Running) -> None:
+        with self._lock:
+            self._check_stop()
+            self._running = running
+
+    def _check_stop(self) -> None:
+        if self.is_void or (self.stop is not None):
+            raise CancelledError("this job was asked to stop")
+
+    # ----------------------------------------------------------------------------------------------------- beginning
+
+    def _claim(self) -> None:
+        """Become the one who decides, and publish what the last record names."""
+        before = self._log.claim(self._hint, self._clock, self._first_record)
+        self._runner.publish(self._log.last_run(before))
+        if self._config.start_at is not None:
+            before = self._started_over(self._config.start_at)
+        claimed = self._log.last(before.number)
+        assert claimed is not None, "it was put"
+        self._started_at = claimed.now
+        self._is_first = True
+        self._check_fits(before)
+        self._states = self._restored(before)
+        self._folding = Folding(self._log, self._states.files, self._config.keep_seconds)
+        self.record = claimed
+        epoch_length = self._config.epoch_length or _EPOCH
+        is_local = self._context.running_engine().name == "local"
+        self._pace = (
+            Pace(min(_LOOK, epoch_length), min(_LONGEST_LOOK, epoch_length))
+            if is_local
+            else Pace(epoch_length, epoch_length)
+        )
+        sources = self._runner.open_plan.sources
+        self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
+
+    def _started_over(self, start_at: Any) -> LogRecord:
+        """Put a record that goes on behind an earlier one, and return it."""
+        earlier, last = self._log.at(start_at), self._log.last(self._hint)
+        assert last is not None, "it was claimed"
+        states = self._restored(earlier)
+        again = dataclasses.replace(
+            earlier.claimed(last.number + 1, last.token, last.now), index=states.index(), published=last.published
+        )
+        self._log.put(again)
+        return again
+
+    def _restored(self, before: LogRecord) -> StatesOfSteps:
+        """Return where the state of steps is, as the last record says."""
+        steps = self._runner.open_plan.steps
+        files = self._state_files() if steps else None
+        records = self._log.since_checkpoint(before) if steps or before.steps else [before]
+        return self._states_of(records, files)
+
+    def _state_files(self) -> StateFiles:
+        place = self._config.files_at
+        context = self._context if place is None else self._context.elsewhere(place)
+        return context.running_storage().state_files(self._job)
+
+    def _states_of(self, records: Sequence[LogRecord], files: StateFiles | None) -> StatesOfSteps:
+        steps, shards = self._runner.open_plan.steps, self._config.shards or _SHARDS
+        return states_of_steps(self._job, uuid4().hex, files, steps, records, shards)
+
+    def _first_record(self) -> LogRecord:
+        """Return where a new job begins."""
+        now = self._clock()
+        sources = {
+            stage: SourceMark(dict(source.begin()), False, now)
+            for stage, source in self._runner.open_plan.sources.items()
+        }
+        first = LogRecord(0, "", now, sources=sources, index={})
+        return dataclasses.replace(first, index=self._states_of([first], None).index())
+
+    def _check_fits(self, before: LogRecord) -> None:
+        """Refuse a pipeline that would lose what was read or kept before."""
+        sources = self._runner.open_plan.sources
+        if before.sources.keys() != sources.keys():
+            read, reads = (", ".join(map(repr, sorted(names))) for names in (before.sources, sources))
+            raise IllegalStateError(
+                f"the job has read the stages {read} so far, and this pipeline reads {reads}: "
+                "stages that read must keep their names; submit it under another name to start afresh"
+            )
+
+    # ------------------------------------------------------------------------------------------------------ the loop
+
+    def _loop(self) -> None:
+        while True:
+            self._check_stop_between()
+            self._pace.begins()
+            before = self.record
+            assert before is not None, "it was claimed"
+            now = max(self._clock(), before.now)  # A clock that goes back stands still here.
+            news = self._news(before)
+            time = self._time(before, news, now)
+            if any(some.ranges for some in news.values()) or time.is_due():
+                self._epoch(before, news, time, now)
+                self._woken.wait(self._pace.after_news())
+            elif all(some.mark.has_ended for some in news.values()):
+                return
+            else:
+                self._woken.wait(self._pace.after_nothing())
+
+    def _check_stop_between(self) -> None:
+        with self._lock:
+            self._check_stop()
+
+    def _news(self, before: LogRecord) -> dict[str, News]:
+        found = {}
+        for stage, source in self._runner.open_plan.sources.items():
+            mark = before.sources[stage]
+            found[stage] = ranges_of(source, mark, self._admissions[stage].of_each(len(mark.offsets)))
+        return found
+
+    def _time(self, before: LogRecord, news: Mapping[str, News], now: float) -> EventTime:
+        marks = {stage: some.mark for stage, some in news.items()}
+        return EventTime(
+            self._runner.open_plan, before, marks, now, self._started_at, self._is_first, self._policies.load
+        )
+
+    def _epoch(self, before: LogRecord, news: Mapping[str, News], time: EventTime, now: float) -> None:
+        began = monotonic()
+        try:
+            ran = self._runner.run(before, news, time, self._states, now)
+        except Exception as error:
+            self._log.check_is_last(before, error)
+            raise
+        self._commit(ran)
+        seconds = monotonic() - began
+        self._measures.take(seconds, ran.seconds)
+        self._admissions = {
+            stage: admission.after(ran.items.get(stage, 0), seconds) for stage, admission in self._admissions.items()
+        }
+        self._is_first = False
+        self._progressed()
+        with suppress(EngineError):  # The next one finds what is left.
+            self._folding.after(ran.record)
+
+    def _commit(self, ran: Ran) -> None:
+        with self._lock:
+            if self.is_void or (self.stop is not None and self.stop.want in ("cancel", "restart")):
+                self._runner.abort(ran.record.number)
+                self._check_stop()
+            self._is_committing = True
+        try:
+            self._put(ran.record)
+            self._states = ran.states
+            self._runner.publish(ran.record)
+            self.record = ran.record
+        finally:
+            self._is_committing = False
+
+    def _put(self, record: LogRecord) -> None:
+        try:
+            self._log.put(record)
+        except JobTakenOverError:
+            self._runner.abort(record.number)
+            raise

@@ -1,0 +1,214 @@
+"""`timed`: a plan of items without an end in which items carry their timestamps, as pairs `(timestamp, item)`.
+
+From the operation that gives timestamps on, or from the first one over epochs, items travel as pairs. The user's
+functions see none of it: steps take the item out of its pair, and put what they give into one with its timestamp.
+Before that, and in what a hash join reads beside it, items are as they were.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from dstream.errors import UnsupportedError
+from dstream.plan.core import Called, Chain, Concat, Core, HashJoin, Hint, Read, Write
+from dstream.plan.core_of_epochs import OverEpochs, Stamped
+from dstream.plan.core_of_forks import Fork, Several
+from dstream.plan.core_of_services import UsingBatches
+from dstream.plan.core_of_stages import Spread
+from dstream.plan.of_pairs import BatchOfPairs, KeyOfPair, joined_again
+from dstream.plan.steps import Op, Step, unchanged
+from dstream.plan.stream_read import StreamRead
+from dstream.plan.walk import fold, topological
+
+__all__ = ["is_timed", "timed"]
+
+C = TypeVar("C", bound=Core)
+
+
+def timed(root: C) -> C:
+    """Return the same plan with timestamps beside the items; one without an operation over epochs needs none.
+
+    Items stay where they are: a watermark could not pass what spreads them, so `rebalance()` and
+    `set_local_parallelism(n)` have no effect on items without an end here.
+
+    Raises:
+        UnsupportedError: something is done to items without an end that needs all of them.
+    """
+    return cast(C, fold(root, lifted).core) if is_timed(root) else root
+
+
+def is_timed(root: Core) -> bool:
+    """Say whether a plan gives timestamps to items, or keeps a state of them."""
+    return any(isinstance(each, OverEpochs | Stamped) for each in topological(root))
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What became of an operation.
+
+    Attributes:
+        core: the operation in its place.
+        is_endless: its items have no end.
+        is_timed: its items are pairs.
+    """
+
+    core: Core
+    is_endless: bool = False
+    is_timed: bool = False
+
+
+@functools.singledispatch
+def lifted(node: Core, inputs: Sequence[Flow]) -> Flow:
+    """Return what becomes of `node`, whose inputs became `inputs`; this one knows no operation without an end.
+
+    Raises:
+        UnsupportedError: an input has no end.
+    """
+    if any(each.is_endless for each in inputs):
+        place = f" at {node.step.where}" if node.step.where else ""
+        raise UnsupportedError(
+            f"{node.step.label}{place} needs all items, and these have no end: window(...) makes ends, and keeps what "
+            "is done inside of each window"
+        )
+    return _like(node, inputs)
+
+
+def _like(node: Core, inputs: Sequence[Flow]) -> Flow:
+    """Return the same operation, with items as those of its inputs."""
+    cores = [each.core for each in inputs]
+    is_same = all(new is old for new, old in zip(cores, node.inputs(), strict=True))
+    core = node if is_same else node.with_inputs(cores)
+    return Flow(core, any(each.is_endless for each in inputs), any(each.is_timed for each in inputs))
+
+
+@lifted.register
+def _(node: Read, inputs: Sequence[Flow]) -> Flow:
+    return Flow(node, is_endless=isinstance(node.source, StreamRead))
+
+
+@lifted.register(Fork)
+@lifted.register(Hint)
+@lifted.register(Several)
+def _(node: Core, inputs: Sequence[Flow]) -> Flow:
+    return _like(node, inputs)
+
+
+@lifted.register
+def _(node: Spread, inputs: Sequence[Flow]) -> Flow:
+    return inputs[0] if inputs[0].is_endless else _like(node, inputs)
+
+
+@lifted.register
+def _(node: Chain, inputs: Sequence[Flow]) -> Flow:
+    (before,) = inputs
+    if not before.is_timed:
+        return _like(node, inputs)
+    ops = (_unpair(node.step), *node.ops, _pair(node.step))
+    return dataclasses.replace(before, core=_then(before.core, ops, node.step))
+
+
+@lifted.register
+def _(node: Called, inputs: Sequence[Flow]) -> Flow:
+    (before,) = inputs
+    if before.is_endless and node.calling.is_shared:
+        place = f" at {node.step.where}" if node.step.where else ""
+        raise UnsupportedError(
+            f"{node.step.label}{place}: tasks share a rate or a cache by moving items, which watermarks cannot pass; "
+            "leave rate= and cache= out where windows or states follow"
+        )
+    return dataclasses.replace(before, core=dataclasses.replace(node, upstream=before.core, is_timed=before.is_timed))
+
+
+@lifted.register
+def _(node: UsingBatches, inputs: Sequence[Flow]) -> Flow:
+    (before,) = inputs
+    if not before.is_timed:
+        return _like(node, inputs)
+    served = dataclasses.replace(node.served, fn=BatchOfPairs(node.served.fn))
+    return dataclasses.replace(before, core=dataclasses.replace(node, upstream=before.core, served=served))
+
+
+@lifted.register
+def _(node: Concat, inputs: Sequence[Flow]) -> Flow:
+    if not any(each.is_timed for each in inputs):
+        return _like(node, inputs)
+    return _like(node, [_paired(each, node.step) for each in inputs])
+
+
+@lifted.register
+def _(node: HashJoin, inputs: Sequence[Flow]) -> Flow:
+    left, right = inputs
+    if right.is_endless:
+        place = f" at {node.step.where}" if node.step.where else ""
+        raise UnsupportedError(f"the right side of {node.step.label}{place} must end: every task holds all of it")
+    if not left.is_timed:
+        return dataclasses.replace(_like(node, inputs), is_endless=left.is_endless)
+    assert node.left_key is not None, "a hash join has two keys"
+    join = dataclasses.replace(node, left=left.core, right=right.core, left_key=KeyOfPair(node.left_key))
+    return dataclasses.replace(left, core=_then(join, (Op("map", joined_again, None, _unseen(node.step)),), node.step))
+
+
+@lifted.register
+def _(node: Stamped, inputs: Sequence[Flow]) -> Flow:
+    return dataclasses.replace(_over([_paired(each, node.step) for each in inputs], node), is_timed=True)
+
+
+@lifted.register
+def _(node: OverEpochs, inputs: Sequence[Flow]) -> Flow:
+    return _over([_paired(each, node.step) for each in inputs], node)
+
+
+def _over(inputs: Sequence[Flow], node: Core) -> Flow:
+    """Return an operation whose items have no end, whatever its inputs have: a source that ends is run as a stream."""
+    return dataclasses.replace(_like(node, inputs), is_endless=True, is_timed=True)
+
+
+@lifted.register
+def _(node: Write, inputs: Sequence[Flow]) -> Flow:
+    (before,) = inputs
+    return _like(node, [_unpaired(before, node.step)])
+
+
+def _paired(flow: Flow, step: Step) -> Flow:
+    """Return the items in pairs; those that had no timestamp have None for it."""
+    if flow.is_timed:
+        return flow
+    return dataclasses.replace(flow, core=_then(flow.core, (_pair(step),), step), is_timed=True)
+
+
+def _unpaired(flow: Flow, step: Step) -> Flow:
+    """Return the items without their timestamps; a chain that ends in pairs makes none then."""
+    if not flow.is_timed:
+        return flow
+    return dataclasses.replace(flow, core=_items_alone(flow.core, step), is_timed=False)
+
+
+def _items_alone(core: Core, step: Step) -> Core:
+    if isinstance(core, Chain) and core.ops[-1].action == "pair":
+        return dataclasses.replace(core, ops=core.ops[:-1])
+    return _then(core, (_unpair(step),), step)
+
+
+def _then(upstream: Core, ops: tuple[Op, ...], step: Step) -> Core:
+    """Return a chain behind `upstream`; one that stands there grows instead."""
+    if isinstance(upstream, Chain):
+        return _then(upstream.upstream, (*upstream.ops, *ops), step)
+    named = next((op.step for op in reversed(ops) if op.step.label), _unseen(step))
+    return Chain(upstream, ops, step=named)
+
+
+def _unpair(step: Step) -> Op:
+    return Op("unpair", unchanged, None, _unseen(step))
+
+
+def _pair(step: Step) -> Op:
+    return Op("pair", unchanged, None, _unseen(step))
+
+
+def _unseen(step: Step) -> Step:
+    """Return a step that no picture shows."""
+    return dataclasses.replace(step, label="")

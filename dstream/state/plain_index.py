@@ -1,0 +1,127 @@
+"""Indexes and changes as the plain data of records, and back. What comes back was read from a storage: it is checked.
+
+Names of files stand once, since the parts of many shards are in one file. An index:
+
+    [stage, kind, signature, [file, ...], [[[[file, offset, length, changes], ...], keys, deadline, clock], ...]]
+
+The changes of an epoch, of which one without a file only sets deadlines:
+
+    [[file, ...], [[shard, is_snapshot, file, offset, length, keys, merges, deadline, clock], ...]]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dstream.errors import IllegalStateError
+from dstream.spi.epochs import ShardChange
+from dstream.state.shard_index import Part, Shard, ShardIndex
+
+__all__ = ["changes_from_plain", "changes_to_plain", "index_from_plain", "index_to_plain"]
+
+_FILE = re.compile(r"[a-z0-9-]{1,64}/[0-9]{1,20}-[0-9a-f]{32}")
+_MISREAD = (TypeError, ValueError, LookupError, IllegalStateError)
+
+
+def index_to_plain(index: ShardIndex) -> list[Any]:
+    """Return an index as lists, numbers and texts, but for the signature, which is the operator's."""
+    files = {file: number for number, file in enumerate(sorted(index.files()))}
+    shards = [
+        [[[files[part.file], *part[1:]] for part in shard.parts], shard.keys, shard.deadline, shard.clock_deadline]
+        for shard in index.shards
+    ]
+    return [index.stage, index.kind, list(index.signature), list(files), shards]
+
+
+def index_from_plain(data: Any) -> ShardIndex:
+    """Return the index of which this is the plain data.
+
+    Raises:
+        IllegalStateError: it is of none.
+    """
+    try:
+        stage, kind, signature, names, shards = data
+        files = _files(names)
+        return ShardIndex(_text(stage), _text(kind), tuple(signature), tuple(_shard(each, files) for each in shards))
+    except _MISREAD as error:
+        raise IllegalStateError(f"what a record says of the state of a step is damaged: {error!s:.200}") from error
+
+
+def _shard(data: Any, files: Sequence[str]) -> Shard:
+    parts, keys, deadline, clock = data
+    found = (Part(files[_number(file)], *map(_number, numbers)) for file, *numbers in parts)
+    return Shard(tuple(found), _number(keys), _whole(deadline), _real(clock))
+
+
+def changes_to_plain(changes: Iterable[ShardChange]) -> list[Any]:
+    """Return the changes of an epoch as lists, numbers and texts."""
+    files: dict[str, int] = {}
+    found = [
+        [each.shard, each.is_snapshot, files.setdefault(each.file, len(files)), each.offset, each.length, each.keys]
+        + [each.merges, each.deadline, each.clock_deadline]
+        for each in changes
+    ]
+    return [list(files), found]
+
+
+def changes_from_plain(data: Any) -> tuple[ShardChange, ...]:
+    """Return the changes of which this is the plain data.
+
+    Raises:
+        IllegalStateError: it is of none.
+    """
+    try:
+        names, changes = data
+        files = _files(names)
+        return tuple(_change(each, files) for each in changes)
+    except _MISREAD as error:
+        raise IllegalStateError(f"what a record says of changes of state is damaged: {error!s:.200}") from error
+
+
+def _change(data: Any, files: Sequence[str]) -> ShardChange:
+    shard, is_snapshot, file, offset, length, keys, merges, deadline, clock = data
+    return ShardChange(
+        _number(shard),
+        is_snapshot is True,
+        files[_number(file)],
+        _number(offset),
+        _number(length),
+        _number(keys),
+        _number(merges),
+        _whole(deadline),
+        _real(clock),
+    )
+
+
+def _files(names: Any) -> list[str]:
+    """Return names of files of state, so that no other file is ever read or removed; an empty one names none."""
+    for name in names:
+        if name != "" and not _FILE.fullmatch(name):
+            raise ValueError(f"{name!r:.100} is no file of the state of a step")
+    return list(names)
+
+
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise TypeError(f"{data!r:.100} is no text")
+    return data
+
+
+def _number(data: Any) -> int:
+    if type(data) is not int or data < 0:
+        raise ValueError(f"{data!r:.100} counts nothing")
+    return data
+
+
+def _whole(data: Any) -> int | None:
+    if data is not None and type(data) is not int:
+        raise TypeError(f"{data!r:.100} is no timestamp")
+    return data
+
+
+def _real(data: Any) -> float | None:
+    if data is not None and type(data) not in (int, float):
+        raise TypeError(f"{data!r:.100} is no time")
+    return None if data is None else float(data)

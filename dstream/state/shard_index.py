@@ -1,0 +1,151 @@
+"""`ShardIndex`: of which parts of which files the shards of a step consist, after an epoch. The driver holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+from dstream.errors import IllegalStateError
+from dstream.spi.epochs import ShardChange
+from dstream.spi.state_operator import StateOperator
+
+__all__ = ["NO_PARTS", "Part", "Shard", "ShardIndex"]
+
+
+class Part(NamedTuple):
+    """A piece of a file that has a snapshot of a shard, or changes of it.
+
+    Attributes:
+        file: its name; each file has at most one part of a shard, so the name says which state of it this leads to.
+        offset: where the part begins.
+        length: how many bytes it has.
+        changes: of how many epochs it has the changes; 1 for a snapshot.
+    """
+
+    file: str
+    offset: int
+    length: int
+    changes: int
+
+
+class Shard(NamedTuple):
+    """What is known of a shard.
+
+    Attributes:
+        parts: a snapshot, then changes, in their order; none if nothing ever came to it.
+        keys: how many keys have a state in it.
+        deadline: when the watermark next does something in it.
+        clock_deadline: when the clock does.
+    """
+
+    parts: tuple[Part, ...] = ()
+    keys: int = 0
+    deadline: int | None = None
+    clock_deadline: float | None = None
+
+    @property
+    def token(self) -> str:
+        """What names this state of the shard: no other one ends with a part of that file."""
+        return self.parts[-1].file if self.parts else ""
+
+    def is_due(self, watermark: int, now: float) -> bool:
+        """Say whether time alone does something in it."""
+        by_time = self.deadline is not None and self.deadline <= watermark
+        return by_time or (self.clock_deadline is not None and self.clock_deadline <= now)
+
+    def changed(self, change: ShardChange) -> Shard:
+        """Return what is known after an epoch."""
+        return Shard(self._parts_after(change), change.keys, change.deadline, change.clock_deadline)
+
+    def _parts_after(self, change: ShardChange) -> tuple[Part, ...]:
+        if not change.length:
+            return self.parts
+        if change.is_snapshot:
+            return (Part(change.file, change.offset, change.length, 1),)
+        kept = len(self.parts) - change.merges
+        if kept < 1:
+            raise IllegalStateError(f"shard {change.shard}: a change has come that stands on a state that is not there")
+        changes = 1 + sum(part.changes for part in self.parts[kept:])
+        return (*self.parts[:kept], Part(change.file, change.offset, change.length, changes))
+
+
+NO_PARTS = Shard()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardIndex:
+    """Where the state of a step is. It never changes: each epoch that is committed makes another one.
+
+    Attributes:
+        stage: the name of the step.
+        kind: that of its operator.
+        signature: that of its operator.
+        shards: what is known of each, by number.
+    """
+
+    stage: str
+    kind: str
+    signature: tuple[Any, ...]
+    shards: tuple[Shard, ...]
+
+    @staticmethod
+    def new(stage: str, operator: StateOperator, shards: int) -> ShardIndex:
+        """Return that of a step that has seen nothing."""
+        return ShardIndex(stage, operator.kind, tuple(operator.signature), (NO_PARTS,) * shards)
+
+    def applied(self, changes: Iterable[ShardChange]) -> ShardIndex:
+        """Return what is known after an epoch that was committed with these changes, of all its tasks.
+
+        Raises:
+            IllegalStateError: they do not belong to the state after the epoch before.
+        """
+        shards = list(self.shards)
+        for change in changes:
+            if not 0 <= change.shard < len(shards):
+                raise IllegalStateError(f"step {self.stage!r} has {len(shards)} shards, and none with {change.shard}")
+            shards[change.shard] = shards[change.shard].changed(change)
+        return replace(self, shards=tuple(shards))
+
+    def check_fits(self, operator: StateOperator) -> None:
+        """Refuse an operator that made nothing of this.
+
+        Raises:
+            IllegalStateError: it is of another kind, or its state depends on something else.
+        """
+        theirs = (operator.kind, tuple(operator.signature))
+        if (self.kind, self.signature) != theirs:
+            raise IllegalStateError(
+                f"the state of step {self.stage!r} is that of a {_shown(self.kind, self.signature)}, and the step is "
+                f"now a {_shown(*theirs)}: give the step another name to start it without state"
+            )
+
+    @property
+    def keys(self) -> int:
+        """How many keys have a state."""
+        return sum(shard.keys for shard in self.shards)
+
+    @property
+    def deadline(self) -> int | None:
+        """The least watermark at which something happens without an item; None: nothing waits for it."""
+        return _least(shard.deadline for shard in self.shards)
+
+    @property
+    def clock_deadline(self) -> float | None:
+        """The earliest time of the clock at which something happens without an item."""
+        return _least(shard.clock_deadline for shard in self.shards)
+
+    def files(self) -> set[str]:
+        """Return the names of the files of which it consists."""
+        return {part.file for shard in self.shards for part in shard.parts}
+
+
+N = TypeVar("N", int, float)
+
+
+def _least(deadlines: Iterable[N | None]) -> N | None:
+    return min((each for each in deadlines if each is not None), default=None)
+
+
+def _shown(kind: str, signature: tuple[Any, ...]) -> str:
+    return f"{kind} of {', '.join(map(repr, signature))}" if signature else kind

@@ -1,0 +1,195 @@
+"""`epochs()`: a test gives the items of each epoch and sets the clock, and sees what every sink gets in it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from dstream.errors import IllegalStateError
+from dstream.jobs.unbounded.ranges import News
+from dstream.testing.captured_output import Captured, captured_items
+from dstream.testing.given_items import GivenItems
+
+if TYPE_CHECKING:
+    from dstream.jobs.unbounded.log_record import LogRecord
+    from dstream.jobs.unbounded.one_epoch import EpochRunner
+    from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
+    from dstream.pipeline.pipeline_plan import PipelinePlan
+    from dstream.session.context import Context
+
+__all__ = ["Epochs", "epochs"]
+
+Given = Mapping[GivenItems[Any], "Sequence[Any] | Mapping[int, Sequence[Any]]"]
+"""The items of an epoch: of each source, by the number of the partition, or of the first one alone."""
+_SHARDS = 8
+
+
+def epochs(context: Context | None = None) -> Epochs:
+    """Return what runs a pipeline without an end epoch by epoch, as a test says. Nothing waits, and no job is made.
+
+    It is the epoch that jobs run: the same plan, records and state.
+
+    Args:
+        context: has the engine; unset, the local engine.
+
+    Example:
+        >>> import dstream as ds
+        >>> from reducers import to_ilist
+        >>> by_hand = epochs()
+        >>> numbers = by_hand.source("numbers")
+        >>> pipeline = ds.Pipeline()
+        >>> pipeline.read_from(numbers).map(lambda n: n * n).write_to(to_ilist("squares"))
+        <SinkStage 'write_to': to_ilist('squares')>
+        >>> by_hand.of(pipeline).cut({numbers: [1, 2]})
+        {'write_to': [1, 4]}
+        >>> by_hand.cut({numbers: [3]})
+        {'write_to': [9]}
+    """
+    return Epochs(context)
+
+
+class Epochs:
+    """Epochs by hand: `source(...)` for pipelines, `of(pipeline)`, then `cut(...)` once for each epoch."""
+
+    def __init__(self, context: Context | None = None) -> None:
+        self._context = context
+        self._sources: list[GivenItems[Any]] = []
+        self._plan: PipelinePlan | None = None
+        self._history: list[tuple[dict[GivenItems[Any], Any], float, bool]] = []
+        self.now = 0.0
+
+    def source(self, name: str, partitions: int = 1) -> GivenItems[Any]:
+        """Return a source without an end for a pipeline; its items are those that `cut` is given.
+
+        Args:
+            name: for messages.
+            partitions: how many there are at the start; `cut` may name more.
+        """
+        made: GivenItems[Any] = GivenItems(name, {str(number): [] for number in range(partitions)})
+        self._sources.append(made)
+        return made
+
+    def of(self, pipeline: Any) -> Epochs:
+        """Take a pipeline, and begin anew.
+
+        Args:
+            pipeline: reads sources of this object; what its sinks get is given to the test instead.
+        """
+        plan: PipelinePlan = pipeline.plan() if hasattr(pipeline, "plan") else pipeline
+        self._plan = plan.with_writes([replace(each, sink=Captured(each.sink)) for each in plan.writes])
+        self._history = []
+        self._begin()
+        return self
+
+    def cut(
+        self, given: Given | None = None, now: float | None = None, *, is_end: bool = False
+    ) -> dict[str, list[Any]]:
+        """Run exactly one epoch, and return what each sink got in it, by the name of its stage.
+
+        Args:
+            given: the items of this epoch; none of a source that is left out.
+            now: the reading of the clock in seconds, not before the last one; unset, as it was.
+            is_end: all sources end with these items; windows close.
+
+        Raises:
+            IllegalStateError: there is no pipeline yet.
+            Exception: what a function of the pipeline raised; the epoch left nothing, and may be cut again.
+        """
+        if self._plan is None:
+            raise IllegalStateError("there is no pipeline: epochs().of(pipeline) takes one")
+        copied = {source: _by_partition(items) for source, items in (given or {}).items()}
+        at = self.now if now is None else max(self.now, float(now))
+        got = self._run(copied, at, is_end)
+        self._history.append((copied, at, is_end))
+        return got
+
+    def replay(self) -> list[dict[str, list[Any]]]:
+        """Run all epochs again, from the start and with the same borders; return what sinks got in each."""
+        history, self._history = self._history, []
+        self._begin()
+        again = []
+        for given, now, is_end in history:
+            again.append(self.cut(given, now, is_end=is_end))
+        return again
+
+    @property
+    def clock(self) -> int | None:
+        """The greatest timestamp before which all events are in epochs that were cut; as `job.clock`."""
+        return self._record.clock
+
+    @property
+    def late(self) -> dict[str, int]:
+        """How many items were late at each stage that has state, since the start."""
+        return {stage: counts["late"] for stage, counts in self._record.counts.items() if "late" in counts}
+
+    # ------------------------------------------------------------------------------------------------------- the run
+
+    def _begin(self) -> None:
+        from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
+        from dstream.jobs.unbounded.one_epoch import EpochRunner
+
+        assert self._plan is not None, "it was taken"
+        self.now = 0.0
+        for each in self._sources:
+            each.partitions = {name: [] for name in each.partitions}
+        self._job = uuid4().hex
+        self._runner: EpochRunner = EpochRunner(self._here(), self._plan, self._job)
+        opened = self._runner.open_plan.sources
+        sources = {stage: SourceMark(dict(source.begin()), False, 0.0) for stage, source in opened.items()}
+        self._record: LogRecord = LogRecord(0, "", 0.0, sources=sources, index={}, is_claim=True)
+        self._states: StatesOfSteps = self._no_states()
+
+    def _here(self) -> Context:
+        """Return the context, opened with the first pipeline."""
+        if self._context is None:
+            from dstream.session.connecting import connect
+
+            self._context = connect(engine="local", storage="memory:")
+        return self._context
+
+    def _no_states(self) -> StatesOfSteps:
+        from dstream.jobs.unbounded.state_of_steps import states_of_steps
+
+        steps = self._runner.open_plan.steps
+        files = self._here().running_storage().state_files(self._job) if steps else None
+        return states_of_steps(self._job, self._job, files, steps, [self._record], _SHARDS)
+
+    def _run(
+        self, given: Mapping[GivenItems[Any], Mapping[str, Any]], now: float, is_end: bool
+    ) -> dict[str, list[Any]]:
+        from dstream.jobs.unbounded.event_time import EventTime
+        from dstream.jobs.unbounded.log_record import read_record, written_record
+        from dstream.jobs.unbounded.ranges import ranges_of
+
+        assert self._plan is not None, "it was taken"
+        for source, partitions in given.items():
+            for partition, items in partitions.items():
+                source.give(partition, items)
+        before = self._record
+        sources = self._runner.open_plan.sources
+        news = {stage: ranges_of(source, before.sources[stage], None) for stage, source in sources.items()}
+        if is_end:
+            news = {stage: _ended(some) for stage, some in news.items()}
+        marks = {stage: some.mark for stage, some in news.items()}
+        time = EventTime(self._runner.open_plan, before, marks, now, 0.0, before.number == 0, pickle.loads)
+        ran = self._runner.run(before, news, time, self._states, now)
+        # As a driver that takes the job over would read it.
+        self._record = read_record(written_record(ran.record), ran.record.number, self._job)
+        self._states, self.now = ran.states, now
+        receipts = [ran.record.receipts.get(place, ()) for place in range(len(self._plan.writes))]
+        self._runner.publish(ran.record)
+        return {write.stage: captured_items(some) for write, some in zip(self._plan.writes, receipts, strict=True)}
+
+
+def _ended(news: News) -> News:
+    """Return the same with nothing behind it."""
+    return News([each._replace(ends=True) for each in news.ranges], news.mark._replace(offsets={}, has_ended=True))
+
+
+def _by_partition(items: Any) -> dict[str, list[Any]]:
+    if isinstance(items, Mapping):
+        return {str(partition): list(some) for partition, some in items.items()}
+    return {"0": list(items)}

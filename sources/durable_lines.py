@@ -1,0 +1,129 @@
+"""`socket_lines(durable=True)`: lines of a server that are stored before anybody reads them, to be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import CollectionDestroyedError, IllegalStateError, SourceError
+from dstream.spi import Collections, ListStore
+from dstream.values.contexts import contextmanager
+from sources.line_receiver import LineReceiver
+from sources.memory import ItemsSplit
+
+__all__ = ["DurableLines", "NamedDurableLines"]
+
+ONLY = "lines"
+"""The name of the one partition: a connection has one order."""
+
+ENOUGH = 100_000
+"""Lines that wait in the list. While there are more, the server has to wait."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NamedDurableLines:
+    """What `socket_lines` returns: a source once a context has opened it.
+
+    Attributes:
+        name: that of the list.
+    """
+
+    host: str
+    port: int
+    encoding: str
+    name: str
+    label: str
+
+    def opened(self, context: Collections) -> DurableLines:
+        """Return the lines of the list, made if there is none; the server is not asked yet."""
+        receiver = LineReceiver(self.host, self.port, self.encoding, self.label)
+        return DurableLines(self.label, context.get_list(self.name).store, receiver)
+
+    def begin(self) -> Mapping[str, int]:
+        """Refuse to be read without a context.
+
+        Raises:
+            IllegalStateError: always.
+        """
+        raise IllegalStateError(f"{self.label} needs a list, which .opened(context) finds in a storage")
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
+        """Refuse, as `begin`."""
+        return self.begin()
+
+    def split(self, partition: str, start: Any, stop: Any) -> ItemsSplit[str]:
+        """Refuse, as `begin`."""
+        raise IllegalStateError(f"{self.label} needs a list, which .opened(context) finds in a storage")
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+class DurableLines:
+    """The lines of a list, to which those of a server are appended as they arrive; an offset is a place in the list.
+
+    The driver asks how far it reaches, and stores on that occasion what has arrived. Nobody else writes into the list.
+    """
+
+    def __init__(self, label: str, store: ListStore, receiver: LineReceiver) -> None:
+        self.label = label
+        self._store = store
+        self._receiver = receiver
+        self._unstored: list[str] = []
+
+    def begin(self) -> Mapping[str, int]:
+        """Begin with the first line that is stored, of whatever job."""
+        return {ONLY: 0}
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
+        """Store what has arrived, and say how many lines there are; nothing once the server has ended and all is read.
+
+        Raises:
+            SourceError: the server cannot be reached, the connection was cut, or a line is not in its encoding.
+        """
+        read = self._checked(offsets.get(ONLY))
+        with self._blaming():
+            size = self._store.size()
+            if size - read < ENOUGH:
+                size = self._stored()
+        if read >= size and self._receiver.is_over:
+            return {}
+        return {ONLY: max(read, size if most is None else min(size, read + most))}
+
+    def _stored(self) -> int:
+        self._unstored += self._receiver.arrived()
+        if self._unstored:  # They stay here until it is certain that they are stored.
+            self._store.extend(self._unstored)
+            self._unstored = []
+        return self._store.size()
+
+    def split(self, partition: str, start: Any, stop: Any) -> ItemsSplit[str]:
+        """Return some lines, which travel."""
+        if partition != ONLY:
+            raise SourceError(f"{self.label}: there is no partition {partition!r}")
+        first, last = self._checked(start), self._checked(stop)
+        with self._blaming():
+            lines = self._store.read(first, last)
+        if len(lines) != last - first:
+            raise SourceError(
+                f"{self.label}: the lines from {first + len(lines):,} to {last:,} are not in the list any more"
+            )
+        return ItemsSplit(lines)
+
+    def _checked(self, offset: Any) -> int:
+        if offset is None:
+            return 0
+        if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+            raise SourceError(f"{self.label}: {offset!r} is no place of a line")
+        return offset
+
+    @contextmanager
+    def _blaming(self) -> Any:
+        try:
+            yield
+        except CollectionDestroyedError as error:
+            raise SourceError(f"{self.label}: {error}") from error
+
+    def __repr__(self) -> str:
+        return self.label

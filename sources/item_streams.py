@@ -1,0 +1,179 @@
+"""`item_stream`, `long_stream` and `stream_of`: what never ends, or is read as if it did not, for trials and tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, overload
+
+from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
+from dstream.spi.stream_source import StreamSource
+from sources.given_streams import GivenStream
+from sources.memory import whole
+from sources.paced_items import Pace, PacedItems, SimpleEvent, TimestampedPacedItems
+
+__all__ = ["item_stream", "long_stream", "stream_of"]
+
+T = TypeVar("T")
+
+EventStart = int | datetime.datetime
+"""Milliseconds since 1970, or a datetime with a time zone."""
+
+
+@overload
+def item_stream(
+    per_second: float,
+    *,
+    start: EventStart | None = None,
+    partitions: int = 1,
+    clock: Callable[[], float] = time.time,
+) -> StreamSource[SimpleEvent]: ...
+@overload
+def item_stream(
+    per_second: float,
+    fn: Callable[[int, int], T],
+    start: EventStart | None = None,
+    *,
+    partitions: int = 1,
+    clock: Callable[[], float] = time.time,
+) -> StreamSource[T]: ...
+def item_stream(
+    per_second: float,
+    fn: Callable[[int, int], Any] | None = None,
+    start: EventStart | None = None,
+    *,
+    partitions: int = 1,
+    clock: Callable[[], float] = time.time,
+) -> StreamSource[Any]:
+    """Give items at a steady rate, for ever: `SimpleEvent(timestamp, sequence)`, or what a function makes of the two.
+
+    Item number i is due i / `per_second` seconds after the start, and has that time as its timestamp. It depends on
+    nothing else. What was missed while no job ran is given at once when one goes on.
+
+    **Parallelism**: one task for each range of a partition.
+    **Guarantee**: exactly once, if `fn` gives the same for the same arguments.
+    **On re-run**: a new job begins with item 0; one that goes on, where it stood, and with the start that it had.
+
+    Args:
+        per_second: how many items are due each second, of all partitions together.
+        fn: makes an item of its timestamp, in milliseconds, and its number; it runs in a worker. Such items have no
+            timestamps of their own: `add_timestamps` finds them.
+        start: when item 0 is due; unset, when a job begins.
+        partitions: item i is one of partition i modulo so many.
+        clock: gives the seconds since 1970; tests have one that they turn.
+
+    Raises:
+        TypeError: an argument is of another kind.
+        ValueError: `per_second` is not above 0, `partitions` is below 1, or `start` has no time zone.
+        SourceError: when a job goes on that had other partitions.
+
+    Example:
+        >>> from sources import item_stream
+        >>> source = item_stream(10, start=5_000, clock=lambda: 5.2)
+        >>> begin = source.begin()
+        >>> list(source.split("0", begin["0"], source.reach(begin)["0"]).read())[1:]
+        [SimpleEvent(timestamp=5100, sequence=1), SimpleEvent(timestamp=5200, sequence=2)]
+    """
+    pace = _pace("item_stream", per_second, start, partitions, clock)
+    if fn is None:
+        return TimestampedPacedItems(pace, SimpleEvent)
+    refuse_one_that_would_not_run(_callable(fn, "fn"), "fn")
+    return PacedItems(dataclasses.replace(pace, shown=f"{pace.shown}, {shown_function(fn)}"), fn)
+
+
+def long_stream(
+    per_second: float,
+    start: EventStart | None = None,
+    *,
+    partitions: int = 1,
+    clock: Callable[[], float] = time.time,
+) -> StreamSource[int]:
+    """Give the whole numbers from 0 on at a steady rate, for ever.
+
+    Numbers have no timestamps of their own; `item_stream` gives items that have.
+
+    **Parallelism**, **Guarantee**, **On re-run**: as for `item_stream`.
+
+    Args:
+        per_second: how many numbers are due each second.
+        start: as for `item_stream`.
+        partitions: as for `item_stream`.
+        clock: as for `item_stream`.
+
+    Raises:
+        TypeError: an argument is of another kind.
+        ValueError: as for `item_stream`.
+
+    Example:
+        >>> from sources import long_stream
+        >>> source = long_stream(2, start=0, clock=lambda: 1.5)
+        >>> list(source.split("0", source.begin()["0"], source.reach(source.begin())["0"]).read())
+        [0, 1, 2, 3]
+    """
+    return PacedItems(_pace("long_stream", per_second, start, partitions, clock), _sequence)
+
+
+def stream_of(items: Iterable[T], partitions: int = 1) -> StreamSource[T]:
+    """Give these items, and end: what a job without an end does with them can be looked at when it is done.
+
+    **Parallelism**: one task for each range of a partition.
+    **Guarantee**: exactly once.
+    **On re-run**: a new job begins with the first item; one that goes on, where it stood.
+
+    Args:
+        items: all of them; they are taken at once. The job that reads them has them with its plan.
+        partitions: item i is one of partition i modulo so many.
+
+    Raises:
+        TypeError: `items` cannot be iterated, or `partitions` is no int.
+        ValueError: `partitions` is below 1.
+
+    Example:
+        >>> from sources import stream_of
+        >>> source = stream_of("abcde", partitions=2)
+        >>> reached = source.reach(source.begin())
+        >>> [list(source.split(name, 0, reached[name]).read()) for name in reached]
+        [['a', 'c', 'e'], ['b', 'd']]
+    """
+    if not isinstance(items, Iterable):
+        raise TypeError(f"items must be several items, not {type(items).__name__}")
+    return GivenStream(tuple(items), _count(partitions))
+
+
+def _sequence(timestamp: int, sequence: int) -> int:
+    return sequence
+
+
+def _pace(maker: str, per_second: Any, start: Any, partitions: Any, clock: Any) -> Pace:
+    if isinstance(per_second, bool) or not isinstance(per_second, int | float):
+        raise TypeError(f"per_second must be a number, not {type(per_second).__name__}")
+    if not 0 < per_second < math.inf:
+        raise ValueError(f"per_second must be above 0, not {per_second}")
+    checked_clock = _callable(clock, "clock")
+    return Pace(f"{maker}({per_second}", per_second, _milliseconds(start), _count(partitions), checked_clock)
+
+
+def _count(partitions: Any) -> int:
+    count = whole(partitions, "partitions")
+    if count < 1:
+        raise ValueError(f"partitions must be at least 1, not {count}")
+    return count
+
+
+def _milliseconds(start: Any) -> int | None:
+    if isinstance(start, datetime.datetime):
+        if start.tzinfo is None:
+            raise ValueError(f"start must be a datetime with a time zone, not {start!r}: start.astimezone() gives one")
+        return math.floor(start.timestamp() * 1000)
+    if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
+        raise TypeError(f"start must be milliseconds as an int, or a datetime, not {type(start).__name__}")
+    return start
+
+
+def _callable(fn: Any, name: str) -> Any:
+    if not callable(fn):
+        raise TypeError(f"{name} must be callable, not {type(fn).__name__}")
+    return fn

@@ -1,0 +1,202 @@
+"""What `imap_journal` and `icache_journal` give: a journal as a source, before and after a context has opened it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from dstream.errors import CollectionDestroyedError, IllegalStateError, SourceError
+from dstream.spi import Collections, MapStore
+from dstream.spi.functions import shown_function
+from dstream.values.contexts import contextmanager
+from dstream.values.journal_events import JournalEvent, UseEvent
+from dstream.values.places import shown_place
+
+__all__ = ["Events", "Journal", "JournalSplit", "JournalStart", "NamedJournal"]
+
+Events: TypeAlias = Literal["puts", "all"]
+JournalStart: TypeAlias = 'Literal["oldest", "current"] | int | datetime.datetime'
+ONLY = "events"
+"""The name of the one partition: the events of a map have one order."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NamedJournal:
+    """What `imap_journal` and `icache_journal` return: a source once a context has opened it."""
+
+    kind: Literal["map", "cache"]
+    name: str
+    start: JournalStart
+    predicate: Callable[[JournalEvent], object] | None
+    projection: Callable[[JournalEvent], Any] | None
+    events: Events
+    storage: str | None
+
+    def wants(self, event: JournalEvent) -> bool:
+        """Say whether an event is one of those that are asked for, before the predicate is."""
+        return (self.events == "all" or event.kind != "REMOVED") and not isinstance(event, UseEvent)
+
+    @property
+    def label(self) -> str:
+        """The call."""
+        functions = (("predicate", self.predicate), ("projection", self.projection))
+        shown = [] if self.start == "oldest" else [f"start={self.start!r}"]
+        shown += [f"{name}={shown_function(fn)}" for name, fn in functions if fn is not None]
+        shown += [] if self.events == "puts" else [f"events={self.events!r}"]
+        return f"i{self.kind}_journal({', '.join([repr(self.name), *shown])}{shown_place(self.storage)})"
+
+    def opened(self, context: Collections) -> Journal:
+        """Return the journal of the collection.
+
+        Raises:
+            SourceError: there is no such collection, or it keeps none.
+        """
+        place = context if self.storage is None else context.elsewhere(self.storage)
+        found, more = place.existing(self.kind, self.name), "" if self.kind == "map" else "ttl=..., "
+        making = f"get_{self.kind}({self.name!r}, {more}journal=True) makes one"
+        if found is None:
+            raise SourceError(f"{self.label}: there is no {self.kind} {self.name!r} in this storage; {making}")
+        if not found.options.journal:
+            raise SourceError(f"{self.label}: the {self.kind} keeps no journal; {making} that does")
+        return Journal(self, found.store)
+
+    def begin(self) -> Mapping[str, int]:
+        """Refuse to be read without a context.
+
+        Raises:
+            IllegalStateError: always.
+        """
+        raise IllegalStateError(f"{self.label} is a name until .opened(context) looks it up in a storage")
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
+        """Refuse, as `begin`."""
+        return self.begin()
+
+    def split(self, partition: str, start: Any, stop: Any) -> JournalSplit:
+        """Refuse, as `begin`."""
+        raise IllegalStateError(f"{self.label} is a name until .opened(context) looks it up in a storage")
+
+    def timestamp(self, item: Any) -> int | None:
+        """Return when an event was committed; None for what a projection has made of one."""
+        return item.timestamp if isinstance(item, JournalEvent) else None
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Journal:
+    """The journal of a map or a cache: one partition, whose offsets are those of the last events that were read."""
+
+    named: NamedJournal
+    store: MapStore
+
+    @property
+    def label(self) -> str:
+        """The call."""
+        return self.named.label
+
+    def begin(self) -> Mapping[str, int]:
+        """Return where a new job begins."""
+        return {ONLY: self._begin(self.named.start)}
+
+    def _begin(self, start: JournalStart) -> int:
+        if isinstance(start, datetime.datetime):
+            with self._blaming():
+                return self.store.journal_before(math.ceil(start.timestamp() * 1000))
+        return start if isinstance(start, int) else 0 if start == "oldest" else self._reach(0, None)
+
+    def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
+        """Return the offset of the last event, counted before the predicate is asked."""
+        return {ONLY: self._reach(self._checked(offsets.get(ONLY)), most)}
+
+    def _reach(self, since: int, most: int | None) -> int:
+        with self._blaming():
+            return self.store.journal_reach(since, most)
+
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
+        try:
+            yield
+        except CollectionDestroyedError as error:
+            raise SourceError(f"{self.label}: {error}") from error
+
+    def _checked(self, offset: Any) -> int:
+        if offset is None:
+            return 0
+        if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+            raise SourceError(f"{self.label}: {offset!r} is no offset of an event")
+        return offset
+
+    def split(self, partition: str, start: Any, stop: Any) -> JournalSplit:
+        """Return the events after one offset, up to another one."""
+        if partition != ONLY:
+            raise SourceError(f"{self.label}: there is no partition {partition!r}")
+        split = JournalSplit(self.store, self.named, self._checked(start), self._checked(stop))
+        # No other process reads what this one holds, so its events travel.
+        return dataclasses.replace(split, kept=HeldEvents(list(split.events()))) if self.store.in_process else split
+
+    def timestamp(self, item: Any) -> int | None:
+        """Return when an event was committed; None for what a projection has made of one."""
+        return self.named.timestamp(item)
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+class Kept(Protocol):
+    """Keeps events: the store, or who holds some."""
+
+    def journal(self, since: int) -> Iterator[JournalEvent]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HeldEvents:
+    """Some events, which travel."""
+
+    events_held: Sequence[JournalEvent]
+
+    def journal(self, since: int) -> Iterator[JournalEvent]:
+        """Give them."""
+        return iter(self.events_held)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class JournalSplit:
+    """Some events of a journal: after `start`, up to `stop`."""
+
+    kept: Kept
+    named: NamedJournal
+    start: int
+    stop: int
+
+    def read(self) -> Iterator[Any]:
+        """Give the events that satisfy the predicate, projected.
+
+        Raises:
+            SourceError: they are gone.
+        """
+        named = self.named
+        # An exception of the user's function names the event, which `dstream.failures` finds by the name `item`.
+        for item in self.events():
+            if named.wants(item) and (named.predicate is None or named.predicate(item)):
+                result = item if named.projection is None else named.projection(item)
+                if result is not None:
+                    yield result
+
+    def events(self) -> Iterator[JournalEvent]:
+        """Read the events, all of them or up to an error."""
+        offset = self.start
+        try:
+            events = self.kept.journal(offset) if offset < self.stop else iter(())
+            while offset < self.stop and (event := next(events, None)) is not None:
+                offset = event.offset
+                yield event
+        except IllegalStateError as error:
+            raise SourceError(f"{self.named.label}: {error}") from error
+        if offset < self.stop:
+            raise SourceError(f"{self.named.label}: the events between the offsets {offset} and {self.stop} are gone")

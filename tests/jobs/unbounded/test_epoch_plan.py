@@ -1,0 +1,118 @@
+"""The plan of an epoch: ranges in the place of sources, and once for each range what gives timestamps."""
+
+from __future__ import annotations
+
+import pytest
+
+import dstream as ds
+from dstream.jobs.unbounded.admission import Admission
+from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
+from dstream.jobs.unbounded.log_record import Place, SourceMark
+from dstream.jobs.unbounded.open_plan import open_plan
+from dstream.jobs.unbounded.ranges import Whole, ranges_of
+from dstream.plan.core import Concat, Read
+from dstream.plan.core_of_epochs import OverEpochs, Stamped
+from dstream.plan.walk import topological
+from reducers import to_ilist
+from sources import Items
+from tests.jobs.unbounded.streams import Feed, pipeline_of
+from tests.jobs.unbounded.summing import FrameSums, Lagging
+from tests.jobs.unbounded.timed_plans import summing_plan
+
+
+@pytest.fixture
+def ctx():
+    """A context that opens plans."""
+    with ds.connect(engine="local", storage="memory:") as context:
+        yield context
+
+
+def kinds(plan, kind):
+    """Return the operations of a kind."""
+    return [each for each in topological(plan) if isinstance(each, kind)]
+
+
+def ranges(source, **offsets):
+    """Return what is read of a source."""
+    return ranges_of(source, SourceMark(offsets or dict(source.begin()), False, 0.0), None)
+
+
+def test_ranges_stand_where_the_source_stood(ctx):
+    """One split for each partition that has news, in the order of their numbers."""
+    feed = Feed({"10": [3], "9": [1, 2], "2": []})
+    plan = open_plan(pipeline_of(feed, to_ilist("out")), ctx)
+    made = epoch_plan(plan, InThisEpoch({"read_from": ranges(feed).ranges}, ["writer"]))
+    (read,) = kinds(made, Read)
+
+    assert [list(split.read()) for split in read.source.splits(1)] == [[1, 2], [3]]
+    assert made.ends[0].writer == "writer"
+
+
+def test_without_news_a_task_is_left(ctx):
+    """In which time passes."""
+    plan = open_plan(pipeline_of(Feed(), to_ilist("out")), ctx)
+    (read,) = kinds(epoch_plan(plan, InThisEpoch({}, [None])), Read)
+
+    assert [list(split.read()) for split in read.source.splits(1)] == [[]]
+
+
+def test_each_range_has_a_time_of_its_own(ctx):
+    """What gives timestamps stands there once for each, with all before it."""
+    feed = Feed({"0": [1], "1": [2], "2": []})
+    plan = open_plan(summing_plan(feed, Lagging, FrameSums()), ctx)
+    news, places = ranges(feed).ranges, [Place("time", "source", name) for name in "01"]
+    epoch = InThisEpoch({"source": news}, [None], dict(zip(places, "ab", strict=True)), {"sums": "t"}, {"sums": "s"})
+    made = epoch_plan(plan, epoch)
+
+    assert [each.time for each in kinds(made, Stamped)] == ["a", "b"]
+    assert [(each.tick, each.state) for each in kinds(made, OverEpochs)] == [("t", "s")]
+    assert [each.is_union for each in kinds(made, Concat)] == [False]
+
+
+def test_where_nothing_is_read_no_time_is_told(ctx):
+    """The step is there all the same."""
+    plan = open_plan(summing_plan(Feed(), Lagging, FrameSums()), ctx)
+    made = epoch_plan(plan, InThisEpoch({}, [None], {}, {"sums": "t"}, {"sums": "s"}))
+
+    assert (kinds(made, Stamped), len(kinds(made, OverEpochs))) == ([], 1)
+
+
+def test_a_bounded_source_is_one_range_that_ends():
+    """It is read whole, in its own splits, and then it has ended."""
+    whole = Whole(Items([1, 2, 3], partitions=2))
+    news = ranges(whole)
+
+    assert [(each.partition, each.items, each.ends) for each in news.ranges] == [("all", whole.source, True)]
+    assert (news.mark.has_ended, ranges_of(whole, news.mark, None).ranges) == (True, ())
+
+
+def test_offsets_that_come_back_as_lists_are_no_news():
+    """Records have tuples and lists; sources may give either."""
+    pairs = type("Pairs", (Feed,), {"reach": lambda self, offsets, most=None: {"0": (1, ("a", 2))}})()
+
+    assert ranges_of(pairs, SourceMark({"0": [1, ["a", 2]]}, False, 0.0), None).ranges == []
+
+
+@pytest.mark.parametrize(
+    ("items", "seconds", "limit"),
+    [
+        (1000, 0.4, 500),  # too long: half of it
+        (1000, 0.1, 2000),  # full and short: twice as many
+        (1000, 0.19, 1052),  # as many as fit
+        (100, 0.01, 1000),  # a small one says little
+        (0, 9.0, 1000),
+        (5, 9.0, 100),  # never too few
+    ],
+)
+def test_admission_follows_the_time_that_epochs_take(items, seconds, limit):
+    """Towards the target, from either side."""
+    assert Admission(0.2, 1000).after(items, seconds).limit == limit
+
+
+def test_admission_divides_what_it_takes():
+    """Over partitions; what the user allows is a bound."""
+    assert [Admission(0.2, 1000).of_each(4), Admission(0.2, 1000, 20).of_each(4), Admission(0.2, 1).of_each(9)] == [
+        250,
+        20,
+        1,
+    ]

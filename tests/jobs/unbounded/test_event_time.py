@@ -1,0 +1,76 @@
+"""What the driver knows of time between two epochs."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import dstream as ds
+from dstream.jobs.unbounded.event_time import EventTime
+from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
+from dstream.jobs.unbounded.open_plan import open_plan
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from tests.jobs.unbounded.streams import Feed
+from tests.jobs.unbounded.summing import FrameSums, Lagging
+from tests.jobs.unbounded.timed_plans import summing_plan
+
+A, B = Place("time", "source", "a"), Place("time", "source", "b")
+
+
+@pytest.fixture
+def plan():
+    """One source, whose partitions lead to one step."""
+    with ds.connect(engine="local", storage="memory:") as ctx:
+        yield open_plan(summing_plan(Feed(), Lagging, FrameSums()), ctx)
+
+
+def at(plan, now, *, a=(5, 0.0), b=(9, 0.0), left="ab", has_ended=False, deadline=None, started_at=0.0):
+    """Return the time of an epoch in which partitions a and b were at some watermarks, heard at some times."""
+    policy = pickle.dumps(Lagging())
+    times = {A: PlaceTime(a[0], policy, a[1]), B: PlaceTime(b[0], policy, b[1])}
+    steps = {"sums": StepMark(3, deadline, None)}
+    before = LogRecord(
+        7, "t", 0.0, sources={"source": SourceMark({"a": 1, "b": 1}, False, 0.0)}, times=times, steps=steps
+    )
+    marks = {"source": SourceMark(dict.fromkeys(left, 1), has_ended, 0.0)}
+    return EventTime(plan, before, marks, now, started_at)
+
+
+def test_unread_partitions_hold_time(plan):
+    """The least of those that are not read; where all are read, none does."""
+    time = at(plan, 1.0)
+
+    assert [time.standing("sums", frozenset(read)) for read in ((), (A,), (B,), (A, B))] == [5, 9, 5, END_OF_TIME]
+
+
+def test_idle_partitions_hold_nobody_while_others_are_read(plan):
+    """After sixty seconds of the clock of records."""
+    assert at(plan, 59.0, b=(9, 59.0)).standing("sums", frozenset([B])) == 5
+    assert at(plan, 60.0, b=(9, 59.0)).standing("sums", frozenset([B])) == END_OF_TIME
+    assert at(plan, 60.0).standing("sums", frozenset()) == 9
+
+
+def test_idle_time_begins_with_the_driver(plan):
+    """A pause of a job says nothing of its sources."""
+    assert at(plan, 1000.0, started_at=990.0).standing("sums", frozenset([B])) == 5
+
+
+def test_what_has_ended_holds_nobody(plan):
+    """Of one partition, of both, and of the source."""
+    assert at(plan, 1.0, left="b").standing("sums", frozenset()) == 9
+    assert at(plan, 1.0, left="", has_ended=True).standing("sums", frozenset()) == END_OF_TIME
+    assert at(plan, 1.0, left="").standing("sums", frozenset()) == NO_WATERMARK
+
+
+@pytest.mark.parametrize(("deadline", "is_due"), [(None, False), (5, True), (6, False)])
+def test_a_step_is_due_when_time_can_pass_its_deadline(plan, deadline, is_due):
+    """Without an item."""
+    assert at(plan, 1.0, deadline=deadline).is_due() is is_due
+
+
+def test_a_tick_says_how_a_step_was_left(plan):
+    """And which stages tell it the time."""
+    tick = at(plan, 1.0).tick("sums", 8, [A])
+
+    assert (tick.epoch, tick.now, tick.old, tick.standing, tick.stamps) == (8, 1.0, 3, 9, frozenset(["time"]))

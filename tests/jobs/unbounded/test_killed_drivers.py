@@ -1,0 +1,26 @@
+"""Drivers of jobs without an end that are killed."""
+
+from __future__ import annotations
+
+import signal
+
+from dstream.jobs import JobStatus
+from tests.jobs.unbounded.killed_endless import MOST, submitted
+
+DRIVER = "from tests.jobs.unbounded.killed_endless import main; main()"
+
+
+def test_a_killed_driver_loses_and_doubles_nothing(start, connect, place):
+    """Submitted again under its name, the job goes on behind its last epoch, with its state."""
+    driver = start(DRIVER, place)
+    driver.says("five")
+    driver.signal(signal.SIGKILL)
+    driver.ended()
+    ctx = connect()
+    lost = ctx.job("sums")
+    assert (lost.status, lost.is_lost) == (JobStatus.NOT_RUNNING, True)
+    job = submitted(ctx)
+    job.join(60)
+    evens, odds = ([(end, sum(range(end - first, end, 2))) for end in range(10, MOST + 1, 10)] for first in (10, 9))
+
+    assert (job.id, sorted(ctx.get_list("sums"))) == (lost.id, sorted(evens + odds))

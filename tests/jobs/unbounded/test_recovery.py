@@ -1,0 +1,96 @@
+"""Where a driver can die, row by row of decision 44: what was committed is published once, all else runs again."""
+
+from __future__ import annotations
+
+import pytest
+
+from dstream.jobs.execution import Execution
+from dstream.jobs.unbounded.epoch_log import EpochLog
+from dstream.jobs.unbounded.one_epoch import EpochRunner
+from reducers import to_ilist
+from tests.jobs.planned import Interrupted
+from tests.jobs.unbounded.streams import Feed, pipeline_of
+
+
+class Died(BaseException):
+    """Stands for the end of a process: nothing is tidied up behind it."""
+
+
+@pytest.fixture
+def dies(monkeypatch):
+    """Let drivers die where a method is called, `before` or after it did its work; once."""
+    monkeypatch.setattr(EpochRunner, "abort", lambda *given: None)
+    monkeypatch.setattr(Execution, "_fail", Execution._finish)
+
+    def at(kind, name, *, before, when=lambda *given: True):
+        method, left = getattr(kind, name), [1]
+
+        def dying(self, *given):
+            is_now = bool(left) and when(*given)
+            if is_now and before:
+                left.clear()
+                raise Died
+            result = method(self, *given)
+            if is_now and left:
+                left.clear()
+                raise Died
+            return result
+
+        monkeypatch.setattr(kind, name, dying)
+
+    return at
+
+
+def is_epoch(record):
+    """Say whether an epoch has run, so that this is no claim."""
+    return not record.is_claim
+
+
+POINTS = {
+    "before any task has written": (EpochRunner, "run", True, lambda *given: True),
+    "after tasks have written, before the record": (EpochLog, "put", True, lambda *given: True),
+    "after the record, before the driver knows": (EpochLog, "put", False, lambda *given: True),
+    "before the publication": (EpochRunner, "publish", True, is_epoch),
+    "after the last publication": (EpochRunner, "publish", False, is_epoch),
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_driver_may_die_anywhere(connect, dies, point):
+    """The next driver writes every item, and none twice."""
+    kind, name, before, when = POINTS[point]
+    dies(kind, name, before=before, when=when)
+    feed, first = Feed({"0": [1, 2]}), connect()
+    lost = first.new_job(pipeline_of(feed, to_ilist("out"), to_ilist("too")), name="one")
+    with pytest.raises(Died):
+        lost.join(10)
+    feed.give(3)
+    feed.end()
+    second = submitted_again(connect, feed, to_ilist("out"), to_ilist("too"))
+
+    assert (second.get_list("out").copy(), second.get_list("too").copy()) == ([1, 2, 3], [1, 2, 3])
+
+
+def submitted_again(connect, feed, *sinks):
+    """Run the job to its end with another context; return that."""
+    ctx = connect()
+    ctx.new_job(pipeline_of(feed, *sinks), name="one").join(10)
+    return ctx
+
+
+@pytest.mark.usefixtures("dies")
+def test_a_driver_may_die_between_two_sinks(connect):
+    """The sink that has the epoch does nothing; the other one gets it."""
+    feed, left = Feed({"0": [1, 2]}), [1]
+
+    def die(count):
+        if left:
+            left.clear()
+            raise Died
+
+    with pytest.raises(Died):
+        connect().new_job(pipeline_of(feed, to_ilist("first"), Interrupted(die)), name="one").join(10)
+    feed.end()
+    ctx = submitted_again(connect, feed, to_ilist("first"), Interrupted(die))
+
+    assert (ctx.get_list("first").copy(), ctx.get_list("interrupted").copy()) == ([1, 2], [1, 2])

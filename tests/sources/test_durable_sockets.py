@@ -1,0 +1,167 @@
+"""`socket_lines(durable=True)`: stored first, then read; against servers that do what the test tells them."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+import dstream as ds
+from dstream.errors import IllegalStateError, SourceError
+from dstream.spi import Source, StreamSource
+from sources import socket_lines
+
+
+@pytest.fixture(params=["lake", "memory"])
+def context(request, tmp_path):
+    """A context on each kind of storage that needs no server."""
+    with ds.connect(engine="local", storage=tmp_path if request.param == "lake" else "memory:") as context:
+        yield context
+
+
+class Server:
+    """Accepts connections one after another, and sends what it is told."""
+
+    def __init__(self):
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listening.getsockname()[1]
+        self.connections = []
+
+    def accept(self):
+        self.connections.append(self.listening.accept()[0])
+
+    def send(self, text, encoding="utf-8"):
+        self.connections[-1].sendall(text.encode(encoding))
+
+    def hang_up(self):
+        self.connections[-1].close()
+
+
+@pytest.fixture
+def server():
+    """A server whose sockets are closed at the end."""
+    server = Server()
+    yield server
+    for each in [server.listening, *server.connections]:
+        each.close()
+
+
+def lines_of(server, context, **options):
+    """Open the source, and let the server accept its connection."""
+    source = socket_lines("127.0.0.1", server.port, durable="lines", **options).opened(context)
+    source.reach(source.begin())
+    server.accept()
+    return source
+
+
+def awaited(job, count):
+    """Read until so many lines have come, or ten seconds went by."""
+    lines, last = [], time.monotonic() + 10
+    while len(lines) < count and time.monotonic() < last:
+        lines += job.news()
+    return lines
+
+
+def test_lines_are_stored_and_read(context, server, follow):
+    """Whole ones; a line break may be cut in two."""
+    job = follow(lines_of(server, context))
+    server.send("one\r")
+    assert awaited(job, 0) == []
+    server.send("\ntwo\rth")
+    assert awaited(job, 2) == ["one", "two"]
+    server.send("ree\n")
+
+    assert awaited(job, 1) == ["three"]
+    assert list(context.get_list("lines")) == ["one", "two", "three"]
+
+
+def test_what_was_stored_is_read_again(context, server, follow):
+    """By a job that goes on, with another connection; it begins where it stood."""
+    first = follow(lines_of(server, context))
+    server.send("a\nb\n")
+    assert awaited(first, 2) == ["a", "b"]
+    second = follow(lines_of(server, context))
+    second.offsets = {"lines": 1}
+    server.send("c\n")
+
+    assert awaited(second, 2) == ["b", "c"]
+
+
+def test_it_ends_when_the_server_does(context, server, follow):
+    """All that was sent is given before, also a last line without an end."""
+    source = lines_of(server, context)
+    job = follow(source)
+    server.send("a\nb")
+    server.hang_up()
+
+    assert awaited(job, 2) == ["a", "b"]
+    assert source.reach({"lines": 2}) == {}
+    assert source.reach({"lines": 1}) == {"lines": 2}
+
+
+def test_a_job_that_is_behind_lets_the_server_wait(context, server, monkeypatch):
+    """Nothing more is stored while enough lines wait in the list; a limit bounds a range."""
+    monkeypatch.setattr("sources.durable_lines.ENOUGH", 2)
+    source = lines_of(server, context)
+    server.send("a\nb\n")
+    while source.reach({"lines": 0}) != {"lines": 2}:
+        pass
+    server.send("c\n")
+
+    assert [source.reach({"lines": 0})["lines"] for _ in range(3)] == [2, 2, 2]
+    assert source.reach({"lines": 0}, most=1) == {"lines": 1}
+    while source.reach({"lines": 1}) != {"lines": 3}:
+        pass
+
+
+def test_a_failure_names_the_source(context, server, follow):
+    """What is not in the encoding; a server that is gone; a list that was destroyed."""
+    job = follow(lines_of(server, context))
+    server.send("ä\n", "latin-1")
+    with pytest.raises(
+        SourceError, match=r"socket_lines\(.*, durable='lines'\): what comes behind line 0 is not utf-8"
+    ):
+        awaited(job, 1)
+    server.listening.close()
+    with pytest.raises(SourceError, match="cannot connect"):
+        job.news()
+    context.get_list("lines").destroy()
+    with pytest.raises(SourceError, match="destroyed"):
+        job.news()
+
+
+def test_lines_that_are_gone_are_an_error(context, server):
+    """Somebody has shortened the list."""
+    source = lines_of(server, context)
+    with pytest.raises(SourceError, match="the lines from 0 to 3 are not in the list any more"):
+        source.split("lines", 0, 3)
+    with pytest.raises(SourceError, match="'x' is no place of a line"):
+        source.reach({"lines": "x"})
+    with pytest.raises(SourceError, match="there is no partition 'other'"):
+        source.split("other", 0, 0)
+
+
+def test_it_is_a_source_without_an_end(server):
+    """Which needs a list; without `durable` it is one that ends."""
+    source = socket_lines("h", 1, durable=True)
+
+    assert (isinstance(source, StreamSource), isinstance(source, Source)) == (True, False)
+    assert isinstance(socket_lines("h", 1), Source)
+    assert (source.name, repr(source)) == ("socket_lines h:1", "socket_lines('h', 1, durable=True)")
+    for ask in source.begin, lambda: source.reach({}), lambda: source.split("lines", 0, 1):
+        with pytest.raises(IllegalStateError, match=r"needs a list, which \.opened\(context\) finds"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("durable", "error", "said"),
+    [
+        (1, TypeError, "durable must be True, False or the name of a list, not int"),
+        ("", ValueError, "durable must not be empty"),
+    ],
+)
+def test_durable_is_checked(durable, error, said):
+    """At the call."""
+    with pytest.raises(error, match=said):
+        socket_lines("h", 1, durable=durable)

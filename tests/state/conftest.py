@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dstream.spi.state_files import StateFiles
+from dstream.state import loading, step_state
+from dstream.state.kept_shards import KeptShards
+from dstream.state.recent_files import RecentFiles
+from dstream.storage import Settings, open_storage
+from tests.state.counting import Counting
+from tests.state.epochs import JOB, Epochs
+
+
+@pytest.fixture(params=["lake", "memory"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> StateFiles:
+    """Where state stands: in a folder, and in this process."""
+    url = "memory:" if request.param == "memory" else str(tmp_path / "lake")
+    return open_storage(url, Settings()).state_files(JOB)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> StateFiles:
+    """A folder alone."""
+    return open_storage(str(tmp_path / "lake"), Settings()).state_files(JOB)
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the process of the tests has kept of shards comes back behind each test."""
+    monkeypatch.setattr(step_state, "kept_shards", KeptShards())
+    for module in (step_state, loading):
+        monkeypatch.setattr(module, "recent_files", RecentFiles())
+
+
+@pytest.fixture
+def epochs(files: StateFiles) -> Epochs:
+    """A step that counts, before its first epoch."""
+    return Epochs(files, Counting())

@@ -1,0 +1,94 @@
+"""What a process keeps of shards and of files, and when it lets go of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dstream.state import recent_files as module
+from dstream.state.kept_shards import KeptShard, KeptShards, Place
+from dstream.state.recent_files import RecentFiles
+from dstream.storage import Settings, open_storage
+from tests.state.counting import Counts
+from tests.state.epochs import JOB
+
+PLACE = Place("counts", 1)
+
+
+def test_kept_shards_are_taken_by_one():
+    """Who comes second finds nothing."""
+    kept, shard = KeptShards(), KeptShard("a", Counts())
+    kept.put("job", "", PLACE, shard)
+
+    assert (kept.take("job", "", PLACE), kept.take("job", "", PLACE)) == (shard, None)
+
+
+def test_kept_shards_of_jobs_that_ended_go(monkeypatch):
+    """When another job needs some, ten minutes after their last epoch; or at once, when it is said."""
+    kept, now = KeptShards(), [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    kept.put("ended", "", PLACE, KeptShard("a", Counts()))
+    kept.put("told", "", PLACE, KeptShard("a", Counts()))
+    now[0] = 500.0
+    kept.put("runs", "", PLACE, KeptShard("a", Counts()))
+    kept.forget("told")
+    now[0] = 601.0
+    kept.put("new", "", PLACE, KeptShard("a", Counts()))
+
+    assert [kept.take(job, "", PLACE) is None for job in ("ended", "told", "runs", "new")] == [True, True, False, False]
+
+
+def test_kept_shards_of_plans_before_go():
+    """A job whose pipeline was replaced keeps those of its new plan alone."""
+    kept, other = KeptShards(), Place("counts", 2)
+    kept.put("job", "1", PLACE, KeptShard("a", Counts()))
+    assert kept.take("job", "2", PLACE) is None
+    kept.put("job", "2", other, KeptShard("a", Counts()))
+
+    assert kept.take("job", "1", PLACE) is kept.take("job", "2", PLACE) is None
+    assert kept.take("job", "2", other) is not None
+
+
+@pytest.fixture
+def stored():
+    """Files in memory, which can be taken away."""
+    return open_storage("memory:", Settings()).state_files(JOB)
+
+
+def test_recent_files_are_read_once(stored):
+    """A small one as a whole, so that its other parts come at no cost."""
+    recent = RecentFiles()
+    stored.write("a", b"0123456789")
+    assert recent.read(stored, "a", 2, 3) == b"234"
+    stored.remove("a")
+
+    assert recent.read(stored, "a", 5, 5) == b"56789"
+
+
+def test_recent_files_that_were_written_are_not_read(stored):
+    """The process has the bytes already."""
+    recent = RecentFiles()
+    recent.put("a", b"0123456789")
+
+    assert recent.read(stored, "a", 2, 3) == b"234"
+
+
+def test_recent_files_are_small(stored, monkeypatch):
+    """Of a larger one, the parts are read that are asked for, also those that begin in its head."""
+    monkeypatch.setattr(module, "_SMALL", 8)
+    recent = RecentFiles()
+    stored.write("a", b"0123456789")
+    recent.put("a", b"wrong, and too large")
+
+    assert [recent.read(stored, "a", *part) for part in ((0, 3), (6, 4), (8, 2))] == [b"012", b"6789", b"89"]
+
+
+def test_recent_files_are_few(stored, monkeypatch):
+    """The oldest go first."""
+    monkeypatch.setattr(module, "_MOST", 10)
+    recent = RecentFiles()
+    for name in "abc":
+        recent.put(name, b"01234")
+
+    with pytest.raises(FileNotFoundError):
+        recent.read(stored, "a", 0, 1)
+    assert (recent.read(stored, "b", 0, 1), recent.read(stored, "c", 0, 1)) == (b"0", b"0")
