@@ -6,8 +6,11 @@ from typing import Any
 
 from dstream.pipeline.batch_stage import BatchStage
 from dstream.pipeline.keyed_stage import KeyedStage
+from dstream.pipeline.keyed_stream_stage import KeyedStreamStage
 from dstream.pipeline.pipeline import Pipeline
 from dstream.pipeline.sink_stage import SinkStage
+from dstream.pipeline.stage_view import StageView
+from dstream.pipeline.stream_stage import StreamStage
 from dstream.stream.names_elsewhere import ELSEWHERE
 from dstream.stream.stream_names import meant_by, plain
 
@@ -71,6 +74,19 @@ _OF_STAGES = {
     "write": "write_to(sink)",
 }
 
+_OF_STREAMS = {
+    "assigntimestampsandwatermarks": "add_timestamps(fn, allowed_lag=...)",
+    "dropduplicateswithinwatermark": "grouping_key(fn).distinct(within=...)",
+    "intervaljoin": "join_within(other, on=..., before=..., after=...)",
+    "withingestiontimestamps": "ingestion_timestamps()",
+    "withnativetimestamps": "native_timestamps(allowed_lag=...)",
+    "withouttimestamps": "the stage as it is",
+    "withtimestamps": "add_timestamps(fn, allowed_lag=...)",
+    "withwatermark": "add_timestamps(fn, allowed_lag=...)",
+}
+
+_OF_VIEWS = {"keyfn": "key", "streamstage": "stage", "windowdefinition": "definition"}
+
 _OF_PIPELINES = {
     "create": "Pipeline()",
     "drawfrom": "read_from(source)",
@@ -111,9 +127,11 @@ def _meant(cls: type[Any], name: str) -> str:
         return meant_by(cls, name, _OF_PIPELINES)
     if issubclass(cls, KeyedStage):
         return meant_by(cls, name, {**_on_the_stage(), "keyfn": "key", "topn": "top(n, key=...)", **_CO})
+    if issubclass(cls, StageView):
+        return meant_by(cls, name, {**_before(cls), **_OF_VIEWS, **_CO})
     if issubclass(cls, SinkStage):
         return meant_by(cls, name, _OF_EVERY_STAGE) or _before_the_sink(name)
-    return meant_by(cls, name, {**_elsewhere(), **_ends(), **_OF_STAGES})
+    return meant_by(cls, name, {**_elsewhere(), **_ends(), **_OF_STAGES, **_OF_STREAMS})
 
 
 _CO = {each: _OF_STAGES[each] for each in ("aggregate2", "aggregate3", "aggregatebuilder")}
@@ -123,6 +141,13 @@ def _on_the_stage() -> dict[str, str]:
     """Return what a stage has and a keyed one lacks."""
     names = [each for each in dir(BatchStage) if not each.startswith("_") and not hasattr(KeyedStage, each)]
     return {plain(each): f"{each}(...) of the stage, before grouping_key(fn)" for each in names}
+
+
+def _before(cls: type[StageView]) -> dict[str, str]:
+    """Return what a stage without an end has, and what looks at its items by keys or windows lacks."""
+    call = "grouping_key(fn)" if issubclass(cls, KeyedStreamStage) else "window(...)"
+    names = [each for each in dir(StreamStage) if not each.startswith("_") and not hasattr(cls, each)]
+    return {plain(each): f"{each}(...) of the stage, before {call}" for each in names}
 
 
 def _before_the_sink(name: str) -> str:
