@@ -242,6 +242,12 @@ def test_a_side_that_ends_is_merged_or_joined(lines, pipeline):
     assert [type(each).__name__ for each in core_of(merged)][-3:] == ["HashJoin", "Write", "Several"]
 
 
+def test_what_stands_beside_needs_no_timestamps(stamped, pipeline):
+    """The pairs of a hash join have those of its items."""
+    joined = stamped.hash_join(pipeline.read_from(Items(["a"])), on=(len, len))
+    assert isinstance(joined.window(tumbling(10)), WindowedStage)
+
+
 def test_items_stay_where_they_are_once_time_counts(stamped):
     """A watermark could not pass what spreads them."""
     stage = stamped.rebalance().map(len).set_local_parallelism(7).window(tumbling(10)).aggregate(counting())
