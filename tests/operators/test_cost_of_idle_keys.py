@@ -34,14 +34,14 @@ def seconds(operator, state, number):
 
 @pytest.mark.parametrize(("operator", "states"), OPERATORS)
 def test_a_million_idle_keys_at_most_double_an_epoch(operator, states):
-    """Beside an empty state, in one run; the best of ten, since other programs run meanwhile."""
+    """Beside an empty state, in one run; the best of twenty, since other programs run meanwhile."""
     empty, full = operator.new(), operator.new()
     full.load(DumpedKeys(list(range(IDLE)), list(states)))
 
-    alone = min(seconds(operator, empty, number) for number in range(10))
-    beside = min(seconds(operator, full, number) for number in range(10))
+    alone = min(seconds(operator, empty, number) for number in range(20))
+    beside = min(seconds(operator, full, number) for number in range(20))
 
-    assert len(full) == IDLE + 10 * TOUCHED
+    assert len(full) == IDLE + 20 * TOUCHED
     assert beside < 2 * alone
 
 

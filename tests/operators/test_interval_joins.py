@@ -114,6 +114,17 @@ def test_a_delta_has_what_came_and_not_what_waits_beside_it():
     assert (delta.watermark, delta.timestamps, delta.items) == (66, [70], ["a2"])
 
 
+def test_a_dump_shares_nothing_with_a_state_that_goes_on():
+    """Items that come later, or are forgotten, are not among those that were dumped."""
+    by_hand, again = joined(5, 5), IntervalJoin(letter, letter, 5, 5).new()
+    by_hand.epoch([[(1, "a1"), (2, "a2")]], [], to=0)
+    dumped = by_hand.states[0].dump()
+    by_hand.epoch([], [[(3, "a3")]], to=7)
+    again.load(dumped)
+
+    assert dict(again.entries()) == {"a": ([(1, "a1"), (2, "a2")], [])}
+
+
 def test_state_belongs_to_the_bounds():
     """Items that were forgotten by others would be missed."""
     assert IntervalJoin(letter, letter, 3, 4).signature == (3, 4)

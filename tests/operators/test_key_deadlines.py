@@ -66,4 +66,16 @@ def test_random_deadlines():
             passed = [due.pop(key) for key in deadlines.passed(step)]
             assert passed == sorted(passed)
         assert deadlines.least() == min(due.values(), default=None)
-        assert min(due.values(), default=step + 1) > step or chance.random() < 1
+
+
+def test_entries_that_do_not_count_any_more_go():
+    """A deadline that comes nearer leaves the one before behind, which is no second entry for ever."""
+    due = {"a": 0}
+    deadlines = KeyDeadlines(due.get)
+    for time in range(0, 1000, 10):
+        for due["a"] in (time + 9, time + 5):
+            deadlines.note("a", due["a"])
+        due["a"] = time + 10
+        assert deadlines.least() == time + 10
+
+    assert len(deadlines._heap) == 1
