@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import compress, islice, repeat
-from typing import Any, TypeAlias
+from itertools import chain, compress, islice, repeat
+from typing import Any, TypeAlias, TypeVar
 
 from dstream.keys import canonical, canonical_all, stable_hashes
 from dstream.values.blaming import each, failed_on
 from dstream.values.event_time import Late, Timed
 
 __all__ = ["Arrivals", "Batch", "LateItems", "by_shard", "late_outputs"]
+
+V = TypeVar("V")
 
 Batch: TypeAlias = tuple[Sequence[int], Iterable[Any], Sequence[Any]]
 """Timestamps, canonical keys and items, one of each for each item."""
@@ -57,11 +59,9 @@ class Arrivals:
             yield timestamps, self._keys_of(items), items
 
     def late_by_shard(self, shards: int) -> dict[int, LateItems]:
-        """Return the late items that travel on."""
-        found: dict[int, LateItems] = {}
-        for shard, (_, late) in by_shard(self._late_by_key or {}, shards, self._key is not None):
-            found.setdefault(shard, []).extend(late)
-        return found
+        """Return the late items that travel on; those of a key are in order."""
+        found = by_shard(self._late_by_key or {}, shards, self._key is not None)
+        return {shard: list(chain.from_iterable(late.values())) for shard, late in found.items()}
 
     def _in_time(self, timestamps: Sequence[int], items: Sequence[Any]) -> tuple[Sequence[int], Sequence[Any]]:
         """Return those that are in time, and keep the others."""
@@ -98,12 +98,14 @@ def _canonical_keys(keys: list[Any], items: Sequence[Any]) -> list[Any]:
         return each(lambda key, item: canonical(key), items, keys)
 
 
-def by_shard(groups: dict[Any, Any], shards: int, is_keyed: bool) -> Iterator[tuple[int, tuple[Any, Any]]]:
-    """Give the shard of each canonical key, with the key and what belongs to it; without keys, shard 0."""
+def by_shard(groups: dict[Any, V], shards: int, is_keyed: bool) -> dict[int, dict[Any, V]]:
+    """Return what belongs to canonical keys by the shards of these; without keys, all of it is in shard 0."""
     if not is_keyed:
-        return zip(repeat(0), groups.items(), strict=False)
-    numbers = [number % shards for number in stable_hashes(list(groups))]
-    return zip(numbers, groups.items(), strict=True)
+        return {0: groups} if groups else {}
+    parts: list[dict[Any, V]] = [{} for _ in range(shards)]
+    for number, (key, value) in zip(stable_hashes(list(groups)), groups.items(), strict=True):
+        parts[number % shards][key] = value
+    return {shard: part for shard, part in enumerate(parts) if part}
 
 
 def late_outputs(late: Iterable[tuple[int, Any]]) -> Iterator[Timed]:

@@ -30,8 +30,8 @@ def partial_frames(
     frames = _accumulated(arrivals, by, collector.create, collector.accumulates[0])
     of_shards: dict[int, Frames] = {}
     for end, groups in frames.items():
-        for shard, (key, container) in by_shard(groups, shards, is_keyed):
-            of_shards.setdefault(shard, {}).setdefault(end, {})[key] = container
+        for shard, part in by_shard(groups, shards, is_keyed).items():
+            of_shards.setdefault(shard, {})[end] = part
     late = arrivals.late_by_shard(shards)
     found = {shard: (of_shards.get(shard, {}), late.get(shard, [])) for shard in {**of_shards, **late}}
     return Partials(found, arrivals.items, arrivals.late)

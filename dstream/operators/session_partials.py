@@ -23,9 +23,7 @@ def partial_sessions(
     arrivals: Arrivals, timeout: int, collector: Collector[Any, Any, Any], shards: int, is_keyed: bool
 ) -> Partials:
     """Accumulate items in sessions that end `timeout` milliseconds after their last item."""
-    of_shards: dict[int, Sessions] = {}
-    for shard, (key, sessions) in by_shard(_accumulated(arrivals, timeout, collector), shards, is_keyed):
-        of_shards.setdefault(shard, {})[key] = sessions
+    of_shards = by_shard(_accumulated(arrivals, timeout, collector), shards, is_keyed)
     late = arrivals.late_by_shard(shards)
     found = {shard: (of_shards.get(shard, {}), late.get(shard, [])) for shard in {**of_shards, **late}}
     return Partials(found, arrivals.items, arrivals.late)
@@ -39,16 +37,16 @@ def _accumulated(batches: Iterable[Batch], timeout: int, collector: Collector[An
         for timestamp, key, item in zip(timestamps, keys, items):  # noqa: B905  # Without keys, they have no end.
             sessions = of_key.get(key)
             if sessions is None:
-                sessions = of_key[key] = []
-            session = sessions[-1] if sessions else None
-            if session is not None and session[0] <= timestamp <= session[1]:
-                session[1] = max(session[1], timestamp + timeout)  # The usual case, without a call.
+                session = [timestamp, timestamp + timeout, create()]
+                of_key[key] = [session]
+            elif sessions[-1][0] <= timestamp <= sessions[-1][1]:  # The usual case, without a call.
+                session = sessions[-1]
+                session[1] = max(session[1], timestamp + timeout)
             else:
                 session = joined(sessions, timestamp, timestamp + timeout, combined)
-            container = session[2]
-            if container is EMPTY:
-                container = session[2] = create()
-            following = accumulate(container, item)
+                if session[2] is EMPTY:
+                    session[2] = create()
+            following = accumulate(session[2], item)
             if following is not None:
                 session[2] = following
     return of_key

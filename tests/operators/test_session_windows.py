@@ -69,6 +69,18 @@ def test_sessions_close_in_the_order_of_their_ends():
     ]
 
 
+def test_sessions_keep_the_order_in_which_items_came():
+    """Those of a later epoch follow, whatever their timestamps; where sessions become one, the earlier goes first."""
+    running = Running(SessionWindows(session(10), None, to_list()))
+    for timestamps in ([5], [9, 7], [30], [19]):
+        running.results(at(*timestamps), 0)
+
+    assert running.results([], END_OF_TIME) == [WindowResult(5, 29, [5, 9, 7, 19]), WindowResult(30, 40, [30])]
+    assert Running(SessionWindows(session(10), None, to_list())).results(at(21, 1, 11), END_OF_TIME) == [
+        WindowResult(1, 31, [1, 21, 11])
+    ]
+
+
 def test_sessions_drop_items_behind_the_watermark():
     """Also those that would belong to an open session; one at the watermark is in time."""
     running = Running(SessionWindows(session(10), None, SORTED, gives_late=True))

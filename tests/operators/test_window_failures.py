@@ -88,7 +88,7 @@ def test_failures_of_what_cannot_be_combined_name_the_item():
     """All items are accumulated when the window closes, and the one that fails is known then."""
     running = Running(FrameWindows(tumbling(10), None, NO_COMBINE))
 
-    assert failed(running.results, [(0, [(1, 4), (2, 0)])], END_OF_TIME)[0] == 0
+    assert failed(running.results, [(0, [(1, 4), (2, 0)])], END_OF_TIME) == (0, None)
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,17 @@ def test_entries_show_containers_by_the_end_of_their_frame():
     assert len(running.states[0]) == 2
 
 
+def test_keys_count_as_long_as_a_frame_has_them():
+    """One that is in two frames leaves with the second."""
+    running = Running(FrameWindows(tumbling(10), (KEY,), counting()))
+    seen = []
+    for tasks, watermark in [(items((1, "a"), (1, "b"), (12, "a")), 5), ([], 10), ([], 20)]:
+        running.results(tasks, watermark)
+        seen.append(len(running.states[0]))
+
+    assert seen == [2, 1, 0]
+
+
 def test_entries_show_open_sessions():
     """Start, end, and container."""
     running = Running(SESSIONS)
