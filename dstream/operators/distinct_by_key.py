@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dstream.operators.items_by_key import ItemsByKey, late_ones, partials_by_key, rows
 from dstream.operators.key_states import KeyStates
@@ -28,8 +28,8 @@ class KeyedDistinct:
         gives_late: late items go on, as `Late`.
     """
 
-    kind: ClassVar[str] = "distinct"
-    inputs: ClassVar[int] = 1
+    kind = "distinct"
+    inputs = 1
 
     key: Callable[[Any], Any]
     within: int | None = None

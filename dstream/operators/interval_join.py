@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from dstream.keys import canonical_all
 from dstream.operators.items_by_key import ItemsByKey, late_ones, partials_by_key, rows
@@ -37,8 +37,8 @@ class IntervalJoin:
         gives_late: late items of both inputs go on, as `Late`.
     """
 
-    kind: ClassVar[str] = "interval_join"
-    inputs: ClassVar[int] = 2
+    kind = "interval_join"
+    inputs = 2
 
     left_key: Callable[[Any], Any]
     right_key: Callable[[Any], Any]

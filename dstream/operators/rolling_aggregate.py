@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dstream.operators.items_by_key import ItemsByKey, partials_by_key, rows
 from dstream.operators.key_states import KeyStates
@@ -31,8 +31,8 @@ class RollingAggregate:
         to: makes of (key, result) what is given; None: an entry of both, and without a key the result alone.
     """
 
-    kind: ClassVar[str] = "rolling_aggregate"
-    inputs: ClassVar[int] = 1
+    kind = "rolling_aggregate"
+    inputs = 1
 
     key: Callable[[Any], Any] | None
     operation: AggregateOperation[Any, Any, Any]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from dstream.operators.items_by_key import ItemsByKey, late_ones, partials_by_key, rows
 from dstream.operators.key_states import KeyStates
@@ -47,8 +47,8 @@ class StatefulMapping:
         gives_late: late items go on, as `Late`.
     """
 
-    kind: ClassVar[str] = "stateful_mapping"
-    inputs: ClassVar[int] = 1
+    kind = "stateful_mapping"
+    inputs = 1
 
     key: Callable[[Any], Any] | None
     create: Callable[[], Any]

@@ -3,8 +3,8 @@
 `pipeline` has what is built, `planning` makes of it the `PipelinePlan` that a job runs. A stage is a handle:
 `lazy_stage` has the operations of streams, `joining_stage` those with other stages, `reducing_stage` aggregates, states
 and services, `batch_stage` the rest; `keyed_stage` is what happens to each key on its own. `stream_stage` is a stage
-whose items have no end, with `stream_steps`, `keyed_stream_stage` and `windowed_stage`; `event_time` and `epoch_steps`
-make the nodes that only such stages have.
+whose items have no end, with `stream_steps`, `keyed_stream_stage` and `windowed_stage`; `timestamping` and
+`epoch_steps` make the nodes that only such stages have.
 """
 
 from dstream.pipeline.batch_stage import BatchStage

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from dstream.pipeline.event_time import check_that_it_runs_in_epochs
 from dstream.pipeline.peeking import peeked
 from dstream.pipeline.reducing_stage import ReducingStage
 from dstream.pipeline.stage_arguments import needs_time
 from dstream.pipeline.stream_stage import StreamStage
+from dstream.pipeline.timestamping import check_that_it_runs_in_epochs
 from dstream.plan import PartitionBy, call_site
 from dstream.plan.nodes_of_stages import Spread
 from dstream.spi.epochs import WatermarkPolicy

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from dstream.pipeline.event_time import check_timestamps
+from dstream.pipeline.timestamping import check_timestamps
 from dstream.plan import Node, call_site, shown_function
 from dstream.plan.nodes_of_epochs import OverEpochs
 from dstream.plan.nodes_of_stages import Action

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from dstream.pipeline import epoch_steps
 from dstream.pipeline.endless_names import not_of_streams
-from dstream.pipeline.event_time import (
-    check_that_it_runs_in_epochs,
-    check_timestamps,
-    ingested,
-    natively_stamped,
-    stamped,
-)
 from dstream.pipeline.flowing_stage import FlowingStage, StageOf
 from dstream.pipeline.hash_joined import hash_joined, pairs_of
 from dstream.pipeline.join_clause import EntriesClause, JoinClause
 from dstream.pipeline.keyed_stream_stage import KeyedStreamStage
 from dstream.pipeline.stage_arguments import operation_of, sink_of
 from dstream.pipeline.stream_steps import StreamSteps
+from dstream.pipeline.timestamping import (
+    check_that_it_runs_in_epochs,
+    check_timestamps,
+    ingested,
+    natively_stamped,
+    stamped,
+)
 from dstream.pipeline.windowed_stage import WindowedStage
 from dstream.plan import Union, call_site
 from dstream.plan.nodes_of_stages import Action

@@ -175,8 +175,8 @@ def refuse_endless(source: object, call: str) -> None:
     """
     if isinstance(source, StreamSource) and not isinstance(source, type):
         raise UnsupportedError(
-            f"{call} takes sources that end, and {source.label} has no end: jobs of unbounded data come later. "
-            "Until then source.begin(), .reach(...) and .split(...) give what is there now, range by range"
+            f"{call} takes sources that end, and {source.label} has no end: pipeline.read_from(...) begins a job with "
+            "it; source.begin(), .reach(...) and .split(...) give what is there now, range by range"
         )
 
 

@@ -269,3 +269,8 @@ def itself(item: Any) -> Any:
 def key_of(pair: Any) -> Any:
     """Return the key of an item with a timestamp, or of an event."""
     return pair[1][0]
+
+
+def left_of_pair(entry: Any) -> Any:
+    """Return the left item of an entry of two, which a join gives."""
+    return entry[1][0]

@@ -15,7 +15,7 @@ from dstream.plan.core import HashJoin, Join, Read, Write
 from dstream.plan.core_of_stages import Spread
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 from sources import Items
-from tests.engine.epochs import Epoch, Folder, Lag, SumByKey, again, key_of, result, run, step, together
+from tests.engine.epochs import Epoch, Folder, Lag, SumByKey, again, key_of, left_of_pair, result, run, step, together
 
 FIRST = [(1, "a", 1), (2, "b", 10), (5, "c", 100)]
 SECOND = [(2, "a", 2), (7, "b", 20)]
@@ -180,11 +180,6 @@ def test_watermarks_pass_a_join(engine: Any, state: Folder) -> None:
     assert run(epoch.over(again(joined, left_of_pair), state=state), engine.context) == [(1, ("a", 1)), (2, ("b", 10))]
     assert {receipt.watermark for receipt in epoch.steps} == {7}
     assert sorted(each.partition for each in epoch.partitions) == [("events", "0"), ("events", "1")]
-
-
-def left_of_pair(entry: Any) -> Any:
-    """Return the left item of an entry of two."""
-    return entry[1][0]
 
 
 def key_of_right(item: tuple[str, str]) -> str:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dstream.plan.core import CacheIdentity, Core, Write
+import pytest
+
+from dstream.plan.core import CacheIdentity, Core, Join, Write
 from dstream.plan.core_of_forks import Fork, Several
-from tests.engine.epochs import Epoch, Folder, again, result, step, together
+from tests.engine.epochs import Epoch, Folder, again, key_of, left_of_pair, result, run, step, together
 
 FIRST = [(1, "a", 1), (2, "b", 10), (5, "c", 100)]
 SECOND = [(2, "a", 2), (7, "b", 20)]
@@ -70,3 +72,32 @@ def test_what_a_fork_kept_is_of_no_use_to_the_next_epoch(engine: Any, tmp_path: 
     assert received(written(first, again(first)), engine.context)[1] == [(1, ("a", 1)), (2, ("b", 10)), (5, ("c", 100))]
     ends = [epoch.over(second, state=Folder(str(tmp_path))), second]
     assert received(written(*ends), engine.context) == [[(2, ("a", 2))], [(2, ("a", 2)), (7, ("b", 20))]]
+
+
+def test_watermarks_pass_a_join_with_what_was_kept(engine: Any, tmp_path: Path) -> None:
+    """Nothing stands beside the items of a kept side but watermarks, and these go on without it."""
+    epoch = Epoch()
+    right = fork(epoch.stamped(SECOND, "1"))
+    joined = Join(epoch.stamped([*FIRST, (9, "d", 1)], "0"), right, key_of, key_of, "inner", step=step("join"))
+
+    assert run(epoch.over(again(joined, left_of_pair), state=Folder(str(tmp_path))), engine.context) == [
+        (1, ("a", 1)),
+        (2, ("b", 10)),
+    ]
+    assert {receipt.watermark for receipt in epoch.steps} == {7}
+
+
+def test_a_failure_before_a_fork_is_raised(engine: Any, tmp_path: Path) -> None:
+    """A row that says so is found where the items are kept, and nobody reads on."""
+    epoch = Epoch()
+    events = fork(together(epoch.stamped(FIRST, "0"), epoch.stamped(SECOND, "1", timestamp=fraction)))
+    over = epoch.over(again(events), state=Folder(str(tmp_path)))
+
+    with pytest.raises(ZeroDivisionError):
+        received(written(over, again(events)), engine.context)
+    assert epoch.steps == []
+
+
+def fraction(event: Any) -> int:
+    """Fail on the last event."""
+    return 100 // (event[2] - 20)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+import dstream as ds
 from collectors import counting, to_bags, to_list
 from dstream.pipeline import KeyedStreamStage, KeyedWindowedStage, Pipeline, StreamStage, WindowedStage
 from dstream.plan import rewrite, topological
@@ -242,6 +243,12 @@ def test_a_side_that_ends_is_merged_or_joined(lines, pipeline):
     assert [type(each).__name__ for each in core_of(merged)][-3:] == ["HashJoin", "Write", "Several"]
 
 
+def test_what_stands_beside_needs_no_timestamps(stamped, pipeline):
+    """The pairs of a hash join have those of its items."""
+    joined = stamped.hash_join(pipeline.read_from(Items(["a"])), on=(len, len))
+    assert isinstance(joined.window(tumbling(10)), WindowedStage)
+
+
 def test_items_stay_where_they_are_once_time_counts(stamped):
     """A watermark could not pass what spreads them."""
     stage = stamped.rebalance().map(len).set_local_parallelism(7).window(tumbling(10)).aggregate(counting())
@@ -264,13 +271,15 @@ def test_a_pipeline_of_streams_is_a_value(stamped):
     assert [each.stage for each in again.plan().writes] == ["aggregate-late", "write_to"]
 
 
-def test_it_is_explained_without_running(stamped, capsys):
-    """With sources, windows and shuffles; the folder need not even be there."""
+def test_it_is_explained_without_running(stamped, capsys, local_context):
+    """With its sources, windows and sinks; the folder need not even be there."""
+    ds.set_default_context(local_context)
     stamped.grouping_key(len).window(tumbling(10)).aggregate(counting()).write_to(to_ilist("out"))
     stamped.pipeline.explain()
     said = capsys.readouterr().out
+    ds.set_default_context(None)
 
-    for each in ("read_from(watch_files('/logs')) as 'lines'", "window(tumbling(10))", "shuffle", "to_ilist('out')"):
+    for each in ("read_from(watch_files('/logs')) as 'lines'", "window(tumbling(10))", "to_ilist('out')"):
         assert each in said
 
 

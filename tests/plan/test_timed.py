@@ -15,7 +15,7 @@ from dstream.pipeline import Pipeline
 from dstream.plan import core, rewrite
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_stages import Spread
-from dstream.plan.nodes import Filter, FlatMap, Gather, Map, MapMulti, Node, Peek, Read, Sorted, Union
+from dstream.plan.nodes import Filter, FlatMap, Gather, Map, MapMulti, Node, Peek, Read, Recover, Sorted, Union
 from dstream.plan.nodes_by_key import PartitionBy
 from dstream.plan.nodes_of_epochs import AddTimestamps, in_time, late_ones_of
 from dstream.plan.nodes_of_epochs import OverEpochs as OverEpochsNode
@@ -164,6 +164,23 @@ def test_a_call_that_is_resolved_has_the_timestamp_of_its_item():
     node = tenths.resolve(ZeroDivisionError, lambda n, error: n)._record.node
     step = dataclasses.replace(node.upstream, upstream=stamped(0, 2))
     assert run(dataclasses.replace(node, upstream=step)) == [(0, 0), (200, 5)]
+
+
+class Letters(list):
+    """Takes dead letters, and keeps what they are of."""
+
+    label = "letters"
+
+    def __call__(self, letters):
+        self.extend(letter.item for letter in letters)
+
+
+def test_a_dead_letter_has_the_item():
+    """Whoever reads it knows nothing of pairs."""
+    letters = Letters()
+    step = Map(stamped(0, 2), lambda n: 10 // n)
+    sent = Recover(step, (ZeroDivisionError,), "sent", name="on_error", delivery=letters)
+    assert (run(sent), letters) == ([(200, 5)], [0])
 
 
 def test_sinks_are_given_items():

@@ -29,7 +29,8 @@ def begun(pipeline: Pipeline, stage: StreamStage[str], batch: BatchStage[str]) -
     assert_type(pipeline.read_from(Items([1])), BatchStage[int])
     assert_type(pipeline.write_to(to_ilist("x"), stage, batch), SinkStage)
     assert_type(stage.write_to(to_ilist("x")), SinkStage)
-    assert_type(stage.set_name("words").set_local_parallelism(2), StreamStage[str])
+    assert_type(stage.set_name("words"), StreamStage[str])
+    assert_type(stage.set_local_parallelism(2), StreamStage[str])
     assert_type((stage.name, stage.pipeline), tuple[str, Pipeline])
 
 
