@@ -17,9 +17,13 @@ def moment(epoch: int = 1, new: int = 0) -> Moment:
 
 
 class Counts:
-    """How often each key came; what came `until` some watermark is forgotten when it is reached."""
+    """How often each key came; what came `until` some watermark is forgotten when it is reached.
+
+    It counts its changes as well, so that one that is applied twice, or left out, is a failure.
+    """
 
     def __init__(self) -> None:
+        self.changes = 0
         self.counts: dict[Any, int] = {}
         self.until: dict[Any, int] = {}
         self._touched: dict[Any, Any] = {}
@@ -38,16 +42,23 @@ class Counts:
 
     def delta(self) -> Any | None:
         touched, self._touched = self._touched, {}
-        return touched or None
+        self.changes += bool(touched)
+        return (self.changes, touched) if touched else None
 
     def dump(self) -> Any:
-        return {key: (count, self.until.get(key)) for key, count in self.counts.items()}
+        return self.changes, {key: (count, self.until.get(key)) for key, count in self.counts.items()}
 
     def load(self, dumped: Any) -> None:
-        self.patch(dumped)
+        changes, counts = dumped
+        assert not self.counts
+        self.changes = changes - 1
+        self.patch((changes, counts))
 
     def patch(self, delta: Any) -> None:
-        for key, value in delta.items():
+        changes, touched = delta
+        assert changes == self.changes + 1, "each change is applied once"
+        self.changes = changes
+        for key, value in touched.items():
             self.counts.pop(key, None)
             self.until.pop(key, None)
             if value is not None:

@@ -72,6 +72,10 @@ class Epochs:
         step_state.kept_shards = kept
         step_state.recent_files = loading.recent_files = recent
 
+    def forget_files(self) -> None:
+        """Let this process forget what it has read and written, but not the shards."""
+        step_state.recent_files = loading.recent_files = RecentFiles()
+
     def forget(self) -> None:
         """Go on with processes that have seen nothing."""
         self._processes.clear()

@@ -51,14 +51,14 @@ def test_growth_never_merges_the_snapshot():
 
 
 def test_growth_keeps_parts_few_and_copies_little():
-    """Of 10,000 changes, each is copied once for each power of 16, and there are never many parts."""
-    for shard in range(8):
+    """Of 5,000 changes, each is copied once for each power of 16, and there are never many parts."""
+    for shard in (0, 7):
         counts: list[int] = []
         most = copied = 0
-        for _ in range(10_000):
+        for _ in range(5_000):
             merges = parts_to_merge(_parts(*counts), shard)
             kept = len(counts) - merges
             counts[kept:] = [1 + sum(counts[kept:])]
             most, copied = max(most, len(counts)), copied + counts[-1] - 1
 
-        assert (most <= 66, copied <= 3 * 10_000) == (True, True)
+        assert (most <= 66, copied <= 3 * 5_000) == (True, True)

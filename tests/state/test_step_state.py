@@ -72,19 +72,31 @@ def test_state_of_a_torn_file_without_a_name_is_not_missed(epochs):
     assert epochs.counts() == {"a": 2}
 
 
-def test_state_of_a_process_that_missed_epochs_is_brought_up_to_date(epochs):
-    """It reads what came since, and not the snapshot, which may be gone for all it cares."""
-    epochs.shards = 1
+@pytest.mark.parametrize("seen", [1, 3, 20])
+def test_state_of_a_process_that_missed_epochs_is_brought_up_to_date(epochs, seen):
+    """It reads what came since, also where that was merged with what it knows, and never the snapshot."""
     epochs.index = type(epochs.index).new("counts", epochs.operator, 1)
-    epochs.run(range(1000))
-    epochs.move_to("second")
-    for number in range(40):
+    epochs.shards = 1
+    epochs.run(range(9000))
+    for number in range(80):
+        epochs.move_to("second" if number >= seen else "first")
         epochs.run([number])
     epochs.files.remove(epochs.index.shards[0].parts[0].file)
     epochs.move_to("first")
+    epochs.forget_files()
 
     counts = dict(epochs.state().open(0, epochs.operator).entries())
-    assert (len(counts), counts[39], counts[40]) == (1000, 2, 1)
+    assert (len(counts), counts[79], counts[80]) == (9000, 2, 1)
+
+
+def test_state_of_a_process_that_missed_nothing_reads_nothing(epochs, monkeypatch):
+    """Not even to merge what it has written."""
+    monkeypatch.setattr(type(epochs.files), "read", None)
+    epochs.run(range(9000))
+    for number in range(80):
+        epochs.run([number % 3])
+
+    assert any(change.merges for record in epochs.records for change in record)
 
 
 def test_state_of_an_index_that_went_back_is_loaded_again(epochs):
@@ -209,8 +221,8 @@ def test_state_of_idle_keys_costs_nothing(epochs):
 def test_state_writes_one_snapshot_at_a_time(epochs):
     """If more shards outweigh theirs in one epoch, the others wait for later ones."""
     epochs.run(range(4000))
-    for _ in range(120):
-        epochs.run(range(80))
+    for _ in range(40):
+        epochs.run(range(500))
 
     snapshots = [sum(change.is_snapshot for change in record) for record in epochs.records]
     assert (snapshots[0], max(snapshots[1:]), sum(snapshots[1:]) >= 8) == (8, 1, True)
