@@ -16,7 +16,7 @@ from dstream.values.contexts import contextmanager
 from dstream.values.journal_events import JournalEvent, UseEvent
 from dstream.values.places import shown_place
 
-__all__ = ["Events", "Journal", "JournalSplit", "JournalStart", "NamedJournal"]
+__all__ = ["Events", "Journal", "JournalSplit", "JournalStart", "NamedJournal", "TimestampedJournal"]
 
 Events: TypeAlias = Literal["puts", "all"]
 JournalStart: TypeAlias = 'Literal["oldest", "current"] | int | datetime.datetime'
@@ -80,12 +80,18 @@ class NamedJournal:
         """Refuse, as `begin`."""
         raise IllegalStateError(f"{self.label} is a name until .opened(context) looks it up in a storage")
 
-    def timestamp(self, item: Any) -> int | None:
-        """Return when an event was committed; None for what a projection has made of one."""
-        return item.timestamp if isinstance(item, JournalEvent) else None
-
     def __repr__(self) -> str:
         return self.label
+
+
+class TimestampedJournal(NamedJournal):
+    """One that gives events, which have a time; what a projection makes of them has none."""
+
+    __slots__ = ()
+
+    def timestamp(self, item: JournalEvent) -> int | None:
+        """Return when an event was committed, in milliseconds."""
+        return item.timestamp
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -139,10 +145,6 @@ class Journal:
         split = JournalSplit(self.store, self.named, self._checked(start), self._checked(stop))
         # No other process reads what this one holds, so its events travel.
         return dataclasses.replace(split, kept=HeldEvents(list(split.events()))) if self.store.in_process else split
-
-    def timestamp(self, item: Any) -> int | None:
-        """Return when an event was committed; None for what a projection has made of one."""
-        return self.named.timestamp(item)
 
     def __repr__(self) -> str:
         return self.label
