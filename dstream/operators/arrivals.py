@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress, islice, repeat
 from typing import Any, TypeAlias, TypeVar
 
-from dstream.keys import canonical, canonical_all, stable_hashes
+from dstream.keys import canonical, canonical_all
+from dstream.keys.shards import shard_numbers
 from dstream.values.blaming import each, failed_on
 from dstream.values.event_time import Late, Timed
 
@@ -103,8 +104,8 @@ def by_shard(groups: dict[Any, V], shards: int, is_keyed: bool) -> dict[int, dic
     if not is_keyed:
         return {0: groups} if groups else {}
     parts: list[dict[Any, V]] = [{} for _ in range(shards)]
-    for number, (key, value) in zip(stable_hashes(list(groups)), groups.items(), strict=True):
-        parts[number % shards][key] = value
+    for number, (key, value) in zip(shard_numbers(list(groups), shards), groups.items(), strict=True):
+        parts[number][key] = value
     return {shard: part for shard, part in enumerate(parts) if part}
 
 

@@ -12,6 +12,7 @@ from dstream.operators.items_by_key import ItemsByKey, late_ones, partials_by_ke
 from dstream.operators.key_states import DumpedKeys, KeyStates
 from dstream.spi.state_operator import Applied, Moment, Partials, ShardState
 from dstream.values.event_time import NO_WATERMARK, Timed
+from dstream.values.state_values import state_value
 
 __all__ = ["IntervalJoin"]
 
@@ -61,6 +62,7 @@ class IntervalJoin:
         return _WaitingItems(self.before, self.after)
 
 
+@state_value
 class _Waiting(NamedTuple):
     """The items of one key and one input, by their timestamps; of one timestamp as they came."""
 
@@ -89,6 +91,7 @@ class _Waiting(NamedTuple):
 _Sides = tuple[_Waiting, _Waiting]
 
 
+@state_value
 @dataclass(slots=True)
 class _Arrived:
     """What came to a shard, as columns, and the watermark up to which items are forgotten: the delta of a join."""

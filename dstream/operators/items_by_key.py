@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from dstream.keys import canonical, canonical_all, stable_hashes
+from dstream.keys import canonical, canonical_all
+from dstream.keys.shards import shard_numbers
 from dstream.spi.state_operator import Partials
 from dstream.values.blaming import each
 from dstream.values.event_time import Late, Timed
@@ -116,12 +117,19 @@ def _spread(keys: list[Any], timestamps: list[int | None], items: list[Any], sha
     if shards == 1:
         return {0: ItemsByKey(keys, timestamps, items, [])} if items else {}
     found: dict[int, ItemsByKey] = {}
-    for hashed, key, timestamp, item in zip(stable_hashes(keys), keys, timestamps, items, strict=True):
-        columns = _of_shard(found, hashed % shards)
+    for shard, key, timestamp, item in zip(_shards_of(keys, shards), keys, timestamps, items, strict=True):
+        columns = _of_shard(found, shard)
         columns.keys.append(key)
         columns.timestamps.append(timestamp)
         columns.items.append(item)
     return found
+
+
+def _shards_of(keys: list[Any], shards: int) -> list[int]:
+    """Return the shard of each item; each key is looked at once."""
+    different = list(dict.fromkeys(keys))
+    shard_of = dict(zip(different, shard_numbers(different, shards), strict=True))
+    return [shard_of[key] for key in keys]
 
 
 def _of_shard(found: dict[int, ItemsByKey], shard: int) -> ItemsByKey:

@@ -13,12 +13,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.keys import canonical_all
 from dstream.operators.key_deadlines import KeyDeadlines
+from dstream.values.state_values import state_value
 
 __all__ = ["ChangedKeys", "DumpedKeys", "KeyStates", "copies"]
 
 S = TypeVar("S")
 
 
+@state_value
 class DumpedKeys(NamedTuple):
     """The keys of a shard with their states, as columns."""
 
@@ -26,6 +28,7 @@ class DumpedKeys(NamedTuple):
     states: list[Any]
 
 
+@state_value
 class ChangedKeys(NamedTuple):
     """The keys of a shard whose states changed, with the states that they have now, and those that have none now."""
 

@@ -17,7 +17,6 @@ from dstream.engine.kernels.stamping import telling
 from dstream.engine.kernels.watermarks import OfPartitions
 from dstream.errors import IllegalStateError
 from dstream.failures import naming
-from dstream.keys import check_hash_seed
 from dstream.plan.core_of_epochs import OverEpochs
 from dstream.plan.steps import Op, Step
 from dstream.spi.epochs import StepReceipt, StepState, Tick
@@ -63,16 +62,15 @@ class Gathered:
         self.of_shards.setdefault(shard, []).append((number, partial))
 
 
-def reducing(node: OverEpochs, number: int, routes: bool = True) -> Operation:
+def reducing(node: OverEpochs, number: int) -> Operation:
     """Return what a task does with the items of one input.
 
     Args:
         node: the operation.
         number: of the input.
-        routes: what it makes may go to other processes, which have to hash keys alike.
     """
     shards = None if node.state is None else node.state.shards
-    return _Reducing(node.operator, number, node.tick, shards, routes, node.step)
+    return _Reducing(node.operator, number, node.tick, shards, node.step)
 
 
 @dataclass(frozen=True)
@@ -81,14 +79,11 @@ class _Reducing:
     number: int
     tick: Tick | None
     shards: int | None
-    routes: bool
     step: Step
 
     def __call__(self, items: Iterator[Timed], task: Task) -> Iterator[Arrival]:
         if self.tick is None or self.shards is None:
             raise _without_time()
-        if self.routes:
-            check_hash_seed()
         with naming(self.step):
             partials = self.operator.partial(self.number, items, _moment(self.tick, self.tick.old), self.shards)
         deque(items, maxlen=0)  # What stands behind the last item, such as watermarks, is seen too.

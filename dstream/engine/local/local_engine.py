@@ -427,7 +427,7 @@ def _(node: Aggregate, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
 def _(node: OverEpochs, items: Iterator[Any], task: _LocalTask) -> Iterator[Any]:
     """Reduce one input after another, then let the shards take what came, and time pass."""
     inputs = [items, *(_open_later(each, task) for each in node.upstreams[1:])]
-    arrivals = (reducing(node, number, routes=False)(each, task) for number, each in enumerate(inputs))
+    arrivals = (reducing(node, number)(each, task) for number, each in enumerate(inputs))
     return operation(node)(chain.from_iterable(arrivals), task)
 
 
