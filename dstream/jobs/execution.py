@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import threading
@@ -22,6 +23,7 @@ from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_lease import Lease
 from dstream.jobs.job_records import JobRecords, Request, Want
 from dstream.jobs.job_run import JobRun
+from dstream.jobs.job_state import shape_of
 from dstream.jobs.job_status import JobStatus
 from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -29,6 +31,7 @@ from dstream.plan import Where
 
 __all__ = ["Execution"]
 
+_log = logging.getLogger("dstream.jobs")
 
 _LARGEST_PLAN = 8 * 2**20
 """Bytes above which a pipeline holds data of its own, which records are not for."""
@@ -74,6 +77,8 @@ class Execution:
         self._clock = clock
         self._process = os.getpid()
         self._pauses = lease.state.config.pauses()
+        self._next: PipelinePlan | None = None
+        self._drops = False
         self._lock = threading.RLock()
         self._asked = threading.Event()
         self._run = self._new_run()
@@ -109,6 +114,7 @@ class Execution:
             self._place,
             self._move,
             self._progressed,
+            self._drops,
         )
 
     def _progressed(self) -> None:
@@ -150,11 +156,37 @@ class Execution:
             self._asked.set()
         return is_first
 
+    def update(self, plan: PipelinePlan) -> bool:
+        """Let the job go on with another pipeline when its epoch has ended; True only if this call does it.
+
+        Raises:
+            Exception: a source or a service of the pipeline cannot be opened; the job goes on as it was.
+        """
+        from dstream.jobs.unbounded.open_plan import open_plan  # here: jobs that end do without
+
+        open_plan(plan, self._context)
+        with self._lock:
+            is_ours = self.ask("update")
+            if is_ours:
+                self._next = plan
+        return is_ours
+
+    def _update_from_elsewhere(self) -> bool:
+        """Take the pipeline that another process has kept for this; False if it cannot be loaded or opened."""
+        try:
+            pickle = self._records.pickle(self.lease.state.id, "update")
+            plan = None if pickle is None else self._load(pickle)
+            return isinstance(plan, PipelinePlan) and self.update(plan)
+        except Exception:
+            _log.warning("the job %s goes on as it was", self.lease.state.id, exc_info=True)
+            return False
+
     def answer(self, request: Request) -> None:
         """Do what another process asks for; whoever sees that the job has ended sees the answer too."""
         with self._lock:
             state = self.lease.state
-            obeyed = request.mark if self.ask(request.want) else state.obeyed
+            is_done = self._update_from_elsewhere() if request.want == "update" else self.ask(request.want)
+            obeyed = request.mark if is_done else state.obeyed
             self.lease.change(answered=request.number, obeyed=obeyed)
 
     def leave_behind(self, after: float) -> None:
@@ -235,10 +267,18 @@ class Execution:
             case "leave":
                 self._leave()
                 return True
+            case "update":
+                self._take_next()
         is_suspended = run.stop.want == "suspend"
         self._move(JobStatus.SUSPENDED if is_suspended else JobStatus.RESTARTING)
         self._run = self._new_run()
         return False
+
+    def _take_next(self) -> None:
+        """Go on with the pipeline that somebody gave, and forget what only the one before remembers."""
+        assert self._next is not None, "it was given"
+        self.plan, self._next, self._drops = self._next, None, True
+        self._keep_plan()
 
     def _leave(self) -> None:
         """End the driver of a job that goes on when its pipeline is submitted again under its name."""
@@ -287,6 +327,8 @@ class Execution:
 
     def _move(self, status: JobStatus) -> None:
         changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
+        if status is JobStatus.RUNNING:  # From here on the records are those of this pipeline.
+            changes["shape"] = shape_of(self.plan)
         if status is JobStatus.COMPLETING:
             changes = self._run.progress()
         self.lease.move(status, **changes)

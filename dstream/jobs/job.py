@@ -22,9 +22,12 @@ from dstream.jobs.job_records import JobRecords
 from dstream.jobs.job_state import FailureText, JobState
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
+from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 
 if TYPE_CHECKING:
+    from dstream.jobs.jobs_of_context import Planned
+    from dstream.jobs.upgrade_plan import StageVerdict
     from dstream.stream import Stream
     from dstream.values.entry import Entry
 
@@ -274,9 +277,73 @@ class Job:
         """Refuse: a bounded job keeps no state, and that of others cannot be exported yet. It goes on."""
         self._refuse("cancel_and_export_snapshot")
 
-    def update(self, pipeline: Any) -> NoReturn:
-        """Refuse: a bounded job is one epoch, and others cannot be changed yet. It goes on."""
-        self._refuse("update")
+    def upgrade_plan(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
+        """Say what `update(pipeline)` would do to what this job remembers, stage by stage. Nothing is changed.
+
+        Stages are the same if they have the same name. One that keeps state goes on with it if it is of the same kind
+        and of the same arguments, such as the size of a window; otherwise it is refused.
+
+        Args:
+            pipeline: the one with which the job might go on.
+
+        Returns:
+            Tuples `(stage, verdict, why)`, those of the new pipeline first; a verdict is `"keeps"`, `"starts empty"`,
+            `"dropped"` or `"refused"`.
+
+        Raises:
+            UnsupportedError: it is a bounded job, or a bounded pipeline.
+        """
+        return self._upgrade(pipeline, "upgrade_plan")[1]
+
+    def _upgrade(self, pipeline: Any, call: str) -> tuple[PipelinePlan, list[StageVerdict]]:
+        from dstream.jobs.jobs_of_context import plan_of  # here: it makes jobs
+        from dstream.jobs.unbounded.epoch_log import EpochLog
+        from dstream.jobs.unbounded.kinds_of_plans import is_unbounded
+        from dstream.jobs.upgrade_plan import Memory, upgrade_plan
+
+        state = self._state()
+        if not state.is_unbounded:
+            self._refuse(call)
+        plan = plan_of(pipeline, call)
+        if not is_unbounded(plan):
+            raise UnsupportedError(f"{call}(): {title(state)} has no end, and this pipeline has one")
+        memory = Memory.of(EpochLog(self._records.all, self._id, state.driver.token), state.log)
+        return plan, upgrade_plan(plan, state.shape, memory)
+
+    def update(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
+        """Let a job without an end go on with another pipeline, between two epochs; a suspended one goes on, too.
+
+        Stages that keep their names go on with what they remember: how far a source was read, the state of a step.
+        Those that are new start empty; what those remember that are gone is dropped. `upgrade_plan(pipeline)` says so
+        beforehand, and this returns the same. The job keeps its configuration.
+
+        Args:
+            pipeline: the one with which the job goes on.
+
+        Raises:
+            IllegalStateError: what a stage remembers is of no use to the new one, which has another window, say; or the
+                job has ended, or its driver is gone or refuses. The job goes on as it was.
+            SourceError: a new source is not there.
+            UnsupportedError: it is a bounded job, or a bounded pipeline.
+        """
+        plan, verdicts = self._upgrade(pipeline, "update")
+        self._check_drives("update")
+        from dstream.jobs.upgrade_plan import check_nothing_is_refused  # here: few jobs are changed
+
+        check_nothing_is_refused(verdicts, title(self._state()))
+        if not self._updated(plan):
+            raise IllegalStateError(
+                f"{title(self._state())} goes on with the pipeline that it had: it is being stopped, or its driver "
+                "cannot load or open this one; the log of the driver says more"
+            )
+        return verdicts
+
+    def _updated(self, plan: PipelinePlan) -> bool:
+        if self._is_here():
+            assert self._execution is not None
+            return self._execution.update(plan)
+        self._records.keep_pickle(self._id, "update", dumps(plan))
+        return self._watch.ask(self._id, "update")
 
     def _refuse(self, name: str) -> NoReturn:
         if self._state().is_unbounded:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Held", "JobRecords", "Pickled", "Request", "Want", "new_id"]
 
-Want = Literal["cancel", "restart", "suspend", "resume", "leave"]
+Want = Literal["cancel", "restart", "suspend", "resume", "update", "leave"]
 """What a run is asked for. `leave`: to end its epoch, so that the job goes on when it is submitted again."""
-Pickled = Literal["plan", "failure"]
-_WANTED = ("cancel", "restart", "suspend", "resume")
+Pickled = Literal["plan", "failure", "update"]
+_WANTED = ("cancel", "restart", "suspend", "resume", "update")
 _ID = re.compile(r"[0-9a-f]{12}-[0-9a-f]{8}")
 _MARK = re.compile(r"[0-9a-f]{32}")
 

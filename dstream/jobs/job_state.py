@@ -12,8 +12,9 @@ from dstream.errors import IllegalStateError
 from dstream.jobs.job_config import JobConfig
 from dstream.jobs.job_drivers import Driver
 from dstream.jobs.job_status import JobStatus
+from dstream.pipeline.pipeline_plan import PipelinePlan
 
-__all__ = ["FailureText", "JobState", "Shape", "read_state", "written_state"]
+__all__ = ["FailureText", "JobState", "Shape", "read_state", "shape_of", "written_state"]
 
 T = TypeVar("T")
 Shape = list[list[Any]]
@@ -73,6 +74,11 @@ class JobState:
         started = JobStatus.STARTING
         times = {**self.times, started.name: now}
         return dataclasses.replace(self, status=started, runs=self.runs + 1, beat_at=now, ended_at=None, times=times)
+
+
+def shape_of(plan: PipelinePlan) -> Shape:
+    """Return the shape of a pipeline."""
+    return [[name, kind, list(upstreams)] for name, kind, upstreams in plan.shape()]
 
 
 def written_state(state: JobState) -> bytes:

@@ -26,18 +26,19 @@ from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_heart import Heart, Rhythm
 from dstream.jobs.job_lease import Lease
 from dstream.jobs.job_records import Held, JobRecords, new_id
-from dstream.jobs.job_state import JobState, Shape
+from dstream.jobs.job_state import JobState, shape_of
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.kinds_of_plans import is_unbounded
+from dstream.jobs.upgrade_plan import Memory, check_nothing_is_lost, upgrade_plan
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Read, call_site, check, is_bounded, rewrite, topological
 
 if TYPE_CHECKING:
     from dstream.spi.records import Records
 
-__all__ = ["Jobs"]
+__all__ = ["Jobs", "plan_of"]
 
 _log = logging.getLogger("dstream.jobs")
 _PATIENCE = 1.0
@@ -107,7 +108,7 @@ class Jobs:
             JobExistsError: a job of that name runs already.
             IllegalStateError: a job of that name has still to publish what another pipeline gave.
         """
-        plan = _plan_of(pipeline, call)
+        plan = plan_of(pipeline, call)
         wanted = _config_of(config, name)
         if not is_unbounded(plan):
             wanted.check_bounded()
@@ -148,7 +149,7 @@ class Jobs:
 
     def _new(self, plan: PipelinePlan, config: JobConfig, version: int) -> Job | None:
         now, driver = self._clock(), driver_here()
-        made = JobState(new_id(now), config.name, config, _shape(plan), now, driver, now)
+        made = JobState(new_id(now), config.name, config, shape_of(plan), now, driver, now)
         state = dataclasses.replace(made, is_unbounded=is_unbounded(plan)).starting(now)
         is_ours = self._records.write(state, 1)
         if is_ours and config.name is not None and not self._records.take_name(config.name, state.id, version + 1):
@@ -164,7 +165,7 @@ class Jobs:
         """Go on with a job whose driver is gone."""
         before = EpochRecord(self._records, held.state.id, held.state.driver.token)
         if held.state.is_unbounded or is_unbounded(plan):
-            _check_stages(plan, config, held.state)
+            self._check_stages(plan, config, held.state)
         _check_pipeline(plan, held.state, before.looked_up())
         taken = self._watch.take_over(held)
         if taken is None:
@@ -175,8 +176,24 @@ class Jobs:
         except IllegalStateError:
             forget_driver(lease.state.driver)
             raise
-        lease.change(config=config, shape=_shape(plan), failure=None, metrics=None)
+        shape = held.state.shape if held.state.is_unbounded else shape_of(plan)
+        lease.change(config=config, shape=shape, failure=None, metrics=None)
         return self._start(plan, lease, epoch)
+
+    def _check_stages(self, plan: PipelinePlan, config: JobConfig, state: JobState) -> None:
+        """Refuse a pipeline with which a job without an end cannot go on where it was."""
+        if not (state.is_unbounded and is_unbounded(plan)):
+            raise IllegalStateError(
+                f"{title(state)} goes on where its driver ended, and this is another pipeline: one of the two has an "
+                "end; submit it as it was, or under another name"
+            )
+        if shape_of(plan) == state.shape:
+            return
+        log = EpochLog(self._records.all, state.id, state.driver.token)
+        _check_is_published(log, state)
+        if not config.force:
+            memory = Memory.of(log, state.log)
+            check_nothing_is_lost(upgrade_plan(plan, state.shape, memory), memory, title(state))
 
     def _start(self, plan: PipelinePlan, lease: Lease, epoch: EpochRecord) -> Job:
         execution = Execution(self._context, self._records, lease, epoch, plan, call_site(), self._load, self._clock)
@@ -248,26 +265,27 @@ def _is_news(end: JobFuture) -> bool:
     return not end.done() or (end.error is not None and not isinstance(end.error, CancelledError) and not end.was_asked)
 
 
-def _check_stages(plan: PipelinePlan, config: JobConfig, state: JobState) -> None:
-    """Refuse a pipeline that is not the one that a job without an end has run so far."""
-    if not (state.is_unbounded and is_unbounded(plan)) or (_shape(plan) != state.shape and not config.force):
+def _check_is_published(log: EpochLog, state: JobState) -> None:
+    """Refuse another pipeline while what the last epoch wrote has still to reach sinks of this one."""
+    last = log.last(state.log)
+    if last is not None and log.last_run(last).number > state.log:
         raise IllegalStateError(
-            f"{title(state)} goes on where its driver ended, and this is another pipeline: its stages have other "
-            "names, kinds or sinks; submit it as it was, under another name, or with JobConfig(force=True) if what it "
-            "has read and kept so far fits this one"
+            f"{title(state)} may have still to publish what its last epoch wrote before its driver ended, and this is "
+            "another pipeline: submit it as it was, which ctx.job(...).pipeline is, and then update() it"
         )
 
 
 def _check_pipeline(plan: PipelinePlan, state: JobState, receipts: Receipts | None) -> None:
     """Refuse a pipeline that is not the one whose receipts these are."""
-    if receipts is not None and _shape(plan) != state.shape:
+    if receipts is not None and shape_of(plan) != state.shape:
         raise IllegalStateError(
             f"{title(state)} has still to publish what it wrote before its driver ended, and this is another "
             "pipeline: its stages have other names, kinds or sinks; submit it as it was, or under another name"
         )
 
 
-def _plan_of(pipeline: Any, call: str) -> PipelinePlan:
+def plan_of(pipeline: Any, call: str) -> PipelinePlan:
+    """Return what of a pipeline a job runs; refuse what cannot run."""
     plan = pipeline if isinstance(pipeline, PipelinePlan) else getattr(pipeline, "plan", None)
     plan = plan() if callable(plan) else plan
     if not isinstance(plan, PipelinePlan):
@@ -297,10 +315,6 @@ def _config_of(config: Any, name: str | None) -> JobConfig:
         raise TypeError(f"config must be a JobConfig, not {shown(config)}")
     wanted = (config or JobConfig()).named(name)
     return wanted if wanted.name is not None else wanted.named(os.environ.get("DSTREAM_JOB_NAME") or None)
-
-
-def _shape(plan: PipelinePlan) -> Shape:
-    return [[name, kind, list(upstreams)] for name, kind, upstreams in plan.shape()]
 
 
 def _join_at_exit() -> None:

@@ -80,10 +80,14 @@ class EpochLog:
     def last_run(self, last: LogRecord) -> LogRecord:
         """Return the record of the last epoch that ran, which may have to be published still.
 
-        A driver may have died between its claim and that.
+        A driver may have died between its claim and that. Before a record by which the job goes on elsewhere, at an
+        earlier epoch or with another pipeline, all is published: that one has a whole index.
         """
         found = last
-        while found.is_claim and (before := self.read(found.number - 1) if found.number else None) is not None:
+        while found.is_claim and found.index is None and found.number:
+            before = self.read(found.number - 1)
+            if before is None:
+                break
             found = before
         return found
 

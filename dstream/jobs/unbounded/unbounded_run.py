@@ -24,6 +24,7 @@ from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
 from dstream.jobs.unbounded.measures import Measures
 from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
 from dstream.jobs.unbounded.pace import Pace
+from dstream.jobs.unbounded.plan_change import fitting, is_of, with_plan
 from dstream.jobs.unbounded.policies import Policies
 from dstream.jobs.unbounded.ranges import News, ranges_of
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
@@ -56,6 +57,7 @@ class UnboundedRun:
         place: where the user submitted the job.
         move: says how far the job is.
         progressed: is called when an epoch was published.
+        drops: the job may forget what it kept for stages that the pipeline has no more.
 
     Attributes:
         record: the last one that was committed.
@@ -74,6 +76,7 @@ class UnboundedRun:
         place: Where | None,
         move: Callable[[JobStatus], object],
         progressed: Callable[[], object] = lambda: None,
+        drops: bool = False,
     ) -> None:
         self.stop: Stop | None = None
         self.is_void = False
@@ -90,6 +93,7 @@ class UnboundedRun:
         self._place = place
         self._move = move
         self._progressed = progressed
+        self._drops = drops or config.force is True
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._running: Running | None = None
@@ -167,14 +171,16 @@ class UnboundedRun:
     def _claim(self) -> None:
         """Become the one who decides, and publish what the last record names."""
         before = self._log.claim(self._hint, self._clock, self._first_record)
-        self._runner.publish(self._log.last_run(before))
+        last_run = self._log.last_run(before)
+        if last_run.number > self._hint:  # Up to there it was published, maybe by the sinks of another pipeline.
+            self._runner.publish(last_run)
         if self._config.start_at is not None:
             before = self._started_over(self._config.start_at)
+        before = self._with_plan(before)
         claimed = self._log.last(before.number)
         assert claimed is not None, "it was put"
         self._started_at = claimed.now
         self._is_first = True
-        self._check_fits(before)
         self._states = self._restored(before)
         self._folding = Folding(self._log, self._states.files, self._config.keep_seconds)
         self.record = claimed
@@ -201,10 +207,26 @@ class UnboundedRun:
 
     def _restored(self, before: LogRecord) -> StatesOfSteps:
         """Return where the state of steps is, as the last record says."""
+        plan = self._runner.open_plan
+        files = self._state_files() if plan.steps else None
+        records = self._since_checkpoint(before)
+        return self._states_of(fitting(records, plan) if self._drops else records, files)
+
+    def _since_checkpoint(self, before: LogRecord) -> list[LogRecord]:
         steps = self._runner.open_plan.steps
-        files = self._state_files() if steps else None
-        records = self._log.since_checkpoint(before) if steps or before.steps else [before]
-        return self._states_of(records, files)
+        return self._log.since_checkpoint(before) if steps or before.steps else [before]
+
+    def _with_plan(self, before: LogRecord) -> LogRecord:
+        """Return the last record if it is of this pipeline; otherwise put one that is, and return that."""
+        plan, last = self._runner.open_plan, self._log.last(before.number)
+        assert last is not None, "it was claimed"
+        if is_of(self._since_checkpoint(before), plan):
+            return before
+        self._check_fits(before)
+        index = self._restored(before).index()
+        changed = with_plan(before.claimed(last.number + 1, last.token, last.now), plan, index)
+        self._log.put(changed)
+        return changed
 
     def _state_files(self) -> StateFiles:
         place = self._config.files_at
@@ -228,7 +250,7 @@ class UnboundedRun:
     def _check_fits(self, before: LogRecord) -> None:
         """Refuse a pipeline that would lose what was read or kept before."""
         sources = self._runner.open_plan.sources
-        if before.sources.keys() != sources.keys():
+        if before.sources.keys() - sources.keys() and not self._drops:
             read, reads = (", ".join(map(repr, sorted(names))) for names in (before.sources, sources))
             raise IllegalStateError(
                 f"the job has read the stages {read} so far, and this pipeline reads {reads}: "

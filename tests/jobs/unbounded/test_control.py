@@ -7,9 +7,10 @@ from concurrent.futures import CancelledError
 import pytest
 
 import dstream as ds
-from dstream.errors import IllegalStateError, JobTakenOverError, SourceError, UnsupportedError
+from dstream.errors import IllegalStateError, JobTakenOverError, SourceError
 from dstream.jobs import JobStatus
 from dstream.jobs.job_drivers import forget_driver
+from dstream.jobs.unbounded.one_epoch import EpochRunner
 from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
@@ -114,19 +115,47 @@ def test_of_two_drivers_the_second_one_goes_on(connect, feed, job):
     assert ctx.get_list("out").copy() == [1, 2, 3]
 
 
-def test_another_pipeline_is_refused(connect, feed, job):
-    """Unless the user says that what was read and kept fits it."""
+def test_a_pipeline_that_forgets_something_is_refused(connect, feed, job):
+    """Unless the user says that it may: then the source of another name begins at its start."""
     job._execution.ask("leave")
     eventually(lambda: job.is_lost)
-    other = pipeline_of(feed, to_ilist("out"), through=lambda stage: stage.map(str))
+    other = ds.Pipeline()
+    other.read_from(feed, "numbers").map(str).write_to(to_ilist("out"))
     ctx = connect()
-    with pytest.raises(IllegalStateError, match="goes on where its driver ended, and this is another pipeline"):
+    with pytest.raises(IllegalStateError, match="of the stage 'read_from', how far it was read is forgotten"):
         ctx.new_job(other, name="one")
-    feed.give(3)
     feed.end()
     ctx.new_job(other, name="one", config=ds.JobConfig(force=True)).join(10)
 
+    assert ctx.get_list("out").copy() == [1, 2, "1", "2"]
+
+
+def test_a_pipeline_that_forgets_nothing_goes_on(connect, feed, job):
+    """It may have other steps and sinks, as long as what was read and kept is of use to it."""
+    job._execution.ask("leave")
+    eventually(lambda: job.is_lost)
+    feed.give(3)
+    feed.end()
+    ctx = connect()
+    ctx.new_job(pipeline_of(feed, to_ilist("out"), through=lambda stage: stage.map(str)), name="one").join(10)
+
     assert ctx.get_list("out").copy() == [1, 2, "3"]
+
+
+def test_another_pipeline_waits_for_what_the_last_one_has_to_publish(connect, feed, job, monkeypatch):
+    """What an epoch wrote for the sinks of a pipeline is for these alone, also with force."""
+    monkeypatch.setattr(EpochRunner, "publish", lambda *given: exit("the driver dies"))
+    feed.give(3)
+    eventually(lambda: job.status is JobStatus.FAILED)
+    monkeypatch.undo()
+    other = pipeline_of(feed, to_ilist("else"))
+    ctx = connect()
+    with pytest.raises(IllegalStateError, match="may have still to publish what its last epoch wrote"):
+        ctx.new_job(other, name="one", config=ds.JobConfig(force=True))
+    feed.end()
+    ctx.new_job(job.pipeline, name="one").join(10)
+
+    assert ctx.get_list("out").copy() == [1, 2, 3]
 
 
 def test_a_failure_fails_the_job(ctx, feed):
@@ -167,13 +196,6 @@ def test_an_idle_job_runs_nothing(ctx, feed, job, monkeypatch):
     eventually(lambda: feed.asked > asked + 5)
 
     assert (job.epoch, job.status) == (1, JobStatus.RUNNING)
-
-
-def test_what_jobs_without_an_end_cannot_do_yet_is_refused(job):
-    """In one sentence; the job goes on."""
-    with pytest.raises(UnsupportedError, match=r"update\(\) does not exist yet for jobs without an end"):
-        job.update(None)
-    assert job.status is JobStatus.RUNNING
 
 
 def test_cancel_ends_a_function_that_does_not_return(ctx, gate):
