@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -122,13 +122,10 @@ def resume(name: str, storage: str | None) -> None:
 @jobs.command(context_settings=SAYING)
 @_of_one
 def snapshot(name: str, storage: str | None) -> None:
-    """Refuse: only unbounded jobs, whose state cannot be exported yet, have snapshots."""
-    _refuse(name, storage, lambda job: job.export_snapshot(name))
-
-
-def _refuse(name: str, storage: str | None, method: Callable[[Job], NoReturn]) -> NoReturn:
+    """Keep what a job without an end remembers now under the name of the job, for JobConfig(initial_snapshot=)."""
     with _found(name, storage) as job:
-        method(job)
+        exported = job.export_snapshot(name)
+        click.echo(f"snapshot {name}: {sum(exported.keys.values())} keys of state, after epoch {exported.epoch}")
 
 
 def _list(context: Context) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
+from time import sleep
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dstream.errors import IllegalStateError, JobTakenOverError, UnsupportedError
@@ -27,6 +28,7 @@ from dstream.pipeline.pipeline_plan import PipelinePlan
 
 if TYPE_CHECKING:
     from dstream.jobs.jobs_of_context import Planned
+    from dstream.jobs.snapshots import Snapshot
     from dstream.jobs.upgrade_plan import StageVerdict
     from dstream.stream import Stream
     from dstream.values.entry import Entry
@@ -269,13 +271,61 @@ class Job:
         self._check_drives("resume")
         return self._ask("resume")
 
-    def export_snapshot(self, name: str) -> NoReturn:
-        """Refuse: a bounded job keeps no state, and that of others cannot be exported yet."""
-        self._refuse("export_snapshot")
+    def export_snapshot(self, name: str) -> Snapshot:
+        """Copy what a job without an end remembers after its last epoch, under a name; the job goes on meanwhile.
 
-    def cancel_and_export_snapshot(self, name: str) -> NoReturn:
-        """Refuse: a bounded job keeps no state, and that of others cannot be exported yet. It goes on."""
-        self._refuse("cancel_and_export_snapshot")
+        `JobConfig(initial_snapshot=name)` lets a new job begin with it, of this pipeline or another version of it. A
+        snapshot of the same name is replaced. A job that has ended can be exported as long as its files are there.
+
+        Args:
+            name: that of the snapshot.
+
+        Raises:
+            IllegalStateError: the job has not begun; or what it kept is there no more.
+            UnsupportedError: it is a bounded job.
+            ValueError: the name is empty.
+        """
+        state = self._state()
+        if not state.is_unbounded:
+            self._refuse("export_snapshot")
+        assert self._context is not None, "it was found by a context"
+        from dstream.jobs.snapshots import Snapshots  # here: few jobs are exported
+        from dstream.jobs.unbounded.epoch_log import EpochLog
+
+        log = EpochLog(self._records.all, self._id, state.driver.token)
+        return Snapshots(self._context).export(name, state, log, self._watch.now())
+
+    def cancel_and_export_snapshot(self, name: str) -> Snapshot:
+        """Let a job without an end finish its epoch, export what it remembers then, and cancel it.
+
+        Args:
+            name: that of the snapshot.
+
+        Raises:
+            IllegalStateError: the job has ended, or its driver is gone.
+            UnsupportedError: it is a bounded job.
+            Exception: it cannot be exported; it is not cancelled then, and goes on.
+        """
+        self._check_drives("cancel_and_export_snapshot")
+        self.suspend()
+        self._await_pause()
+        try:
+            snapshot = self.export_snapshot(name)
+        except BaseException:
+            self.resume()
+            raise
+        self.cancel()
+        return snapshot
+
+    def _await_pause(self) -> None:
+        """Wait until the job is suspended.
+
+        Raises:
+            IllegalStateError: it has ended instead, or lost its driver.
+        """
+        while self.status is not JobStatus.SUSPENDED:
+            self._check_drives("suspend")
+            sleep(_BETWEEN_LOOKS)
 
     def upgrade_plan(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
         """Say what `update(pipeline)` would do to what this job remembers, stage by stage. Nothing is changed.
@@ -346,10 +396,6 @@ class Job:
         return self._watch.ask(self._id, "update")
 
     def _refuse(self, name: str) -> NoReturn:
-        if self._state().is_unbounded:
-            raise UnsupportedError(
-                f"{name}() does not exist yet for jobs without an end; docs/limits.md lists what is missing"
-            )
         raise UnsupportedError(
             f"{name}() does not exist for bounded jobs, whose one epoch keeps nothing between two; "
             "cancel() ends such a job, restart() runs it again"
@@ -410,6 +456,9 @@ class Job:
         state = self._state()
         status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
         return f"<{title(state).removeprefix('the ')}, {status.name}>"
+
+
+_BETWEEN_LOOKS = 0.01
 
 
 def _patience(timeout: Any) -> float | None:

@@ -19,9 +19,12 @@ _LONGEST_PAUSE = 60.0
 _MOST_DOUBLINGS = 100
 """A pause of any length worth the name has reached the longest one then, and numbers stay small."""
 _MOST_RESTARTS = 1_000_000
-_OF_UNBOUNDED = ("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at")
+_OF_UNBOUNDED = (
+    *("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at"),
+    "initial_snapshot",
+)
 """What says nothing to a bounded job."""
-_NOT_YET = ("max_watermark_retain", "initial_snapshot", "files", "modules")
+_NOT_YET = ("max_watermark_retain", "files", "modules")
 _DAY = 24 * 60 * 60.0
 
 
@@ -42,16 +45,19 @@ class JobConfig:
         max_items: of an unbounded job: at most so many items of each partition of a source in an epoch. Unset, epochs
             take as many as fit into `epoch_length`.
         suspend_on_failure: an unbounded job that fails waits, and goes on behind its last epoch when it is resumed.
-        force: an unbounded job goes on although its pipeline has other stages than before.
+        force: an unbounded job goes on although its pipeline has other stages than before, and forgets what it knows of
+            those that are gone, or keep a state of another kind.
         shards: into how many parts an unbounded job divides the state of its steps; 64 unless told otherwise. It is
             fixed when the job is made.
         clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.
         keep: seconds, or a timedelta, for which the records of epochs are kept; a day unless told otherwise.
         files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot.
-        start_at: an unbounded job goes on behind this record of its log, an int, or behind the last one that is not
-            later than this datetime with a time zone. What came after it is published again, so it needs `force=True`.
+        start_at: an unbounded job goes on behind this epoch, an int as `job.epoch` counts them, or behind the last one
+            that is not later than this datetime with a time zone, of those that are kept. What came after it is
+            published again, so it needs `force=True`.
+        initial_snapshot: a new unbounded job begins with what stands under this name in `ctx.snapshots()`: how far
+            sources were read, and the state of steps. One that goes on under its name leaves it out of account.
         max_watermark_retain: not there yet.
-        initial_snapshot: not there yet.
         files: not there yet.
         modules: not there yet.
 
@@ -101,6 +107,8 @@ class JobConfig:
             raise TypeError(f"JobConfig: clock must be a function without arguments, not {shown(self.clock)}")
         if self.keep is not None:
             _check_seconds(_in_seconds(self.keep), "keep")
+        if self.initial_snapshot is not None and not isinstance(self.initial_snapshot, str):
+            raise TypeError(f"JobConfig: initial_snapshot must be a name, not {shown(self.initial_snapshot)}")
         if self.files_at is not None and not isinstance(self.files_at, str):
             raise TypeError(f"JobConfig: files_at must be a folder or a URL, not {shown(self.files_at)}")
         _check_start(self.start_at, self.force)

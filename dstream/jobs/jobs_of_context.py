@@ -148,6 +148,8 @@ class Jobs:
         return state.status.has_ended
 
     def _new(self, plan: PipelinePlan, config: JobConfig, version: int) -> Job | None:
+        if config.initial_snapshot is not None:
+            self._check_snapshot(plan, config.initial_snapshot, config)
         now, driver = self._clock(), driver_here()
         made = JobState(new_id(now), config.name, config, shape_of(plan), now, driver, now)
         state = dataclasses.replace(made, is_unbounded=is_unbounded(plan)).starting(now)
@@ -160,6 +162,15 @@ class Jobs:
             return None
         lease = Lease(self._records, Held(1, state), self._clock)
         return self._start(plan, lease, EpochRecord(self._records, state.id, driver.token))
+
+    def _check_snapshot(self, plan: PipelinePlan, name: str, config: JobConfig) -> None:
+        """Refuse a pipeline that would forget something of the snapshot with which it begins."""
+        from dstream.jobs.snapshots import Snapshots  # here: few jobs begin with one
+
+        kept = Snapshots(self._context).find(name)
+        if not config.force:
+            verdicts = upgrade_plan(plan, kept.shape, kept.memory)
+            check_nothing_is_lost(verdicts, kept.memory, "the job", f"begins with the snapshot {name!r}")
 
     def _again(self, plan: PipelinePlan, config: JobConfig, held: Held) -> Job | None:
         """Go on with a job whose driver is gone."""
@@ -187,13 +198,16 @@ class Jobs:
                 f"{title(state)} goes on where its driver ended, and this is another pipeline: one of the two has an "
                 "end; submit it as it was, or under another name"
             )
+        log = EpochLog(self._records.all, state.id, state.driver.token)
+        if config.start_at is not None:
+            log.at(config.start_at)
         if shape_of(plan) == state.shape:
             return
-        log = EpochLog(self._records.all, state.id, state.driver.token)
         _check_is_published(log, state)
         if not config.force:
             memory = Memory.of(log, state.log)
-            check_nothing_is_lost(upgrade_plan(plan, state.shape, memory), memory, title(state))
+            verdicts = upgrade_plan(plan, state.shape, memory)
+            check_nothing_is_lost(verdicts, memory, title(state), "goes on where its driver ended")
 
     def _start(self, plan: PipelinePlan, lease: Lease, epoch: EpochRecord) -> Job:
         execution = Execution(self._context, self._records, lease, epoch, plan, call_site(), self._load, self._clock)

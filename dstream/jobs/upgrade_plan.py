@@ -144,8 +144,14 @@ def check_nothing_is_refused(verdicts: Sequence[StageVerdict], title: str) -> No
         raise IllegalStateError(f"{title} cannot go on with this pipeline: {refused}")
 
 
-def check_nothing_is_lost(verdicts: Sequence[StageVerdict], memory: Memory, title: str) -> None:
+def check_nothing_is_lost(verdicts: Sequence[StageVerdict], memory: Memory, title: str, begins: str) -> None:
     """Refuse a pipeline with which a job would forget something that nobody has said it should.
+
+    Args:
+        verdicts: what becomes of each stage.
+        memory: what the job remembers.
+        title: what messages call the job.
+        begins: where it begins, in words.
 
     Raises:
         IllegalStateError: a stage is refused, or one that remembers something would be dropped.
@@ -155,6 +161,6 @@ def check_nothing_is_lost(verdicts: Sequence[StageVerdict], memory: Memory, titl
     if lost:
         words = "; ".join(f"of the stage {each.stage!r}, {each.why}" for each in lost)
         raise IllegalStateError(
-            f"{title} goes on where its driver ended, and this is another pipeline: {words}. Give its stages the names "
-            "that they had, submit it under another name, or with JobConfig(force=True) to let the job forget that"
+            f"{title} {begins}, and this is another pipeline: {words}. Give its stages the names that they had, submit "
+            "it under another name, or with JobConfig(force=True) to let the job forget that"
         )

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dstream.distributed.set import IStreamSet
     from dstream.jobs import Job, JobConfig
     from dstream.jobs.jobs_of_context import Jobs, Planned
+    from dstream.jobs.snapshots import Snapshot, Snapshots
     from dstream.pipeline.pipeline_plan import PipelinePlan
     from dstream.plan.stages import Stages
 
@@ -405,6 +406,32 @@ class Context:
             True
         """
         return self._jobs_here().find(name_or_id)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Return what jobs have exported into this storage, newest first: `job.export_snapshot(name)`.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.snapshots()
+            []
+        """
+        return self._snapshots().all()
+
+    def remove_snapshot(self, name: str) -> bool:
+        """Remove what a job has exported; return False if there is nothing of that name.
+
+        Example:
+            >>> with connect(engine="local", storage="memory:") as ctx:
+            ...     ctx.remove_snapshot("before the change")
+            False
+        """
+        return self._snapshots().remove(name)
+
+    def _snapshots(self) -> Snapshots:
+        self.running_storage()
+        from dstream.jobs.snapshots import Snapshots  # here: few programs export jobs
+
+        return Snapshots(self)
 
     def elsewhere(self, storage: str) -> Context:
         """Return a context on the same engine with the collections of another storage; it is closed with this one.

@@ -38,7 +38,7 @@ def test_job_config_refuses_what_is_wrong(given, error, words):
         ds.JobConfig(**given)
 
 
-NOT_YET = ("max_watermark_retain", "initial_snapshot", "files", "modules")
+NOT_YET = ("max_watermark_retain", "files", "modules")
 
 
 @pytest.mark.parametrize("name", NOT_YET)

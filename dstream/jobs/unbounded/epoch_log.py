@@ -7,6 +7,7 @@ one: its number is taken.
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -155,22 +156,37 @@ class EpochLog:
         return found is not None and found.data == written_record(record)
 
     def at(self, start: float | datetime) -> LogRecord:
-        """Return the record with a number, or the last one that is not later than a time.
+        """Return the record that an epoch left, as `job.epoch` counts them, or the last one not later than a time.
+
+        Of a thousand records ten are read: epochs and clock go up.
 
         Raises:
             ValueError: there is none, or none any more.
         """
+        found: LogRecord | None
         if not isinstance(start, datetime) and start < _FIRST_TIME:
-            found = self.read(int(start))
+            found = self._first_where(lambda record: record.published >= start)
+            found = found if found is not None and found.published == start else None
         else:
             until = start.timestamp() if isinstance(start, datetime) else start
-            records = (record for number in reversed(self.numbers()) if (record := self.read(number)) is not None)
-            found = next((record for record in records if record.now <= until), None)
+            later = self._first_where(lambda record: record.now > until)
+            found = self.last() if later is None else self.read(later.number - 1) if later.number else None
         if found is None:
             raise ValueError(
                 f"start_at={start!r}: the job {self._job} keeps no such record; JobConfig(keep=) says how long"
             )
         return found
+
+    def _first_where(self, is_so: Callable[[LogRecord], bool]) -> LogRecord | None:
+        """Return the first record for which something holds that holds for all after it, too."""
+        numbers = self.numbers()
+
+        def holds(number: int) -> bool:
+            record = self.read(number)
+            return record is not None and is_so(record)
+
+        place = bisect_left(numbers, True, key=holds)
+        return self.read(numbers[place]) if place < len(numbers) else None
 
     def remove(self, number: int) -> None:
         """Remove a record that nobody starts from any more."""

@@ -16,6 +16,7 @@ from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_records import Want
 from dstream.jobs.job_run import Stop
 from dstream.jobs.job_status import JobStatus
+from dstream.jobs.snapshots import Snapshots
 from dstream.jobs.unbounded.admission import Admission
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.event_time import EventTime
@@ -240,6 +241,9 @@ class UnboundedRun:
     def _first_record(self) -> LogRecord:
         """Return where a new job begins."""
         now = self._clock()
+        if self._config.initial_snapshot is not None:
+            files = self._state_files() if self._runner.open_plan.steps else None
+            return Snapshots(self._context).begun(self._config.initial_snapshot, now, files)
         sources = {
             stage: SourceMark(dict(source.begin()), False, now)
             for stage, source in self._runner.open_plan.sources.items()

@@ -78,6 +78,38 @@ def test_a_job_starts_again_at_an_earlier_record(connect):
     assert (ctx.get_list("out").copy(), again.config.start_at) == ([(10, 6), (10, 6)], None)
 
 
+def test_a_job_starts_again_at_an_earlier_time(connect):
+    """Behind the last epoch that is not later; also after drivers of before that put records of their own."""
+    now, feed, config = [1000.0], Feed(), {"clock": lambda: now[0]}
+    for number, item in enumerate([2, 4, 11], 1):
+        with connect() as ctx:
+            job = ctx.new_job(summing_plan(feed, Lagging, FrameSums()), name="sums", config=ds.JobConfig(**config))
+            feed.give(item)
+            eventually(lambda job=job, number=number: job.epoch == number)
+            now[0] += 100
+    ctx = connect()
+    start = datetime.fromtimestamp(1150, UTC)
+    again = ds.JobConfig(start_at=start, force=True, **config)
+    job = ctx.new_job(summing_plan(feed, Lagging, FrameSums()), name="sums", config=again)
+    eventually(lambda: job.epoch == 4)
+
+    assert ctx.get_list("out").copy() == [(10, 6), (10, 6)]
+
+
+@pytest.mark.parametrize("start", [7, datetime(2001, 1, 1, tzinfo=UTC)])
+def test_an_epoch_that_is_not_kept_is_refused(connect, start):
+    """Whether it never was, or is too long ago; the job is as it was, and can go on."""
+    feed, first = Feed({"0": [2]}), connect()
+    job = first.new_job(pipeline_of(feed, to_ilist("out")), name="one")
+    eventually(lambda: job.epoch == 1)
+    first.close()
+    config = ds.JobConfig(start_at=start, force=True)
+    with pytest.raises(ValueError, match=r"start_at=.*keeps no such record"):
+        connect().new_job(pipeline_of(feed, to_ilist("out")), name="one", config=config)
+
+    assert connect().job("one").is_lost
+
+
 def test_start_at_must_be_meant():
     """Since output comes twice."""
     with pytest.raises(ValueError, match="start_at publishes again what came after it, which needs force=True"):

@@ -1,0 +1,222 @@
+"""`Snapshots`: what jobs remember, copied under names of the user's, so that other jobs can begin with it.
+
+A snapshot is a record of a log with a whole index, and copies of the files of state that it names. It outlives the job.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from dstream.errors import IllegalStateError
+from dstream.failures import shown
+from dstream.jobs.epoch_record import packed, unpacked
+from dstream.jobs.job_context import JobContext
+from dstream.jobs.job_state import JobState, Shape
+from dstream.jobs.unbounded.epoch_log import EpochLog
+from dstream.jobs.unbounded.log_record import LogRecord, read_record, written_record
+from dstream.jobs.upgrade_plan import Memory
+from dstream.spi.state_files import StateFiles
+from dstream.state.plain_index import index_to_plain
+
+__all__ = ["Kept", "Snapshot", "Snapshots"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a job remembered when it was exported: `JobConfig(initial_snapshot=name)` begins with it.
+
+    Attributes:
+        name: what the user calls it.
+        job: the id of the job.
+        job_name: that of the job, or None.
+        epoch: how many epochs the job had published or was about to publish.
+        exported_at: when.
+        keys: how many keys each stage had a state of, by the names of the stages.
+    """
+
+    name: str
+    job: str
+    job_name: str | None
+    epoch: int
+    exported_at: datetime
+    keys: Mapping[str, int]
+
+
+class Kept(NamedTuple):
+    """A snapshot as it stands in its record.
+
+    Attributes:
+        snapshot: what the user sees.
+        record: that of the log of the job, with a whole index.
+        shape: of the pipeline of the job.
+        folder: names its files.
+        place: the storage of its files; None: that of the records.
+    """
+
+    snapshot: Snapshot
+    record: LogRecord
+    shape: Shape
+    folder: str
+    place: str | None
+
+    @property
+    def memory(self) -> Memory:
+        """What a job remembers that begins with it."""
+        return Memory.of_records([self.record])
+
+
+class Snapshots:
+    """The snapshots of the storage of a context."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._records = context.running_storage().records
+
+    def export(self, name: str, state: JobState, log: EpochLog, now: float) -> Snapshot:
+        """Copy what a job remembers after its last epoch. It replaces a snapshot of the same name.
+
+        Args:
+            name: of the snapshot.
+            state: that of the job, which may go on meanwhile.
+            log: that of the job.
+            now: what time it is.
+
+        Raises:
+            IllegalStateError: the job has not begun, or keeps no records; or a file of its state is gone or damaged.
+            TypeError: the name is no text.
+            ValueError: it is empty.
+        """
+        record_name = _record_of(name)
+        last = log.last(state.log)
+        if last is None:
+            raise IllegalStateError(
+                f"the job {state.name or state.id!r} has committed nothing yet, so nothing is there"
+            )
+        memory = Memory.of_records(log.since_checkpoint(last))
+        index = {step: index_to_plain(found) for step, found in memory.steps.items()}
+        record = dataclasses.replace(last.claimed(last.number, "", last.now), index=index)
+        keys = {step: found.keys for step, found in memory.steps.items()}
+        exported_at = datetime.fromtimestamp(now, UTC)
+        snapshot = Snapshot(name, state.id, state.name, last.published, exported_at, keys)
+        folder = f"snapshot-{record_name[-12:]}-{secrets.token_hex(8)}"
+        kept = Kept(snapshot, record, state.shape, folder, state.config.files_at)
+        if sizes := _sizes_of(memory):
+            _copied(sizes, self._files(kept.place, state.id), self._files(kept.place, folder))
+        self._replace(record_name, kept)
+        return snapshot
+
+    def _replace(self, record_name: str, kept: Kept) -> None:
+        """Let the name mean this snapshot, and remove what it meant before."""
+        data = _written(kept)
+        while True:
+            found = self._records.read(record_name)
+            if self._records.write(record_name, data, 1 if found is None else found.version + 1):
+                break
+        if found is not None:
+            self._remove_files(_read(found.data, kept.snapshot.name))
+
+    def begun(self, name: str, now: float, to: StateFiles | None) -> LogRecord:
+        """Return the record from which a new job begins, after its state was copied.
+
+        Args:
+            name: of the snapshot.
+            now: what time it is.
+            to: the files of the new job; None if none of its steps has a state.
+
+        Raises:
+            ValueError: there is no such snapshot.
+        """
+        kept = self.find(name)
+        if to is not None and (sizes := _sizes_of(kept.memory)):
+            _copied(sizes, self._files(kept.place, kept.folder), to)
+        return dataclasses.replace(kept.record, number=0, now=now, published=0, counts={})
+
+    def find(self, name: str) -> Kept:
+        """Return a snapshot.
+
+        Raises:
+            IllegalStateError: its record is damaged.
+            ValueError: there is none of that name.
+        """
+        found = self._records.read(_record_of(name))
+        if found is None:
+            names = ", ".join(repr(each.name) for each in self.all()) or "none"
+            raise ValueError(f"there is no snapshot {name!r}; snapshots: {names}")
+        return _read(found.data, name)
+
+    def all(self) -> list[Snapshot]:
+        """Return all of them, newest first."""
+        found = (self._records.read(name) for name in self._records.names("snapshots/"))
+        snapshots = [_read(each.data, "").snapshot for each in found if each is not None]
+        return sorted(snapshots, key=lambda each: each.exported_at, reverse=True)
+
+    def remove(self, name: str) -> bool:
+        """Remove a snapshot; False if there is none of that name."""
+        found = self._records.read(_record_of(name))
+        if found is None:
+            return False
+        self._records.remove(_record_of(name))
+        self._remove_files(_read(found.data, name))
+        return True
+
+    def _remove_files(self, kept: Kept) -> None:
+        if sizes := _sizes_of(kept.memory):
+            files = self._files(kept.place, kept.folder)
+            for name in sizes:
+                files.remove(name)
+
+    def _files(self, place: str | None, job: str) -> StateFiles:
+        context = self._context if place is None else self._context.elsewhere(place)
+        return context.running_storage().state_files(job)
+
+
+def _sizes_of(memory: Memory) -> dict[str, int]:
+    """Return the files that have parts of some state, with how many of their bytes reach to the last of these."""
+    shards = (shard for index in memory.steps.values() for shard in index.shards)
+    sizes: dict[str, int] = {}
+    for part in (part for shard in shards for part in shard.parts):
+        sizes[part.file] = max(sizes.get(part.file, 0), part.offset + part.length)
+    return sizes
+
+
+def _copied(sizes: Mapping[str, int], source: StateFiles, to: StateFiles) -> None:
+    for name, size in sizes.items():
+        try:
+            data = source.read(name, 0, size)
+        except FileNotFoundError as error:
+            raise IllegalStateError(f"{source.title} has no file {name} any more") from error
+        to.remove(name)  # A process that died while it copied may have left a part.
+        to.write(name, data)
+
+
+def _record_of(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a snapshot must be a text, not {shown(name)}")
+    if not name.strip():
+        raise ValueError("the name of a snapshot must not be empty")
+    return f"snapshots/{hashlib.sha256(name.encode()).hexdigest()[:48]}"
+
+
+def _written(kept: Kept) -> bytes:
+    snapshot = kept.snapshot
+    content = {each.name: getattr(snapshot, each.name) for each in dataclasses.fields(snapshot)}
+    content |= {"exported_at": snapshot.exported_at.timestamp(), "keys": dict(snapshot.keys)}
+    content |= {"number": kept.record.number, "record": written_record(kept.record)}
+    return packed({**content, "shape": kept.shape, "folder": kept.folder, "place": kept.place})
+
+
+def _read(data: bytes, name: str) -> Kept:
+    try:
+        content = unpacked(data)
+        record = read_record(content["record"], content["number"], content["job"])
+        told = {each.name: content[each.name] for each in dataclasses.fields(Snapshot)}
+        snapshot = Snapshot(**{**told, "exported_at": datetime.fromtimestamp(told["exported_at"], UTC)})
+        return Kept(snapshot, record, content["shape"], content["folder"], content["place"])
+    except Exception as error:  # msgpack has exceptions of its own
+        raise IllegalStateError(f"the record of the snapshot {name!r} is damaged: {error!s:.200}") from error

@@ -1,0 +1,134 @@
+"""What a job remembers is exported under a name, and another job begins with it."""
+
+from __future__ import annotations
+
+import pytest
+
+import dstream as ds
+from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.jobs import JobStatus
+from reducers import to_ilist
+from tests.jobs.planned import plan_of
+from tests.jobs.unbounded.changing import counts, windowed, written
+from tests.jobs.unbounded.streams import Feed, eventually
+
+BEGINS = ds.JobConfig(initial_snapshot="then")
+
+
+@pytest.fixture
+def feed():
+    """A source with two words."""
+    return Feed({"0": ["a", "b"]})
+
+
+@pytest.fixture
+def job(ctx, feed):
+    """A job that has counted them."""
+    made = ctx.new_job(counts(feed), name="one")
+    eventually(lambda: made.epoch == 1)
+    return made
+
+
+def test_another_job_begins_with_a_snapshot(ctx, feed, job):
+    """Where the first one was when it was exported, whatever became of that since."""
+    job.export_snapshot("then")
+    feed.give("a")
+    eventually(lambda: job.epoch == 2)
+    job.cancel()
+    feed.end()
+    other = ctx.new_job(counts(feed, sink="else"), name="other", config=BEGINS)
+    other.join(10)
+
+    assert (other.epoch, written(ctx, "else")) == (1, [("a", 2)])
+
+
+def test_snapshots_are_listed_replaced_and_removed(ctx, job):
+    """Newest first, by every process on the storage; files go with them."""
+    job.export_snapshot("first")
+    job.export_snapshot("then")
+    job.export_snapshot("first")
+    found = ctx.snapshots()
+    assert [(each.name, each.job_name, each.epoch, each.keys) for each in found] == [
+        ("first", "one", 1, {"counts": 2}),
+        ("then", "one", 1, {"counts": 2}),
+    ]
+
+    assert (ctx.remove_snapshot("first"), ctx.remove_snapshot("first")) == (True, False)
+    assert [each.name for each in ctx.snapshots()] == ["then"]
+
+
+def test_files_of_a_snapshot_go_with_it(ctx, job, tmp_path):
+    """Also those of one that was replaced."""
+    for _ in range(2):
+        job.export_snapshot("then")
+    ctx.remove_snapshot("then")
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and "/snapshot-" in str(path)] == []
+
+
+def test_a_job_is_cancelled_behind_the_epoch_that_is_exported(ctx, feed, job):
+    """So another version goes on without a gap and without an item twice."""
+    assert job.cancel_and_export_snapshot("then").epoch == 1
+    eventually(lambda: job.status is JobStatus.CANCELLED)
+    feed.give("b")
+    feed.end()
+    ctx.new_job(counts(feed, more=feed), name="one", config=BEGINS).join(10)
+
+    assert (written(ctx), ctx.get_list("more").copy()) == ([("a", 1), ("b", 1), ("b", 2)], ["a", "b", "b"])
+
+
+def test_a_job_that_cannot_be_exported_is_not_cancelled(job):
+    """It goes on."""
+    with pytest.raises(ValueError, match="the name of a snapshot must not be empty"):
+        job.cancel_and_export_snapshot(" ")
+
+    eventually(lambda: job.status is JobStatus.RUNNING)
+
+
+def test_another_process_exports(connect, job):
+    """The driver need not do anything."""
+    connect().job("one").export_snapshot("then")
+
+    assert [each.name for each in connect().snapshots()] == ["then"]
+
+
+def test_a_pipeline_that_a_snapshot_does_not_fit_is_refused(ctx, feed, job):
+    """Before it is registered; with force what does not fit is left out."""
+    job.export_snapshot("then")
+    with pytest.raises(IllegalStateError, match="begins with the snapshot 'then', and this is another pipeline"):
+        ctx.new_job(counts(feed, name="again"), config=BEGINS)
+    assert len(ctx.jobs()) == 1
+    feed.give("a")
+    feed.end()
+    config = ds.JobConfig(initial_snapshot="then", force=True)
+    ctx.new_job(counts(feed, name="again", sink="else"), config=config).join(10)
+
+    assert written(ctx, "else") == [("a", 1)]
+
+
+def test_another_window_does_not_take_the_state_of_a_snapshot(ctx):
+    """With force, its windows begin empty where the source was."""
+    feed = Feed({"0": [1, 2]})
+    job = ctx.new_job(windowed(feed, 10))
+    eventually(lambda: job.epoch == 1)
+    job.cancel_and_export_snapshot("then")
+    feed.give(3)
+    feed.end()
+    with pytest.raises(IllegalStateError, match="cannot go on with this pipeline: the state of step 'counts'"):
+        ctx.new_job(windowed(feed, 20), config=BEGINS)
+    ctx.new_job(windowed(feed, 20), config=ds.JobConfig(initial_snapshot="then", force=True)).join(10)
+
+    assert ctx.get_list("out").copy() == [(0, 1)]
+
+
+def test_a_snapshot_that_is_not_there_is_refused(ctx, feed, job):
+    """The message names those that are."""
+    job.export_snapshot("then")
+    with pytest.raises(ValueError, match="there is no snapshot 'now'; snapshots: 'then'"):
+        ctx.new_job(counts(feed), config=ds.JobConfig(initial_snapshot="now"))
+
+
+def test_a_bounded_job_begins_with_no_snapshot(ctx):
+    """It keeps nothing."""
+    with pytest.raises(UnsupportedError, match="initial_snapshot is for jobs without an end"):
+        ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")), config=BEGINS)
