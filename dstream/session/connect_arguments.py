@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dstream.errors import UnsupportedError
 from dstream.failures import shown
 from dstream.spi import Collections, OpenedLater, Options, Source
 from dstream.storage.settings import MOST_BUCKETS
@@ -12,6 +13,7 @@ from dstream.values.fields import field_names
 
 __all__ = [
     "check_options",
+    "check_streams",
     "checked_source",
     "columns_of",
     "fitting",
@@ -72,6 +74,18 @@ def fitting(kind: Any, columns: list[str]) -> Any:
     if missing:
         raise TypeError(f"the DataFrame has no column for {', '.join(missing)} of {kind.__qualname__}")
     return kind
+
+
+def check_streams(df: Any, engine: str) -> None:
+    """Refuse what is no streaming DataFrame, and where its batches cannot be had."""
+    if engine == "local":
+        raise UnsupportedError("the local engine has no DataFrames of Spark: connect() with the Spark engine")
+    if getattr(df, "isStreaming", None) is not True:
+        raise TypeError(f"df must be a streaming DataFrame, as ctx.spark.readStream gives, not {shown(df)}")
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        raise UnsupportedError(
+            "from_streaming_df() needs a session in this process: Spark Connect calls no function here"
+        )
 
 
 def seconds(value: Any, name: str) -> float:

@@ -13,6 +13,7 @@ from dstream.failures import shown
 from dstream.plan import Node, Table, call_site
 from dstream.session.connect_arguments import (
     check_options,
+    check_streams,
     checked_source,
     columns_of,
     fitting,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from dstream.jobs.snapshots import Snapshot, Snapshots
     from dstream.pipeline.pipeline_plan import PipelinePlan
     from dstream.plan.stages import Stages
+    from dstream.session.streaming_frame import StreamingFrame
 
 __all__ = ["CollectionName", "Context"]
 
@@ -164,6 +166,33 @@ class Context:
                 f"the {self._engine_name} engine has no DataFrames of Spark: connect() with the Spark engine"
             )
         return Stream(Table(df, None if kind is None else fitting(kind, columns), where=call_site()), self)
+
+    @overload
+    def from_streaming_df(self, df: Any) -> StreamingFrame[Any]: ...
+
+    @overload
+    def from_streaming_df(self, df: Any, kind: type[T]) -> StreamingFrame[T]: ...
+
+    def from_streaming_df(self, df: Any, kind: type[Any] | None = None) -> StreamingFrame[Any]:
+        """Take the batches of a streaming DataFrame of Spark, for what Structured Streaming alone can read.
+
+        `.collect(sink, through=fn, checkpoint=folder)` writes what a function makes of each batch into a sink, exactly
+        once. Windows and states are those of the DataFrame; for dstream's own, read with a source and submit a job.
+
+        Args:
+            df: of `ctx.spark.readStream`, as it is or after operations of Spark.
+            kind: a dataclass or named tuple of which rows are made.
+
+        Raises:
+            TypeError: `df` is no streaming DataFrame, or has no column for a field of `kind`.
+            UnsupportedError: the engine is not Spark, or the session one of Spark Connect, whose server calls no
+                function of this process.
+        """
+        from dstream.session.streaming_frame import StreamingFrame  # here: few programs need it
+
+        self.check_open()
+        check_streams(df, self._engine_name)
+        return StreamingFrame(self, df, None if kind is None else fitting(kind, columns_of(df)))
 
     @overload
     def get_map(

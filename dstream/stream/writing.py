@@ -15,7 +15,14 @@ __all__ = ["write", "writing"]
 R = TypeVar("R")
 
 
-def write(runtime: Runtime, node: Node, sink: Sink[Any, R], engine: Callable[[], Engine]) -> R:
+def write(
+    runtime: Runtime,
+    node: Node,
+    sink: Sink[Any, R],
+    engine: Callable[[], Engine],
+    name: str | None = None,
+    epoch: int = 1,
+) -> R:
     """Run the plan that ends in `node`, commit what its tasks wrote, and return what the target gives.
 
     The target is as it was before if anything fails.
@@ -25,9 +32,11 @@ def write(runtime: Runtime, node: Node, sink: Sink[Any, R], engine: Callable[[],
         node: the last node of the plan.
         sink: what becomes of the items.
         engine: starts what runs the plan, unless the job is done already.
+        name: that of the job in the target, unless the sink names it.
+        epoch: its number.
     """
     target = sink.open(runtime)
-    job = target.begin(sink.job)
+    job = target.begin(sink.job or name, epoch)
     if job.is_done:
         return target.result()
     end = writing(node, sink, job.writer)
