@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
 from dstream.jobs.unbounded.log_record import LogRecord, read_record, written_record
@@ -18,12 +18,24 @@ from dstream.jobs.unbounded.log_record import LogRecord, read_record, written_re
 if TYPE_CHECKING:
     from dstream.spi.records import Records
 
-__all__ = ["CHECKPOINT_EVERY", "EpochLog"]
+__all__ = ["CHECKPOINT_EVERY", "Claim", "EpochLog"]
 
 _FIRST_TIME = 1_000_000_000
 """A number from here on is a time in seconds, as a configuration that was stored has it."""
 CHECKPOINT_EVERY = 100
 """Each record whose number this divides can be started from alone."""
+
+
+class Claim(NamedTuple):
+    """How a driver became the one who decides.
+
+    Attributes:
+        before: the last record before; in a job that is new, `mine`.
+        mine: the record that this driver has put. It is never looked up: another driver may have come since.
+    """
+
+    before: LogRecord
+    mine: LogRecord
 
 
 class EpochLog:
@@ -87,8 +99,8 @@ class EpochLog:
             found = before
         return found
 
-    def claim(self, hint: int, now: Callable[[], float], first: Callable[[], LogRecord]) -> LogRecord:
-        """Become the one who decides; return the last record before, or what `first` gives in a job that is new.
+    def claim(self, hint: int, now: Callable[[], float], first: Callable[[], LogRecord]) -> Claim:
+        """Become the one who decides, for as long as nobody else puts a record behind the one that this puts.
 
         Args:
             hint: as for `last`.
@@ -104,7 +116,7 @@ class EpochLog:
                 before, mine = last, last.claimed(last.number + 1, self._token, now())
                 hint = last.number
             if self._put(mine):
-                return before
+                return Claim(before, mine)
 
     def put(self, record: LogRecord) -> None:
         """Commit an epoch.

@@ -166,18 +166,16 @@ class UnboundedRun:
 
     def _claim(self) -> None:
         """Become the one who decides, and publish what the last record names."""
-        before = self._log.claim(self._hint, self._clock, self._first_record)
+        before, mine = self._log.claim(self._hint, self._clock, self._first_record)
         self._runner.publish(self._log.last_run(before))
         if self._config.start_at is not None:
-            before = self._started_over(self._config.start_at)
-        claimed = self._log.last(before.number)
-        assert claimed is not None, "it was put"
-        self._started_at = claimed.now
+            before = mine = self._started_over(self._config.start_at, mine)
+        self._started_at = mine.now
         self._is_first = True
         self._check_fits(before)
         self._states = self._restored(before)
         self._folding = Folding(self._log, self._states.files, self._config.keep_seconds)
-        self.record = claimed
+        self.record = mine
         epoch_length = self._config.epoch_length or _EPOCH
         is_local = self._context.running_engine().name == "local"
         self._pace = (
@@ -188,13 +186,12 @@ class UnboundedRun:
         sources = self._runner.open_plan.sources
         self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
 
-    def _started_over(self, start_at: Any) -> LogRecord:
+    def _started_over(self, start_at: Any, mine: LogRecord) -> LogRecord:
         """Put a record that goes on behind an earlier one, and return it."""
-        earlier, last = self._log.at(start_at), self._log.last(self._hint)
-        assert last is not None, "it was claimed"
+        earlier = self._log.at(start_at)
         states = self._restored(earlier)
         again = dataclasses.replace(
-            earlier.claimed(last.number + 1, last.token, last.now), index=states.index(), published=last.published
+            earlier.claimed(mine.number + 1, mine.token, mine.now), index=states.index(), published=mine.published
         )
         self._log.put(again)
         return again
