@@ -215,9 +215,10 @@ class Epoch:
         timestamp: Callable[[Any], Any] | None = timestamp_of,
         watermark: int = NO_WATERMARK,
         source: Any = None,
+        counts: bool = True,
     ) -> Core:
         """Return the events of one partition, with their timestamps; what goes on is (key, number)."""
-        time = PartitionTime("clock", ("events", partition), policy or Lag(), watermark, self.now, ends)
+        time = PartitionTime("clock", ("events", partition), policy or Lag(), watermark, self.now, ends, counts)
         read: Core = Read(source or Listed(tuple(events)), step=step("read"))
         pairs = Chain(read, (Op("map", with_nothing, None, step(".pairs()", 2)),), step=step(".pairs()", 2))
         stamped = Stamped(pairs, timestamp, "clock", time, self.partitions.append, step=step(".add_timestamps(...)", 3))

@@ -54,6 +54,20 @@ def test_partitions_that_are_not_read_hold_time_back(engine: Any, state: Folder)
     assert {receipt.watermark for receipt in epoch.steps} == {2}
 
 
+def test_an_idle_partition_without_an_event_holds_nothing_back(engine: Any, state: Folder) -> None:
+    """Although it is read: its items may all be filtered out before they get timestamps. With an event it counts."""
+    epoch = Epoch()
+    idle = epoch.stamped([], "1", watermark=0, counts=False)
+    assert run(epoch.over(together(epoch.stamped(FIRST), idle), state=state), engine.context) == [
+        (1, ("a", 1)),
+        (2, ("b", 10)),
+    ]
+
+    again = Epoch()
+    woken = again.stamped([(1, "d", 1)], "1", watermark=0, counts=False)
+    assert run(again.over(together(again.stamped(FIRST), woken), state=state), engine.context) == []
+
+
 def test_time_passes_without_items(engine: Any, state: Folder) -> None:
     """An epoch that reads nothing gives what the watermark of the partitions at rest passes; time never goes back."""
     first = Epoch()

@@ -101,7 +101,7 @@ def test_receipts_of_a_run_before_are_no_lost_answer(ctx, job):
     late._version += 1
     late.commit({0: ["of the run before"]})
 
-    with pytest.raises(EngineError, match="a run before this one of the job .* has committed"):
+    with pytest.raises(EngineError, match=r"a run before this one of the job .* has committed"):
         now.commit({0: ["of this run"]})
 
 

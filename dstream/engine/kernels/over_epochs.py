@@ -143,7 +143,7 @@ class _Applying:
         (gathered,) = all_gathered
         task.watermarks.take(gathered.watermarks)
         tick = self.tick
-        new = max(tick.old, min(tick.standing, task.watermarks.least(tick.stamps)))
+        new = tick.watermark(task.watermarks.least(tick.stamps))
         run = _Run(self.operator, self.state, self.step, _moment(tick, new))
         yield from run.outputs(gathered)
         task.peeking(self.receipts)(run.receipt(self.stage, gathered))

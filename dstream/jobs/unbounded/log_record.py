@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dstream.errors import IllegalStateError
@@ -41,14 +42,21 @@ class SourceMark(NamedTuple):
     """How far a source has been read.
 
     Attributes:
-        offsets: of each partition that goes on, behind what was read of it.
+        offsets: of each partition, behind what was read of it.
         has_ended: nothing will come of it any more.
         found_at: the reading of the clock when the job first saw the source.
+        left_out: the partitions that the source does not show any more, with the reading of the clock when that was
+            noticed. They hold no time back, and go on where they were should they come back.
     """
 
     offsets: Mapping[str, Offset]
     has_ended: bool
     found_at: float
+    left_out: Mapping[str, float] = MappingProxyType({})
+
+    def goes_on(self, partition: str) -> bool:
+        """Say whether items of a partition may still come."""
+        return partition in self.offsets and partition not in self.left_out
 
 
 class StepMark(NamedTuple):
@@ -113,7 +121,9 @@ def written_record(record: LogRecord) -> bytes:
         TypeError: an offset or a receipt is no plain data.
     """
     content = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
-    content["sources"] = {name: (dict(mark.offsets), *mark[1:]) for name, mark in record.sources.items()}
+    content["sources"] = {
+        name: (dict(mark.offsets), *mark[1:-1], dict(mark.left_out)) for name, mark in record.sources.items()
+    }
     content["times"] = [(*place, *time) for place, time in record.times.items()]
     content["steps"] = {name: tuple(mark) for name, mark in record.steps.items()}
     content["receipts"] = {place: list(receipts) for place, receipts in record.receipts.items()}

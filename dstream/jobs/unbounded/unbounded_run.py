@@ -25,7 +25,7 @@ from dstream.jobs.unbounded.measures import Measures
 from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
 from dstream.jobs.unbounded.pace import Pace
 from dstream.jobs.unbounded.policies import Policies
-from dstream.jobs.unbounded.ranges import News, ranges_of
+from dstream.jobs.unbounded.ranges import News, check_offsets, ranges_of
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where, explained
@@ -214,11 +214,10 @@ class UnboundedRun:
 
     def _first_record(self) -> LogRecord:
         """Return where a new job begins."""
-        now = self._clock()
-        sources = {
-            stage: SourceMark(dict(source.begin()), False, now)
-            for stage, source in self._runner.open_plan.sources.items()
-        }
+        now, sources = self._clock(), {}
+        for stage, source in self._runner.open_plan.sources.items():
+            sources[stage] = SourceMark(dict(source.begin()), False, now)
+            check_offsets(source, sources[stage].offsets)
         first = LogRecord(0, "", now, sources=sources, index={})
         return dataclasses.replace(first, index=self._states_of([first], None).index())
 
@@ -241,7 +240,7 @@ class UnboundedRun:
             before = self.record
             assert before is not None, "it was claimed"
             now = max(self._clock(), before.now)  # A clock that goes back stands still here.
-            news = self._news(before)
+            news = self._news(before, now)
             time = self._time(before, news, now)
             if any(some.ranges for some in news.values()) or time.is_due():
                 self._epoch(before, news, time, now)
@@ -255,11 +254,12 @@ class UnboundedRun:
         with self._lock:
             self._check_stop()
 
-    def _news(self, before: LogRecord) -> dict[str, News]:
+    def _news(self, before: LogRecord, now: float) -> dict[str, News]:
         found = {}
         for stage, source in self._runner.open_plan.sources.items():
             mark = before.sources[stage]
-            found[stage] = ranges_of(source, mark, self._admissions[stage].of_each(len(mark.offsets)))
+            most = self._admissions[stage].of_each(len(mark.offsets) - len(mark.left_out))
+            found[stage] = ranges_of(source, mark, most, now, self._config.keep_seconds)
         return found
 
     def _time(self, before: LogRecord, news: Mapping[str, News], now: float) -> EventTime:
