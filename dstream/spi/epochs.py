@@ -20,6 +20,7 @@ __all__ = [
     "StepState",
     "Tick",
     "WatermarkPolicy",
+    "target_of",
 ]
 
 
@@ -172,6 +173,15 @@ class StepReceipt:
     changes: tuple[ShardChange, ...]
 
 
+def target_of(shard: int, shards: int, targets: int) -> int:
+    """Return which of several tasks has a shard.
+
+    A task has shards that follow each other, so that the items of all tasks together are in the order of the shards,
+    however many tasks there are: what stands behind a step sees the same order on any engine.
+    """
+    return shard * targets // shards
+
+
 class StepState(Protocol):
     """The state of a step at the start of one epoch, as tasks see it; it travels pickled.
 
@@ -186,7 +196,7 @@ class StepState(Protocol):
     def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:
         """Return the shards of a task that have to be opened although nothing came for them: time passes something.
 
-        The shards of task `target` are those whose number modulo `targets` is `target`.
+        Which shards a task has, `target_of` says.
         """
         ...
 

@@ -14,7 +14,7 @@ from dstream.keys import canonical, stable_hash
 from dstream.plan.core import Chain, Concat, Core, Read, ToList
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.steps import Op, Step
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, ShardChange, StepReceipt, Tick
+from dstream.spi.epochs import PartitionReceipt, PartitionTime, ShardChange, StepReceipt, Tick, target_of
 from dstream.spi.state_operator import Applied, Moment, Partials
 from dstream.values.blaming import failed_on
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
@@ -154,7 +154,7 @@ class Folder:
 
     def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:
         due = (number for number, deadline in self.deadline_of.items() if deadline is not None and deadline <= new)
-        return sorted(number for number in due if number % targets == target)
+        return sorted(number for number in due if target_of(number, SHARDS, targets) == target)
 
     def open(self, shard: int, operator: Any) -> Sums:
         state: Sums = operator.new()

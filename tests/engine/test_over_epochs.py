@@ -11,6 +11,7 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
+from dstream.operators.stateful_mapping import StatefulMapping
 from dstream.plan.core import HashJoin, Join, Read, Write
 from dstream.plan.core_of_stages import Spread
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
@@ -44,6 +45,27 @@ def test_over_epochs_goes_on_from_the_state(engine: Any, state: Folder) -> None:
 
     assert run(later, engine.context) == [(5, ("c", 100))]
     assert [receipt.watermark for receipt in second.steps] == [9]
+
+
+def so_far(state: list[str], pair: Any) -> str:
+    """Take the key of a pair into the state, and give all that came."""
+    state.append(pair[0])
+    return "".join(state)
+
+
+def test_what_stands_behind_a_step_sees_the_order_of_its_shards(engine: Any, tmp_path: Path) -> None:
+    """However many tasks the shards were divided among."""
+    events, found = [(1, key, 1) for key in "abcdefghijklmnop"], set()
+    for parts in (1, 2, 3):
+        epoch = Epoch()
+        read = together(*(epoch.stamped(events[part::parts], str(part), ends=True) for part in range(parts)))
+        sums = again(epoch.over(read, state=Folder(str(tmp_path))))
+        last = StatefulMapping(None, list, so_far, "map")
+        behind = epoch.over(sums, state=Folder(str(tmp_path)), operator=last, stage="behind")
+        found.add(max(run(behind, engine.context), key=lambda pair: len(pair[1]))[1])
+
+    assert len(found) == 1
+    assert sorted(found.pop()) == list("abcdefghijklmnop")
 
 
 def test_partitions_that_are_not_read_hold_time_back(engine: Any, state: Folder) -> None:
