@@ -19,7 +19,7 @@ from dstream.state.parts import Blob, sealed
 from dstream.state.recent_files import recent_files
 from dstream.state.shard_index import Shard, ShardIndex
 
-__all__ = ["StateOfStep"]
+__all__ = ["StateOfStep", "folder_of"]
 
 _PATIENCE = 2
 """A snapshot takes as long as all other shards of a task together: the next one waits, if that is not for long."""

@@ -85,7 +85,7 @@ class LogRecord:
         sources: how far each has been read, by the name of its stage.
         times: how far time has come.
         steps: the steps over epochs, by their names.
-        receipts: those of the sinks, by their place in the pipeline; empty if nothing ran.
+        receipts: those of the sinks, by the names of their stages; empty if nothing ran.
         changes: where the state of steps went in this epoch, in the terms of the state.
         index: where all of it is, in the same terms; None: the records since the last checkpoint say so together.
         counts: what stages gave on so far, and what was late there.
@@ -100,7 +100,7 @@ class LogRecord:
     sources: Mapping[str, SourceMark] = field(default_factory=dict)
     times: Mapping[Place, PlaceTime] = field(default_factory=dict)
     steps: Mapping[str, StepMark] = field(default_factory=dict)
-    receipts: Mapping[int, Sequence[Receipt]] = field(default_factory=dict)
+    receipts: Mapping[str, Sequence[Receipt]] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     index: Mapping[str, Any] | None = None
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def written_record(record: LogRecord) -> bytes:
     }
     content["times"] = [(*place, *time) for place, time in record.times.items()]
     content["steps"] = {name: tuple(mark) for name, mark in record.steps.items()}
-    content["receipts"] = {place: list(receipts) for place, receipts in record.receipts.items()}
+    content["receipts"] = {stage: list(receipts) for stage, receipts in record.receipts.items()}
     content["changes"], content["counts"] = dict(record.changes), {k: dict(v) for k, v in record.counts.items()}
     content["index"] = None if record.index is None else dict(record.index)
     return packed(content)
