@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
+from dstream.jobs.epoch_record import packed, unpacked
 from dstream.jobs.unbounded.log_record import LogRecord, read_record, written_record
 
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ class EpochLog:
         records: those of the storage.
         job: its id.
         token: that of the driver.
+        lease: the version of the lease with which the driver began.
     """
 
-    def __init__(self, records: Records, job: str, token: str) -> None:
+    def __init__(self, records: Records, job: str, token: str, lease: int = 0) -> None:
         self._records = records
         self._job = job
         self._token = token
+        self._lease = lease
 
     def read(self, number: int) -> LogRecord | None:
         """Return the record of an epoch; None if there is none."""
@@ -65,7 +68,7 @@ class EpochLog:
         Args:
             hint: the number of a record that was there; those behind it are looked at one by one.
         """
-        found = self.read(hint)
+        found = self.read(max(hint, self.floor()))
         if found is None and (numbers := self.numbers()):
             found = self.read(numbers[-1])
         while found is not None and (after := self.read(found.number + 1)) is not None:
@@ -106,14 +109,19 @@ class EpochLog:
             hint: as for `last`.
             now: reads the clock.
             first: makes the record from which a new job begins, number 0.
+
+        Raises:
+            JobTakenOverError: a driver that took the lease later has claimed already, while this one paused.
         """
         while True:
             last = self.last(hint)
             if last is None:
-                mine = dataclasses.replace(first(), token=self._token, is_claim=True)
+                mine = dataclasses.replace(first(), token=self._token, lease=self._lease, is_claim=True)
                 before = mine
             else:
-                before, mine = last, last.claimed(last.number + 1, self._token, now())
+                if last.lease > self._lease:
+                    raise self._taken_over(last.number + 1)
+                before, mine = last, last.claimed(last.number + 1, self._token, now(), self._lease)
                 hint = last.number
             if self._put(mine):
                 return Claim(before, mine)
@@ -147,6 +155,15 @@ class EpochLog:
         )
 
     def _put(self, record: LogRecord) -> bool:
+        """Put a record; False if its number is taken, or was once: one that was folded is free again."""
+        if not self._put_if_absent(record):
+            return False
+        if self.floor() <= record.number:
+            return True
+        self.remove(record.number)
+        return False
+
+    def _put_if_absent(self, record: LogRecord) -> bool:
         data = written_record(record)
         try:
             if self._records.write(self._name(record.number), data, 1):
@@ -169,7 +186,7 @@ class EpochLog:
             ValueError: there is none, or none any more.
         """
         if not isinstance(start, datetime) and start < _FIRST_TIME:
-            found = self.read(int(start))
+            found = self.read(int(start)) if start >= self.floor() else None
         else:
             until = start.timestamp() if isinstance(start, datetime) else start
             records = (record for number in reversed(self.numbers()) if (record := self.read(number)) is not None)
@@ -179,6 +196,20 @@ class EpochLog:
                 f"start_at={start!r}: the job {self._job} keeps no such record; JobConfig(keep=) says how long"
             )
         return found
+
+    def floor(self) -> int:
+        """Return the number of the first record that counts. What stands before it is removed, or put by mistake."""
+        found = self._records.read(self._floor_name())
+        return 0 if found is None else int(unpacked(found.data))
+
+    def raise_floor(self, number: int) -> None:
+        """Let no record before this one count any more; said before they are removed."""
+        while (found := self._records.read(self._floor_name())) is None or int(unpacked(found.data)) < number:
+            if self._records.write(self._floor_name(), packed(number), 1 if found is None else found.version + 1):
+                return
+
+    def _floor_name(self) -> str:
+        return f"job-logs/{self._job}/floor"
 
     def remove(self, number: int) -> None:
         """Remove a record that nobody starts from any more."""
@@ -194,7 +225,8 @@ class EpochLog:
         """Return the numbers of all records; this lists them, which may take long."""
         prefix = f"job-logs/{self._job}/"
         ends = (name.removeprefix(prefix) for name in self._records.names(prefix))
-        return sorted(int(end) for end in ends if end.isdigit())
+        floor = self.floor()
+        return sorted(number for end in ends if end.isdigit() and (number := int(end)) >= floor)
 
     def _name(self, number: int) -> str:
         return f"job-logs/{self._job}/{number}"

@@ -91,6 +91,7 @@ class LogRecord:
         counts: what stages gave on so far, and what was late there.
         clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
         is_claim: nothing ran; a driver has put it to become the one who decides.
+        lease: the version of the lease with which its driver began; that of a driver that came later is greater.
     """
 
     number: int
@@ -106,12 +107,13 @@ class LogRecord:
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     clock: int | None = None
     is_claim: bool = False
+    lease: int = 0
 
-    def claimed(self, number: int, token: str, now: float) -> LogRecord:
+    def claimed(self, number: int, token: str, now: float, lease: int = 0) -> LogRecord:
         """Return the record by which another driver becomes the one who decides: the same, with nothing to publish."""
-        return dataclasses.replace(
-            self, number=number, token=token, now=max(now, self.now), receipts={}, changes={}, index=None, is_claim=True
-        )
+        now = max(now, self.now)
+        claim = dataclasses.replace(self, number=number, token=token, now=now, lease=lease, is_claim=True)
+        return dataclasses.replace(claim, receipts={}, changes={}, index=None)
 
 
 def written_record(record: LogRecord) -> bytes:

@@ -218,6 +218,7 @@ class EpochRunner:
             after.index() if number % CHECKPOINT_EVERY == 0 else None,
             self._counts(before.counts),
             time.clock_after(times),
+            lease=before.lease,
         )
         return record, after
 

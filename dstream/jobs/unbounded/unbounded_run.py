@@ -194,7 +194,9 @@ class UnboundedRun:
         earlier = self._log.at(start_at)
         states = self._restored(earlier)
         again = dataclasses.replace(
-            earlier.claimed(mine.number + 1, mine.token, mine.now), index=states.index(), published=mine.published
+            earlier.claimed(mine.number + 1, mine.token, mine.now, mine.lease),
+            index=states.index(),
+            published=mine.published,
         )
         self._log.put(again)
         return again

@@ -131,6 +131,36 @@ def test_another_record_of_this_driver_is_no_lost_answer(records):
         log.put(record(1, sources={"read": SourceMark({"p": 8}, False, 1.0)}))
 
 
+def test_a_driver_whose_lease_is_gone_does_not_claim(records):
+    """It paused behind its lease; otherwise it would fence the one that came later, and end by its own heart."""
+    early, late = EpochLog(records, JOB, "b", 7), EpochLog(records, JOB, "c", 9)
+    late.claim(0, lambda: 1.0, first)
+    with pytest.raises(JobTakenOverError, match="another driver has taken over"):
+        early.claim(0, lambda: 2.0, first)
+    late.put(record(1, "c", lease=9))
+
+    assert (late.last().token, late.claim(0, lambda: 3.0, first).mine.lease) == ("c", 9)
+
+
+def test_the_number_of_a_record_that_was_folded_is_not_free(records):
+    """Whoever puts it has been replaced long ago; nobody reads what it leaves."""
+    log, zombie = EpochLog(records, JOB, "a"), EpochLog(records, JOB, "z")
+    log.claim(0, lambda: 1.0, first)
+    for number in range(1, 5):
+        log.put(record(number))
+    log.raise_floor(3)
+    log.raise_floor(2)
+    for number in range(3):
+        log.remove(number)
+    with pytest.raises(JobTakenOverError):
+        zombie.put(record(1, "z"))
+    records.write(f"job-logs/{JOB}/2", written_record(record(2, "z")), 1)
+
+    assert (log.floor(), log.numbers(), log.last(2).number) == (3, [3, 4], 4)
+    with pytest.raises(ValueError, match="keeps no such record"):
+        log.at(2)
+
+
 def test_records_since_the_last_checkpoint(records):
     """Those that say together where the state is; one that is missing is an error."""
     log = EpochLog(records, JOB, "a")
