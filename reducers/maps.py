@@ -176,4 +176,5 @@ def _to_entries(
     existing = partial(merged, merge) if merge is not None and on_existing == "merge" else None
     place = checked_place(storage)
     label = f"{function}({name!r}{shown_place(place)})"
-    return sink(name, label, entries(key, value, merge), existing, job=job, storage=place)
+    merges = merge is not None
+    return sink(name, label, entries(key, value, merge), existing, merges_items=merges, job=job, storage=place)

@@ -53,6 +53,20 @@ class Replaceable:
 
     __slots__ = ()
 
+    replace: bool
+
+    @property
+    def instead_of_epochs(self) -> str | None:
+        """What to use where items come epoch by epoch, if this sink cannot be written so; None: it can."""
+        return _NOT_REPLACING if self.replace else None
+
+
+_NOT_REPLACING = "leave out replacing(...), so that each epoch adds to what is there"
+_NOT_GROUPING = (
+    "aggregate by key in the pipeline (`rolling_aggregate`, or `window` and `aggregate`), and use to_imap(...)"
+)
+_NOT_OVERWRITING = 'give on_existing="merge", so that values are merged with those of earlier epochs'
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CollectionSink(Replaceable, ABC, Generic[T, R]):
@@ -106,10 +120,21 @@ class MapSink(CollectionSink[T, R]):
     Attributes:
         collector: makes entries of the items.
         merge: makes one value of the value that is there and the new one; unset, the new one replaces it.
+        merges_items: the collector makes one value of several items.
     """
 
     collector: Collector[Any, Any, Any] | Grouped
     merge: Merge | None = None
+    merges_items: bool = dataclasses.field(default=False, kw_only=True)
+
+    @property
+    def instead_of_epochs(self) -> str | None:
+        """Also what to use instead of values that would be those of one epoch."""
+        if self.replace:
+            return _NOT_REPLACING
+        if isinstance(self.collector, Grouped):
+            return _NOT_GROUPING
+        return _NOT_OVERWRITING if self.merges_items and self.merge is None else None
 
     def open(self, context: Collections) -> Opened[R]:
         """Return the map."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dstream.errors import IllegalStateError, JobTakenOverError
+from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
 from dstream.jobs.job_records import JobRecords
 from dstream.spi.sink import Receipt
 
@@ -70,17 +70,31 @@ class EpochRecord:
         Raises:
             JobTakenOverError: another driver decides.
         """
-        content = None if receipts is None else dict(receipts)
-        if not self._records.write_epoch(self._identity, packed((self._token, content)), self._version + 1):
-            self._check_own_answer_was_lost()
+        written = packed((self._token, None if receipts is None else dict(receipts)))
+        if not self._records.write_epoch(self._identity, written, self._version + 1):
+            self._check_own_answer_was_lost(written)
         self._version += 1
         self.receipts = receipts
 
-    def _check_own_answer_was_lost(self) -> None:
-        """Go on if what stands there is what this driver wrote, and only the answer was lost."""
+    def _check_own_answer_was_lost(self, written: bytes) -> None:
+        """Go on if what stands there is what was just written, and only the answer was lost.
+
+        The token alone does not say that: a write whose answer timed out may land after the run that followed it has
+        written other receipts under the same token.
+
+        Raises:
+            JobTakenOverError: another driver decides.
+            EngineError: an earlier run of this driver does; the next one publishes what that has committed.
+        """
         version, data = self._records.epoch(self._identity)
-        if data is None or version != self._version + 1 or _read(data, self._identity)[0] != self._token:
-            raise _taken_over(self._identity)
+        if data == written and version == self._version + 1:
+            return
+        if data is not None and _read(data, self._identity)[0] == self._token:
+            raise EngineError(
+                f"a run before this one of the job {self._identity} has committed, which nobody knew; "
+                "what this one wrote is thrown away"
+            )
+        raise _taken_over(self._identity)
 
 
 def _taken_over(identity: str) -> JobTakenOverError:

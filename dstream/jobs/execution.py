@@ -101,7 +101,7 @@ class Execution:
         is_kept = state.config.guarantee != "none"
         if not is_kept:  # Sinks must not take what this run writes for what the one before has written.
             job = f"{job}-{secrets.token_hex(4)}"
-        log = EpochLog(self._records.all if is_kept else UnkeptRecords(), job, state.driver.token)
+        log = EpochLog(self._records.all if is_kept else UnkeptRecords(), job, state.driver.token, self.lease.began)
         return UnboundedRun(
             self._context,
             self.plan,

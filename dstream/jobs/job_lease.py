@@ -24,11 +24,15 @@ class Lease:
         records: where the record stands.
         held: the state as this driver has put it.
         clock: says what time it is.
+
+    Attributes:
+        began: the version of the record by which this driver took the job; a later driver has a greater one.
     """
 
     def __init__(self, records: JobRecords, held: Held, clock: Callable[[], float]) -> None:
         self._records = records
         self._version, self._state = held
+        self.began = held.version
         self._written = held.state
         self._clock = clock
         self._lock = threading.RLock()

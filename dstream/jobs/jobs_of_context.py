@@ -31,6 +31,7 @@ from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.kinds_of_plans import is_unbounded
+from dstream.jobs.unbounded.sinks_of_epochs import check_sinks
 from dstream.jobs.upgrade_plan import Memory, check_nothing_is_lost, upgrade_plan
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Read, call_site, check, is_bounded, rewrite, topological
@@ -110,7 +111,9 @@ class Jobs:
         """
         plan = plan_of(pipeline, call)
         wanted = _config_of(config, name)
-        if not is_unbounded(plan):
+        if is_unbounded(plan):
+            check_sinks(plan, call)
+        else:
             wanted.check_bounded()
         while True:
             if self._is_closed:

@@ -42,8 +42,10 @@ class StatefulMapping:
         action: what becomes of its result.
         ttl: for how many milliseconds of event time a state lives without an item; None: for ever.
         on_evict: takes (state, key, watermark) of a state that goes; without keys, its key is None. Where an item lets
-            the state go, the watermark is the timestamp of that item. It returns what is given in place of the state,
-            with that watermark as its timestamp: items for `"flat_map"`, otherwise an item; None: nothing.
+            the state go, the watermark is the timestamp of that item. It returns what is given in place of the state:
+            items for `"flat_map"`, otherwise an item; None: nothing. Their timestamp is the last instant of the state,
+            that of its last item plus `ttl`: with the watermark, what is given when all sources have ended would stand
+            at the end of time, where no window closes.
         gives_late: late items go on, as `Late`.
     """
 
@@ -82,20 +84,20 @@ class _FadingStates(KeyStates[list[Any]]):
         self._made = _MADE[operator.action]
 
     def apply(self, partials: Sequence[tuple[int, Any]], moment: Moment) -> Applied:
-        return Applied(self._outputs([partial for _, partial in partials], moment.new))
+        return Applied(self._outputs([partial for _, partial in partials], moment.old, moment.new))
 
-    def _outputs(self, partials: list[ItemsByKey], watermark: int) -> Iterator[Timed]:
+    def _outputs(self, partials: list[ItemsByKey], old: int, watermark: int) -> Iterator[Timed]:
         for partial in partials:
-            yield from self._mapped(partial)
+            yield from self._mapped(partial, old)
             yield from late_ones(partial)
         for key in self._deadlines.passed(watermark):
-            yield from self._evicted(key, watermark)
+            yield from self._evicted(key, watermark, old)
 
-    def _mapped(self, partial: ItemsByKey) -> Iterator[Timed]:
+    def _mapped(self, partial: ItemsByKey, old: int) -> Iterator[Timed]:
         create, fn, is_keyed = self._operator.create, self._operator.fn, self._operator.key is not None
         for key, timestamp, item in rows(partial):  # A failure finds the item by this name, next to the call.
             if self._is_over(key, timestamp):
-                yield from self._evicted(key, timestamp)
+                yield from self._evicted(key, timestamp, old)
             if key not in self._states:
                 self._put(key, [create(), timestamp])
             state = self._met(key, timestamp)
@@ -115,12 +117,17 @@ class _FadingStates(KeyStates[list[Any]]):
             held[1] = timestamp
         return held[0]
 
-    def _evicted(self, key: Any, watermark: int) -> Iterator[Timed]:
-        """Let the state of a key go, and give what the user wants of it."""
-        state, _ = self._remove(key)
+    def _evicted(self, key: Any, watermark: int, old: int) -> Iterator[Timed]:
+        """Let the state of a key go, and give what the user wants of it.
+
+        Its timestamp is the last instant of the state. That is not below the watermark at the start of the epoch, when
+        the state was still there, so it is late nowhere; a `ttl` that was made shorter meanwhile makes no difference.
+        """
+        state, last = self._remove(key)
         if self._operator.on_evict is not None:
+            over = last if self._ttl is None else max(last + self._ttl, old)
             for made in self._farewell(state, key, watermark):
-                yield watermark, made
+                yield over, made
 
     def _farewell(self, state: Any, key: Any, watermark: int) -> Iterator[Any]:
         """Give what `on_evict` makes; no item is to blame for what fails here."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from dstream.spi.state_operator import ShardState, StateOperator
+from dstream.values.event_time import END_OF_TIME
 
 __all__ = [
     "PartitionReceipt",
@@ -19,6 +20,7 @@ __all__ = [
     "StepState",
     "Tick",
     "WatermarkPolicy",
+    "target_of",
 ]
 
 
@@ -54,6 +56,8 @@ class PartitionTime:
         watermark: that of the partition at the start of the epoch.
         now: the reading of the clock of this epoch, in seconds.
         ends: the partition has ended with this range: its watermark becomes `END_OF_TIME`.
+        counts: whether it holds time back; False if it was idle for long. Its watermark travels only if it counts or
+            gave an event: items that are all filtered out before they get timestamps say nothing of the time.
     """
 
     stamp: str
@@ -62,6 +66,7 @@ class PartitionTime:
     watermark: int
     now: float
     ends: bool = False
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +95,12 @@ class Tick:
         epoch: the number of the epoch.
         now: the reading of its clock, in seconds.
         old: the watermark of the step at the start of the epoch.
-        standing: the least watermark of the partitions that count and are not read in this epoch; `END_OF_TIME` if no
-            such partition holds time back.
-        stamps: the stages that give the timestamps of what comes to this step. The watermark at the end is the least of
-            `standing` and of those that come in band from these, and never below `old`.
+        standing: the least watermark of the partitions that count and are not read in this epoch; `END_OF_TIME` if
+            there is none.
+        stamps: the stages that give the timestamps of what comes to this step.
         is_resumed: this is the first epoch of a driver.
+        all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
+            without those that have ended; `END_OF_TIME` only if all sources have.
     """
 
     epoch: int
@@ -103,6 +109,16 @@ class Tick:
     standing: int
     stamps: frozenset[str]
     is_resumed: bool = False
+    all_idle: int = END_OF_TIME
+
+    def watermark(self, told: int) -> int:
+        """Return the watermark of the step at the end of the epoch; it never goes back.
+
+        Args:
+            told: the least of those that came in band from `stamps`; `END_OF_TIME` if none came.
+        """
+        least = min(self.standing, told)
+        return max(self.old, self.all_idle if least == END_OF_TIME else least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +173,15 @@ class StepReceipt:
     changes: tuple[ShardChange, ...]
 
 
+def target_of(shard: int, shards: int, targets: int) -> int:
+    """Return which of several tasks has a shard.
+
+    A task has shards that follow each other, so that the items of all tasks together are in the order of the shards,
+    however many tasks there are: what stands behind a step sees the same order on any engine.
+    """
+    return shard * targets // shards
+
+
 class StepState(Protocol):
     """The state of a step at the start of one epoch, as tasks see it; it travels pickled.
 
@@ -171,7 +196,7 @@ class StepState(Protocol):
     def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:
         """Return the shards of a task that have to be opened although nothing came for them: time passes something.
 
-        The shards of task `target` are those whose number modulo `targets` is `target`.
+        Which shards a task has, `target_of` says.
         """
         ...
 

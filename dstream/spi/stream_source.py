@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.spi.source import Split
 
-__all__ = ["Offset", "StreamSource", "Timestamped"]
+__all__ = ["Ending", "Offset", "StreamSource", "Timestamped"]
 
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -46,10 +46,12 @@ class StreamSource(Protocol[T_co]):
         """Return how far each partition can be read now: the offset behind its last item.
 
         Partitions that came up meanwhile are among the result: what is read of them begins at the offset None. One that
-        has ended, as a file that was read and deleted, is left out.
+        has ended, as a file that was read and deleted, is left out. It holds time back no longer; should it come back,
+        it goes on where it was.
 
         Args:
-            offsets: how far each partition has been read.
+            offsets: how far each partition has been read, also those that were left out within the last day
+                (`JobConfig(keep=)`).
             most: at most so many items of each partition; None: all that are there. A source that cannot count items
                 without reading them may go by their size.
 
@@ -67,6 +69,19 @@ class StreamSource(Protocol[T_co]):
             stop: an offset that `reach` gave.
         """
         ...
+
+
+@runtime_checkable
+class Ending(Protocol):
+    """A source that may end; others leave it out.
+
+    Attributes:
+        ends: nothing will come once `reach` leaves out every partition: all windows close then, and a job completes
+            whose sources have all ended. Without it, an empty result means that there is nothing now.
+    """
+
+    @property
+    def ends(self) -> bool: ...
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dstream.spi.epochs import ShardChange
+from dstream.spi.epochs import ShardChange, target_of
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import ShardState, StateOperator
 from dstream.state.growth import is_outweighed, parts_to_merge
@@ -19,7 +19,7 @@ from dstream.state.parts import Blob, sealed
 from dstream.state.recent_files import recent_files
 from dstream.state.shard_index import Shard, ShardIndex
 
-__all__ = ["StateOfStep"]
+__all__ = ["StateOfStep", "folder_of"]
 
 _PATIENCE = 2
 """A snapshot takes as long as all other shards of a task together: the next one waits, if that is not for long."""
@@ -67,8 +67,9 @@ class StateOfStep:
 
     def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:
         """Return the shards of a task in which time alone does something."""
-        shards = self.index.shards
-        return [number for number in range(target, len(shards), targets) if shards[number].is_due(new, now)]
+        count = len(self.index.shards)
+        mine = (number for number in range(count) if target_of(number, count, targets) == target)
+        return [number for number in mine if self.index.shards[number].is_due(new, now)]
 
     def open(self, shard: int, operator: StateOperator) -> ShardState:
         """Return the state of a shard as the last epoch left it, for this task alone.

@@ -179,7 +179,7 @@ class Epochs:
         # As a driver that takes the job over would read it.
         self._record = read_record(written_record(ran.record), ran.record.number, self._job)
         self._states, self.now = ran.states, now
-        receipts = [ran.record.receipts.get(place, ()) for place in range(len(self._plan.writes))]
+        receipts = [ran.record.receipts.get(write.stage, ()) for write in self._plan.writes]
         self._runner.publish(ran.record)
         return {write.stage: captured_items(some) for write, some in zip(self._plan.writes, receipts, strict=True)}
 

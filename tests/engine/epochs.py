@@ -14,7 +14,7 @@ from dstream.keys import canonical, stable_hash
 from dstream.plan.core import Chain, Concat, Core, Read, ToList
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.steps import Op, Step
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, ShardChange, StepReceipt, Tick
+from dstream.spi.epochs import PartitionReceipt, PartitionTime, ShardChange, StepReceipt, Tick, target_of
 from dstream.spi.state_operator import Applied, Moment, Partials
 from dstream.values.blaming import failed_on
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
@@ -154,7 +154,7 @@ class Folder:
 
     def touched(self, target: int, targets: int, new: int, now: float) -> list[int]:
         due = (number for number, deadline in self.deadline_of.items() if deadline is not None and deadline <= new)
-        return sorted(number for number in due if number % targets == target)
+        return sorted(number for number in due if target_of(number, SHARDS, targets) == target)
 
     def open(self, shard: int, operator: Any) -> Sums:
         state: Sums = operator.new()
@@ -215,9 +215,10 @@ class Epoch:
         timestamp: Callable[[Any], Any] | None = timestamp_of,
         watermark: int = NO_WATERMARK,
         source: Any = None,
+        counts: bool = True,
     ) -> Core:
         """Return the events of one partition, with their timestamps; what goes on is (key, number)."""
-        time = PartitionTime("clock", ("events", partition), policy or Lag(), watermark, self.now, ends)
+        time = PartitionTime("clock", ("events", partition), policy or Lag(), watermark, self.now, ends, counts)
         read: Core = Read(source or Listed(tuple(events)), step=step("read"))
         pairs = Chain(read, (Op("map", with_nothing, None, step(".pairs()", 2)),), step=step(".pairs()", 2))
         stamped = Stamped(pairs, timestamp, "clock", time, self.partitions.append, step=step(".add_timestamps(...)", 3))

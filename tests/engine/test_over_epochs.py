@@ -11,6 +11,7 @@ import pytest
 
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
+from dstream.operators.stateful_mapping import StatefulMapping
 from dstream.plan.core import HashJoin, Join, Read, Write
 from dstream.plan.core_of_stages import Spread
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
@@ -46,12 +47,47 @@ def test_over_epochs_goes_on_from_the_state(engine: Any, state: Folder) -> None:
     assert [receipt.watermark for receipt in second.steps] == [9]
 
 
+def so_far(state: list[str], pair: Any) -> str:
+    """Take the key of a pair into the state, and give all that came."""
+    state.append(pair[0])
+    return "".join(state)
+
+
+def test_what_stands_behind_a_step_sees_the_order_of_its_shards(engine: Any, tmp_path: Path) -> None:
+    """However many tasks the shards were divided among."""
+    events, found = [(1, key, 1) for key in "abcdefghijklmnop"], set()
+    for parts in (1, 2, 3):
+        epoch = Epoch()
+        read = together(*(epoch.stamped(events[part::parts], str(part), ends=True) for part in range(parts)))
+        sums = again(epoch.over(read, state=Folder(str(tmp_path))))
+        last = StatefulMapping(None, list, so_far, "map")
+        behind = epoch.over(sums, state=Folder(str(tmp_path)), operator=last, stage="behind")
+        found.add(max(run(behind, engine.context), key=lambda pair: len(pair[1]))[1])
+
+    assert len(found) == 1
+    assert sorted(found.pop()) == list("abcdefghijklmnop")
+
+
 def test_partitions_that_are_not_read_hold_time_back(engine: Any, state: Folder) -> None:
     """What stands at 2 lets "a" pass, and not "b", although the partition that is read has come to 5."""
     epoch = Epoch(standing=2)
 
     assert run(epoch.over(epoch.stamped(FIRST), state=state), engine.context) == [(1, ("a", 1))]
     assert {receipt.watermark for receipt in epoch.steps} == {2}
+
+
+def test_an_idle_partition_without_an_event_holds_nothing_back(engine: Any, state: Folder) -> None:
+    """Although it is read: its items may all be filtered out before they get timestamps. With an event it counts."""
+    epoch = Epoch()
+    idle = epoch.stamped([], "1", watermark=0, counts=False)
+    assert run(epoch.over(together(epoch.stamped(FIRST), idle), state=state), engine.context) == [
+        (1, ("a", 1)),
+        (2, ("b", 10)),
+    ]
+
+    again = Epoch()
+    woken = again.stamped([(1, "d", 1)], "1", watermark=0, counts=False)
+    assert run(again.over(together(again.stamped(FIRST), woken), state=state), engine.context) == []
 
 
 def test_time_passes_without_items(engine: Any, state: Folder) -> None:

@@ -16,7 +16,7 @@ from dstream.errors import EngineError
 from dstream.spi.state_operator import Partials
 from tests.engine.epochs import step
 
-TARGETS = 2
+TARGETS, SHARDS = 2, 6
 STEP = step(".window(...)", 5)
 
 
@@ -24,7 +24,7 @@ def sent(source: int, *arrivals: Arrival, watermark: int = 5) -> list[Row]:
     """Return the rows that a task sends."""
     task = StageTask(source, 2**60)
     task.watermarks.take({("clock", ("events", str(source))): watermark})
-    return list(RouteToShards(TARGETS, STEP)(iter(arrivals), task))
+    return list(RouteToShards(TARGETS, SHARDS, STEP)(iter(arrivals), task))
 
 
 def gathered(rows: Iterable[Row], target: int, sources: int = 2) -> Gathered:
@@ -42,11 +42,11 @@ def rows() -> list[Row]:
 
 
 def test_partials_of_a_shard_come_in_order(rows: list[Row]) -> None:
-    """By input, partition and offset; each target has the shards of its remainder."""
-    even, odd = gathered(rows, 0), gathered(rows, 1)
+    """By input, partition and offset; each target has shards that follow each other."""
+    low, high = gathered(rows, 0), gathered(rows, 1)
 
-    assert (even.target, even.of_shards) == (0, {0: [(0, "a"), (1, "d")], 4: [(0, "c")]})
-    assert (odd.target, odd.of_shards) == (1, {1: [(0, "b")]})
+    assert (low.target, low.of_shards) == (0, {0: [(0, "a"), (1, "d")], 1: [(0, "b")]})
+    assert (high.target, high.of_shards) == (1, {4: [(0, "c")]})
 
 
 def test_items_are_counted_at_one_target(rows: list[Row]) -> None:

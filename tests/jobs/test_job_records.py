@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dstream.errors import IllegalStateError
+from dstream.errors import EngineError, IllegalStateError
 from dstream.jobs.epoch_record import EpochRecord, packed, unpacked
 from dstream.jobs.job_state import read_state, written_state
 from reducers import to_ilist
@@ -90,6 +90,19 @@ def test_damaged_receipts_are_an_error(ctx, job):
         assert records.write(place, data, records.read(place).version + 1)
         with pytest.raises(IllegalStateError, match=f"the receipts of the job {job.id} are damaged"):
             EpochRecord(ctx._jobs._records, job.id, "token").looked_up()
+
+
+def test_receipts_of_a_run_before_are_no_lost_answer(ctx, job):
+    """The token of a driver does not say which of its runs wrote them; the next run looks and publishes them."""
+    records = ctx._jobs._records
+    late, now = (EpochRecord(records, job.id, "same") for _ in range(2))
+    late.claim()
+    now.claim()
+    late._version += 1
+    late.commit({0: ["of the run before"]})
+
+    with pytest.raises(EngineError, match=r"a run before this one of the job .* has committed"):
+        now.commit({0: ["of this run"]})
 
 
 def test_a_damaged_name_is_an_error(ctx, job):

@@ -41,7 +41,7 @@ def rolling(epochs: Epochs) -> Iterator[Any]:
 
 
 def mapping(epochs: Epochs, ttl: int | None) -> Iterator[Any]:
-    """Every item becomes its key with the numbers of its state, and every state that goes says so."""
+    """Every item becomes its key with the numbers of its state; one that goes says so, in its last instant."""
     states: dict[Any, tuple[list[int], int]] = {}
     for epoch, what, _, item, timestamp in arrivals(epochs, timed=ttl is not None):
         if what == "late":
@@ -50,7 +50,8 @@ def mapping(epochs: Epochs, ttl: int | None) -> Iterator[Any]:
         key = None if item is None else same(item[0])
         for each in [key] if what == "item" else list(states):
             if each in states and ttl is not None and states[each][1] < timestamp - ttl:
-                yield epoch, timestamp, (each, ["gone", *states.pop(each)[0], timestamp])
+                numbers, last = states.pop(each)
+                yield epoch, last + ttl, (each, ["gone", *numbers, timestamp])
         if what == "item":
             numbers, last = states.get(key, ([], timestamp))
             states[key] = numbers + [item[1]], max(last, timestamp)

@@ -68,7 +68,7 @@ def test_a_state_goes_when_the_watermark_is_more_than_the_ttl_behind_its_last_it
     by_hand.epoch([[(20, "a1"), (5, "a2")]], to=30)
 
     assert (by_hand.entries(), min(state.deadline() or 99 for state in by_hand.states)) == ({"a": ["a1", "a2"]}, 31)
-    assert by_hand.epoch(to=31) == [(31, "a gone at 31: a1 a2")]
+    assert by_hand.epoch(to=31) == [(30, "a gone at 31: a1 a2")]
     assert (by_hand.entries(), [state.deadline() for state in by_hand.states]) == ({}, [None, None])
 
 
@@ -82,8 +82,8 @@ def test_states_go_by_the_times_of_their_last_items():
 
 
 def test_an_item_that_is_more_than_the_ttl_behind_the_last_one_finds_a_new_state():
-    """In one epoch as well as in two; the old one goes at the timestamp of the item, before it."""
-    expected = [(0, "a1"), (10, "a1 a2"), (21, "a gone at 21: a1 a2"), (21, "a3")]
+    """In one epoch as well as in two; the old one goes before the item."""
+    expected = [(0, "a1"), (10, "a1 a2"), (20, "a gone at 21: a1 a2"), (21, "a3")]
 
     at_once = fading().epoch([[(0, "a1"), (10, "a2"), (21, "a3")]])
     by_hand = fading()
@@ -126,9 +126,9 @@ def test_nothing_is_late_where_states_live_for_ever():
 @pytest.mark.parametrize(
     ("action", "farewell", "expected"),
     [
-        ("flat_map", lambda state, key, watermark: [key, len(state)], [(30, "a"), (30, 1)]),
+        ("flat_map", lambda state, key, watermark: [key, len(state)], [(11, "a"), (11, 1)]),
         ("flat_map", lambda state, key, watermark: None, []),
-        ("filter", lambda state, key, watermark: [], [(30, [])]),
+        ("filter", lambda state, key, watermark: [], [(11, [])]),
         ("map", lambda state, key, watermark: None, []),
     ],
 )
@@ -138,6 +138,17 @@ def test_a_farewell_is_an_item_or_items_as_the_action_says(action, farewell, exp
     by_hand.epoch([[(1, "a1")]])
 
     assert by_hand.epoch(to=30) == expected
+
+
+def test_a_farewell_stands_in_the_last_instant_of_its_state():
+    """So that windows behind it close, also at the end of all sources; never behind the watermark of before."""
+    by_hand, shorter = fading(ttl=10), fading(ttl=2)
+    by_hand.epoch([[(1, "a1"), (5, "b1")]], to=11)
+    for state, dumped in zip(shorter.states, by_hand.states, strict=True):
+        state.load(dumped.dump())
+    shorter.watermark = 11
+
+    assert sorted(shorter.epoch(to=END_OF_TIME)) == [(11, f"{key} gone at {END_OF_TIME}: {key}1") for key in "ab"]
 
 
 def test_all_states_go_when_the_source_has_ended():

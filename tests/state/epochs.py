@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.spi.epochs import ShardChange
+from dstream.spi.epochs import ShardChange, target_of
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import StateOperator
 from dstream.state import loading, step_state
@@ -47,7 +47,7 @@ class Epochs:
         """Run one attempt of a task of the next epoch."""
         state, now = self.state(), moment(self.number + 1, new)
         partials = self.operator.partial(0, iter(items), now, self.shards).of_shards
-        mine = {shard for shard in partials if shard % targets == target}
+        mine = {shard for shard in partials if target_of(shard, self.shards, targets) == target}
         for number in sorted(mine | set(state.touched(target, targets, new, 0.0))):
             shard = state.open(number, self.operator)
             came = [(0, partials[number])] if number in mine else []

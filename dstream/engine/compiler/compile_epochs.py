@@ -93,8 +93,9 @@ class WhereStateIs(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         node, step = self.node, self.node.step
-        targets = min(self.facts.targets(partitions), _SHARDS if node.state is None else node.state.shards)
-        routed = Taken(Vertex(inputs, RouteToShards(targets, step), step))
+        shards = _SHARDS if node.state is None else node.state.shards
+        targets = min(self.facts.targets(partitions), shards)
+        routed = Taken(Vertex(inputs, RouteToShards(targets, shards, step), step))
         reader = ReadShards(targets, partitions, step)
         why = "items of a key meet where their state is"
         met = Rows((routed,), targets, reader, is_ordered=False, why=why, notes=(_BEHIND, _COUNTED))

@@ -1,7 +1,8 @@
 """What tasks do for a step over epochs: reduce items where they are, and apply what they have where the state is.
 
 A task makes one `Arrival` of the items of one input. What came for the shards of one task is `Gathered`, in the order
-of (input, partition, offset). Then each shard is opened, applied and kept, one after another.
+of (input, partition, offset); behind another such step, of (input, shard there, sequence). Then each shard is opened,
+applied and kept, one after another.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ class _Applying:
         (gathered,) = all_gathered
         task.watermarks.take(gathered.watermarks)
         tick = self.tick
-        new = max(tick.old, min(tick.standing, task.watermarks.least(tick.stamps)))
+        new = tick.watermark(task.watermarks.least(tick.stamps))
         run = _Run(self.operator, self.state, self.step, _moment(tick, new))
         yield from run.outputs(gathered)
         task.peeking(self.receipts)(run.receipt(self.stage, gathered))

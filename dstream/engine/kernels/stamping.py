@@ -57,7 +57,8 @@ class _Stamping:
         with naming(self.step):
             yield from self._stamped(items, seen)
             watermark = self._watermark(seen, self.time)
-        task.watermarks.take({(self.time.stamp, self.time.partition): watermark})
+        if self.time.counts or seen.items:
+            task.watermarks.take({(self.time.stamp, self.time.partition): watermark})
         task.peeking(self.receipts)(
             PartitionReceipt(self.time.stamp, self.time.partition, seen.policy, watermark, seen.greatest, seen.items)
         )

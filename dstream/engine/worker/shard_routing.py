@@ -21,6 +21,7 @@ from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import EngineError
 from dstream.pickling import dumps
 from dstream.plan.steps import Step
+from dstream.spi.epochs import target_of
 
 __all__ = ["ReadShards", "RouteToShards"]
 
@@ -46,13 +47,14 @@ class RouteToShards:
     """Send the partials of each shard to the target that has it; at the end, a control row to every target."""
 
     targets: int
+    shards: int
     step: Step
 
     tells_watermarks: ClassVar[bool] = True
 
     def __call__(self, items: Iterator[Arrival], task: StageTask) -> Iterator[Row]:
         sent, counted = Counter[int](), _Counted()
-        for row in Router(self.targets, task).rows(counted.placed(items, self.targets)):
+        for row in Router(self.targets, task).rows(counted.placed(items, self.shards, self.targets)):
             sent[row.target] += 1
             yield row
         watermarks = task.watermarks.all()
@@ -70,13 +72,13 @@ class _Counted:
     items: int = 0
     late: int = 0
 
-    def placed(self, arrivals: Iterator[Arrival], targets: int) -> Iterator[tuple[int, object]]:
+    def placed(self, arrivals: Iterator[Arrival], shards: int, targets: int) -> Iterator[tuple[int, object]]:
         """Give (target, (shard, number of the input, partial))."""
         for number, partials in arrivals:
             self.items += partials.items
             self.late += partials.late
             for shard, partial in partials.of_shards.items():
-                yield shard % targets, (shard, number, partial)
+                yield target_of(shard, shards, targets), (shard, number, partial)
 
 
 @dataclass(frozen=True)

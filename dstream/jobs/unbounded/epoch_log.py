@@ -11,20 +11,33 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
+from dstream.jobs.epoch_record import packed, unpacked
 from dstream.jobs.unbounded.log_record import LogRecord, read_record, written_record
 
 if TYPE_CHECKING:
     from dstream.spi.records import Records
 
-__all__ = ["CHECKPOINT_EVERY", "EpochLog"]
+__all__ = ["CHECKPOINT_EVERY", "Claim", "EpochLog"]
 
 _FIRST_TIME = 1_000_000_000
 """A number from here on is a time in seconds, as a configuration that was stored has it."""
 CHECKPOINT_EVERY = 100
 """Each record whose number this divides can be started from alone."""
+
+
+class Claim(NamedTuple):
+    """How a driver became the one who decides.
+
+    Attributes:
+        before: the last record before; in a job that is new, `mine`.
+        mine: the record that this driver has put. It is never looked up: another driver may have come since.
+    """
+
+    before: LogRecord
+    mine: LogRecord
 
 
 class EpochLog:
@@ -36,12 +49,14 @@ class EpochLog:
         records: those of the storage.
         job: its id.
         token: that of the driver.
+        lease: the version of the lease with which the driver began.
     """
 
-    def __init__(self, records: Records, job: str, token: str) -> None:
+    def __init__(self, records: Records, job: str, token: str, lease: int = 0) -> None:
         self._records = records
         self._job = job
         self._token = token
+        self._lease = lease
 
     def read(self, number: int) -> LogRecord | None:
         """Return the record of an epoch; None if there is none."""
@@ -54,7 +69,7 @@ class EpochLog:
         Args:
             hint: the number of a record that was there; those behind it are looked at one by one.
         """
-        found = self.read(hint)
+        found = self.read(max(hint, self.floor()))
         if found is None and (numbers := self.numbers()):
             found = self.read(numbers[-1])
         while found is not None and (after := self.read(found.number + 1)) is not None:
@@ -92,24 +107,29 @@ class EpochLog:
             found = before
         return found
 
-    def claim(self, hint: int, now: Callable[[], float], first: Callable[[], LogRecord]) -> LogRecord:
-        """Become the one who decides; return the last record before, or what `first` gives in a job that is new.
+    def claim(self, hint: int, now: Callable[[], float], first: Callable[[], LogRecord]) -> Claim:
+        """Become the one who decides, for as long as nobody else puts a record behind the one that this puts.
 
         Args:
             hint: as for `last`.
             now: reads the clock.
             first: makes the record from which a new job begins, number 0.
+
+        Raises:
+            JobTakenOverError: a driver that took the lease later has claimed already, while this one paused.
         """
         while True:
             last = self.last(hint)
             if last is None:
-                mine = dataclasses.replace(first(), token=self._token, is_claim=True)
+                mine = dataclasses.replace(first(), token=self._token, lease=self._lease, is_claim=True)
                 before = mine
             else:
-                before, mine = last, last.claimed(last.number + 1, self._token, now())
+                if last.lease > self._lease:
+                    raise self._taken_over(last.number + 1)
+                before, mine = last, last.claimed(last.number + 1, self._token, now(), self._lease)
                 hint = last.number
             if self._put(mine):
-                return before
+                return Claim(before, mine)
 
     def put(self, record: LogRecord) -> None:
         """Commit an epoch.
@@ -140,6 +160,15 @@ class EpochLog:
         )
 
     def _put(self, record: LogRecord) -> bool:
+        """Put a record; False if its number is taken, or was once: one that was folded is free again."""
+        if not self._put_if_absent(record):
+            return False
+        if self.floor() <= record.number:
+            return True
+        self.remove(record.number)
+        return False
+
+    def _put_if_absent(self, record: LogRecord) -> bool:
         data = written_record(record)
         try:
             if self._records.write(self._name(record.number), data, 1):
@@ -179,7 +208,8 @@ class EpochLog:
 
     def _first_where(self, is_so: Callable[[LogRecord], bool]) -> LogRecord | None:
         """Return the first record for which something holds that holds for all after it, too."""
-        numbers = self.numbers()
+        floor = self.floor()
+        numbers = [number for number in self.numbers() if number >= floor]
 
         def holds(number: int) -> bool:
             record = self.read(number)
@@ -187,6 +217,20 @@ class EpochLog:
 
         place = bisect_left(numbers, True, key=holds)
         return self.read(numbers[place]) if place < len(numbers) else None
+
+    def floor(self) -> int:
+        """Return the number of the first record that counts. What stands before it is removed, or put by mistake."""
+        found = self._records.read(self._floor_name())
+        return 0 if found is None else int(unpacked(found.data))
+
+    def raise_floor(self, number: int) -> None:
+        """Let no record before this one count any more; said before they are removed."""
+        while (found := self._records.read(self._floor_name())) is None or int(unpacked(found.data)) < number:
+            if self._records.write(self._floor_name(), packed(number), 1 if found is None else found.version + 1):
+                return
+
+    def _floor_name(self) -> str:
+        return f"job-logs/{self._job}/floor"
 
     def remove(self, number: int) -> None:
         """Remove a record that nobody starts from any more."""
@@ -202,7 +246,8 @@ class EpochLog:
         """Return the numbers of all records; this lists them, which may take long."""
         prefix = f"job-logs/{self._job}/"
         ends = (name.removeprefix(prefix) for name in self._records.names(prefix))
-        return sorted(int(end) for end in ends if end.isdigit())
+        floor = self.floor()
+        return sorted(number for end in ends if end.isdigit() and (number := int(end)) >= floor)
 
     def _name(self, number: int) -> str:
         return f"job-logs/{self._job}/{number}"

@@ -36,7 +36,7 @@ class EventTime:
     Args:
         plan: says which partitions lead to which steps.
         before: the last record.
-        sources: how far each source will have been read; its partitions are those that go on.
+        sources: how far each source will have been read.
         now: the reading of the clock of the epoch.
         started_at: that of the driver when it began: no partition has been idle for longer.
         is_resumed: it would be the first epoch of the driver.
@@ -71,7 +71,7 @@ class EventTime:
         ]
 
     def _partitions(self, source: str) -> list[str]:
-        """Return the partitions that go on, and those that end in this epoch."""
+        """Return the partitions that are known, and those that end in this epoch."""
         ending = () if source not in self._before.sources else self._before.sources[source].offsets
         return list(dict.fromkeys((*self._sources[source].offsets, *ending)))
 
@@ -88,7 +88,8 @@ class EventTime:
     def partition_time(self, stamp: str, source: str, partition: str, ends: bool) -> PartitionTime:
         """Return what the task needs that reads a range of a partition."""
         known = self._known[Place(stamp, source, partition)]
-        return PartitionTime(stamp, (source, partition), known.policy, known.watermark, self._now, ends)
+        counts = not self._is_idle(Place(stamp, source, partition))
+        return PartitionTime(stamp, (source, partition), known.policy, known.watermark, self._now, ends, counts)
 
     def tick(self, step: str, epoch: int, read: Iterable[Place]) -> Tick:
         """Return what time it is for a step.
@@ -100,21 +101,25 @@ class EventTime:
         """
         stamps = self._plan.stamps_of[step]
         old = self._before.steps[step].watermark if step in self._before.steps else NO_WATERMARK
-        return Tick(epoch, self._now, old, self.standing(step, frozenset(read)), stamps, self._is_resumed)
+        standing = self.standing(step, frozenset(read))
+        return Tick(epoch, self._now, old, standing, stamps, self._is_resumed, self.all_idle(step))
 
     def standing(self, step: str, read: frozenset[Place]) -> int:
         """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
-        places = [each for each in self._known if each.stamp in self._plan.stamps_of[step]]
-        held = [self._watermark(each) for each in places if each not in read and not self._is_idle(each)]
+        unread = (each for each in self._places_of(step) if each not in read)
+        held = [self._watermark(each) for each in unread if not self._is_idle(each)]
         held += [NO_WATERMARK] * any(map(self._is_awaited, self._sources_of(step)))
-        if held:
-            return min(held)
-        idle = [self._watermark(each) for each in places if each not in read and not self._has_ended(each)]
-        if any(each in read for each in places) or all(
-            self._sources[each].has_ended for each in self._sources_of(step)
-        ):
+        return min(held, default=END_OF_TIME)
+
+    def all_idle(self, step: str) -> int:
+        """Return what the watermark of a step becomes if no partition holds time back; see `Tick`."""
+        if all(self._sources[each].has_ended for each in self._sources_of(step)):
             return END_OF_TIME
-        return max(idle, default=NO_WATERMARK)
+        reached = (self._watermark(each) for each in self._places_of(step) if not self._has_ended(each))
+        return max(reached, default=NO_WATERMARK)
+
+    def _places_of(self, step: str) -> list[Place]:
+        return [each for each in self._known if each.stamp in self._plan.stamps_of[step]]
 
     def _sources_of(self, step: str) -> set[str]:
         return {source for stamp in self._plan.stamps_of[step] for source in self._plan.sources_of[stamp]}
@@ -126,12 +131,12 @@ class EventTime:
         return max(known.watermark, known.policy.watermark(self._now))
 
     def _has_ended(self, place: Place) -> bool:
-        return place.partition not in self._sources[place.source].offsets
+        return not self._sources[place.source].goes_on(place.partition)
 
-    def _is_idle(self, place: Place) -> bool:
-        """Say whether a partition that is not read holds nobody back."""
-        timeout = self._plan.stamps[place.stamp].idle_timeout
-        return self._has_ended(place) or self._now - self._known[place].heard_at >= timeout
+    def _is_idle(self, place: Place, heard_at: float | None = None) -> bool:
+        """Say whether a partition holds nobody back, unless it gives an event."""
+        heard_at = self._known[place].heard_at if heard_at is None else heard_at
+        return self._has_ended(place) or self._now - heard_at >= self._plan.stamps[place.stamp].idle_timeout
 
     def _is_awaited(self, source: str) -> bool:
         """Say whether a source without partitions may still give some, for which time waits."""
@@ -140,7 +145,7 @@ class EventTime:
             stamp.idle_timeout for name, stamp in self._plan.stamps.items() if source in self._plan.sources_of[name]
         ]
         found_at = max(mark.found_at, self._started_at)
-        return not mark.offsets and not mark.has_ended and self._now - found_at < max(timeouts)
+        return not any(map(mark.goes_on, mark.offsets)) and not mark.has_ended and self._now - found_at < max(timeouts)
 
     # ------------------------------------------------------------------------------------------------ between epochs
 
@@ -153,7 +158,7 @@ class EventTime:
             return True
         if mark.deadline is None:
             return False
-        return mark.deadline <= max(mark.watermark, self.standing(step, frozenset()))
+        return mark.deadline <= self.tick(step, 0, ()).watermark(END_OF_TIME)
 
     # ------------------------------------------------------------------------------------------------ after an epoch
 
@@ -169,12 +174,16 @@ class EventTime:
             told[place] = each if place not in told or each.items else told[place]
         if missing := [place for place in read if place not in told]:
             raise EngineError(f"the engine did not say how far time has come in partition {missing[0].partition!r}")
-        return {place: self._after(place, told.get(place)) for place in self._known if not self._has_ended(place)}
+        return {place: self._after(place, told.get(place)) for place in self._known if self._is_kept(place)}
+
+    def _is_kept(self, place: Place) -> bool:
+        return place.partition in self._sources[place.source].offsets
 
     def _after(self, place: Place, told: PartitionReceipt | None) -> PlaceTime:
         known = self._known[place]
         if told is None:
-            return PlaceTime(self._watermark(place), pickle.dumps(known.policy, 5), known.heard_at)
+            watermark = known.watermark if self._has_ended(place) else self._watermark(place)
+            return PlaceTime(watermark, pickle.dumps(known.policy, 5), known.heard_at)
         heard_at = self._now if told.items else known.heard_at
         return PlaceTime(told.watermark, pickle.dumps(told.policy, 5), heard_at)
 
@@ -184,7 +193,7 @@ class EventTime:
         Args:
             times: what `after` gave.
         """
-        told = [time.watermark for place, time in times.items() if not self._is_idle(place)]
+        told = [time.watermark for place, time in times.items() if not self._is_idle(place, time.heard_at)]
         before = self._before.clock
         if not told or min(told) == NO_WATERMARK:
             return before

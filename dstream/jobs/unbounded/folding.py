@@ -38,7 +38,7 @@ class Folding:
         Raises:
             EngineError: the storage fails. Nothing is lost then: the next fold finds the same.
         """
-        if record.number % CHECKPOINT_EVERY:
+        if record.index is None:
             return 0
         self._find_checkpoints()
         self._checkpoints.append(record)
@@ -58,6 +58,7 @@ class Folding:
 
     def _removed(self, first: int, then: LogRecord) -> int:
         """Remove the records from `first` up to, not including, the checkpoint `then`, and what only they name."""
+        self._log.raise_floor(then.number)
         dropped = [each for each in map(self._log.read, range(first, then.number)) if each is not None]
         if self._files is not None:
             kept = [files_named_by(each) for each in self._log.since(then.number)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dstream.errors import IllegalStateError
@@ -41,14 +42,21 @@ class SourceMark(NamedTuple):
     """How far a source has been read.
 
     Attributes:
-        offsets: of each partition that goes on, behind what was read of it.
+        offsets: of each partition, behind what was read of it.
         has_ended: nothing will come of it any more.
         found_at: the reading of the clock when the job first saw the source.
+        left_out: the partitions that the source does not show any more, with the reading of the clock when that was
+            noticed. They hold no time back, and go on where they were should they come back.
     """
 
     offsets: Mapping[str, Offset]
     has_ended: bool
     found_at: float
+    left_out: Mapping[str, float] = MappingProxyType({})
+
+    def goes_on(self, partition: str) -> bool:
+        """Say whether items of a partition may still come."""
+        return partition in self.offsets and partition not in self.left_out
 
 
 class StepMark(NamedTuple):
@@ -77,12 +85,13 @@ class LogRecord:
         sources: how far each has been read, by the name of its stage.
         times: how far time has come.
         steps: the steps over epochs, by their names.
-        receipts: those of the sinks, by their place in the pipeline; empty if nothing ran.
+        receipts: those of the sinks, by the names of their stages; empty if nothing ran.
         changes: where the state of steps went in this epoch, in the terms of the state.
         index: where all of it is, in the same terms; None: the records since the last checkpoint say so together.
         counts: what stages gave on so far, and what was late there.
         clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
         is_claim: nothing ran; a driver has put it to become the one who decides.
+        lease: the version of the lease with which its driver began; that of a driver that came later is greater.
     """
 
     number: int
@@ -92,18 +101,19 @@ class LogRecord:
     sources: Mapping[str, SourceMark] = field(default_factory=dict)
     times: Mapping[Place, PlaceTime] = field(default_factory=dict)
     steps: Mapping[str, StepMark] = field(default_factory=dict)
-    receipts: Mapping[int, Sequence[Receipt]] = field(default_factory=dict)
+    receipts: Mapping[str, Sequence[Receipt]] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     index: Mapping[str, Any] | None = None
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     clock: int | None = None
     is_claim: bool = False
+    lease: int = 0
 
-    def claimed(self, number: int, token: str, now: float) -> LogRecord:
+    def claimed(self, number: int, token: str, now: float, lease: int = 0) -> LogRecord:
         """Return the record by which another driver becomes the one who decides: the same, with nothing to publish."""
-        return dataclasses.replace(
-            self, number=number, token=token, now=max(now, self.now), receipts={}, changes={}, index=None, is_claim=True
-        )
+        now = max(now, self.now)
+        claim = dataclasses.replace(self, number=number, token=token, now=now, lease=lease, is_claim=True)
+        return dataclasses.replace(claim, receipts={}, changes={}, index=None)
 
 
 def written_record(record: LogRecord) -> bytes:
@@ -113,10 +123,12 @@ def written_record(record: LogRecord) -> bytes:
         TypeError: an offset or a receipt is no plain data.
     """
     content = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
-    content["sources"] = {name: (dict(mark.offsets), *mark[1:]) for name, mark in record.sources.items()}
+    content["sources"] = {
+        name: (dict(mark.offsets), *mark[1:-1], dict(mark.left_out)) for name, mark in record.sources.items()
+    }
     content["times"] = [(*place, *time) for place, time in record.times.items()]
     content["steps"] = {name: tuple(mark) for name, mark in record.steps.items()}
-    content["receipts"] = {place: list(receipts) for place, receipts in record.receipts.items()}
+    content["receipts"] = {stage: list(receipts) for stage, receipts in record.receipts.items()}
     content["changes"], content["counts"] = dict(record.changes), {k: dict(v) for k, v in record.counts.items()}
     content["index"] = None if record.index is None else dict(record.index)
     return packed(content)

@@ -40,6 +40,8 @@ class Measures:
 def _watermarks_of_sources(record: LogRecord) -> dict[str, int]:
     found: dict[str, int] = {}
     for place, time in record.times.items():
+        if place.partition in record.sources[place.source].left_out:
+            continue
         found[place.source] = min(found.get(place.source, END_OF_TIME), time.watermark)
     return found
 

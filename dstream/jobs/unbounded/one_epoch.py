@@ -25,6 +25,7 @@ from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
 from dstream.spi.sink import Receipt, Target
+from dstream.state.step_state import folder_of
 
 __all__ = ["EpochRunner", "Ran"]
 
@@ -140,7 +141,14 @@ class EpochRunner:
         return jobs
 
     def _name(self, place: int) -> str:
-        return self._plan.writes[place].sink.job or f"{self._job}-{place + 1}"
+        """Return what a sink calls this job.
+
+        It has the id of the job: one that is started afresh counts its epochs from 1 again, and they are not those that
+        were done. And it has the name of the stage, so that a pipeline that was changed meets its own epochs only.
+        """
+        write = self._plan.writes[place]
+        own = f"{self._job}-{folder_of(write.stage)}"
+        return own if write.sink.job is None else f"{write.sink.job}:{own}"
 
     def _places(self, news: Mapping[str, News]) -> list[Place]:
         """Return the places of which tasks tell the time."""
@@ -172,17 +180,17 @@ class EpochRunner:
             self._taken.steps.append,
         )
 
-    def _results(self, epoch: InThisEpoch) -> dict[int, list[Receipt]]:
+    def _results(self, epoch: InThisEpoch) -> dict[str, list[Receipt]]:
         """Run the plan, and return the receipts of each sink that has any."""
         running = self._context.running_engine().submit(epoch_plan(self.open_plan, epoch))
         self._begins(running)
         running.start()
-        receipts: dict[int, list[Receipt]] = {}
-        for place, (write, given) in enumerate(zip(self._plan.writes, running.result(), strict=True)):
+        receipts: dict[str, list[Receipt]] = {}
+        for write, given in zip(self._plan.writes, running.result(), strict=True):
             own, items = counted_receipts(given)
             self._taken.counts[write.stage] += items
             if own:
-                receipts[place] = own
+                receipts[write.stage] = own
         return receipts
 
     def _record(
@@ -193,7 +201,7 @@ class EpochRunner:
         news: Mapping[str, News],
         time: EventTime,
         read: Sequence[Place],
-        receipts: Mapping[int, Sequence[Receipt]],
+        receipts: Mapping[str, Sequence[Receipt]],
         states: StatesOfSteps,
     ) -> tuple[LogRecord, StatesOfSteps]:
         after, times = states.after(self._taken.steps), time.after(self._taken.times, read)
@@ -210,6 +218,7 @@ class EpochRunner:
             after.index() if number % CHECKPOINT_EVERY == 0 else None,
             self._counts(before.counts),
             time.clock_after(times),
+            lease=before.lease,
         )
         return record, after
 
@@ -230,18 +239,27 @@ class EpochRunner:
         """Let everybody see what a record names. It may have been published before, also by another process.
 
         Raises:
-            IllegalStateError: what tasks have written is no more.
+            IllegalStateError: what tasks have written is no more, or is for a sink that this pipeline has not.
             Exception: a sink fails.
         """
+        stages = [write.stage for write in self._plan.writes]
+        if strange := record.receipts.keys() - set(stages):
+            raise IllegalStateError(
+                f"what epoch {record.number} of the job {self._job} gave has still to be published by the stages "
+                f"{', '.join(map(repr, sorted(strange)))}, which this pipeline has not: submit the pipeline as it was, "
+                "with JobConfig(force=True), and change it when that has run"
+            )
         begun = self._begun.pop(record.number, None)
-        for place in sorted(record.receipts):
+        for place, stage in enumerate(stages):
+            if stage not in record.receipts:
+                continue
             # A failure there, such as one of a function that merges, names the step as one in a task does.
             with naming(self._steps[place]):
                 job = begun[place] if begun else self._targets[place].begin(self._name(place), record.number)
                 if not job.is_done:
-                    job.commit(record.receipts[place])
-        for place, job in enumerate(begun or ()):
-            if place not in record.receipts:
+                    job.commit(record.receipts[stage])
+        for stage, job in zip(stages, begun or (), strict=False):
+            if stage not in record.receipts:
                 with suppress(Exception):  # It has nothing to publish; a sink of the user's may raise.
                     job.abort()
 

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
 from dstream.jobs.unbounded.open_plan import OpenPlan
+from dstream.jobs.unbounded.ranges import check_offsets
 from dstream.plan.core_of_epochs import OverEpochs
+from dstream.spi import StreamSource
 from dstream.state.plain_index import index_from_plain
 
 __all__ = ["fitting", "is_of", "with_plan"]
@@ -52,10 +54,7 @@ def with_plan(record: LogRecord, plan: OpenPlan, index: Mapping[str, Any]) -> Lo
         plan: the one that is to run.
         index: where the state of its steps is.
     """
-    sources = {
-        stage: record.sources.get(stage) or SourceMark(dict(source.begin()), False, record.now)
-        for stage, source in plan.sources.items()
-    }
+    sources = {stage: record.sources.get(stage) or _begun(source, record.now) for stage, source in plan.sources.items()}
     times = {
         place: time
         for place, time in record.times.items()
@@ -63,6 +62,12 @@ def with_plan(record: LogRecord, plan: OpenPlan, index: Mapping[str, Any]) -> Lo
     }
     steps = _only(record.steps, index.keys())
     return dataclasses.replace(record, sources=sources, times=times, steps=steps, index=dict(index))
+
+
+def _begun(source: StreamSource[Any], now: float) -> SourceMark:
+    offsets = dict(source.begin())
+    check_offsets(source, offsets)
+    return SourceMark(offsets, False, now)
 
 
 def _steps(record: LogRecord) -> set[str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from dstream.errors import SourceError
+from dstream.jobs.epoch_record import packed
 from dstream.jobs.unbounded.log_record import SourceMark
 from dstream.spi import Source, Split, StreamSource
 from dstream.spi.stream_source import Offset
 
-__all__ = ["InRanges", "News", "Range", "Whole", "no_items", "ranges_of"]
+__all__ = ["InRanges", "News", "Range", "Whole", "check_offsets", "no_items", "ranges_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +101,20 @@ class Whole:
         raise AssertionError("a bounded source has its own splits")
 
 
-def ranges_of(source: StreamSource[Any], mark: SourceMark, most: int | None) -> News:
+def ranges_of(
+    source: StreamSource[Any], mark: SourceMark, most: int | None, now: float = 0.0, keep: float = math.inf
+) -> News:
     """Ask a source how far it reaches, and choose what an epoch reads of it.
 
     Args:
         source: of items without an end, or a `Whole`.
         mark: how far it has been read.
         most: at most so many items of each partition.
+        now: the reading of the clock.
+        keep: for how many seconds the offset of a partition is kept that the source leaves out.
 
     Raises:
-        SourceError: items were removed before they were read.
+        SourceError: items were removed before they were read, or an offset is no plain data.
     """
     if mark.has_ended:
         return News((), mark)
@@ -115,10 +122,37 @@ def ranges_of(source: StreamSource[Any], mark: SourceMark, most: int | None) -> 
     if isinstance(source, Whole):
         ranges: list[Range] = [Range(partition, source.source, ends=True) for partition in reached]
         return News(ranges, SourceMark({}, True, mark.found_at))
-    changed = (partition for partition in _in_order(reached) if _has_news(partition, reached, mark.offsets))
+    changed = [partition for partition in _in_order(reached) if _has_news(partition, reached, mark.offsets)]
+    check_offsets(source, {partition: reached[partition] for partition in changed})
     ranges = [Range(each, InRanges((source.split(each, mark.offsets.get(each), reached[each]),))) for each in changed]
     has_ended = not reached and bool(getattr(source, "ends", False))
-    return News(ranges, SourceMark(reached, has_ended, mark.found_at))
+    return News(ranges, SourceMark({}, True, mark.found_at) if has_ended else _read_to(reached, mark, now, keep))
+
+
+def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float) -> SourceMark:
+    """Return how far a source has been read then.
+
+    A partition that is left out may come back, as a file that is renamed while the folder is looked through: it goes on
+    where it was, so that nothing is lost or read twice.
+    """
+    left_out = {name: mark.left_out.get(name, now) for name in mark.offsets if name not in reached}
+    left_out = {name: since for name, since in left_out.items() if now - since < keep}
+    offsets = {**{name: mark.offsets[name] for name in left_out}, **reached}
+    return SourceMark(offsets, False, mark.found_at, left_out)
+
+
+def check_offsets(source: StreamSource[Any], offsets: Mapping[str, Offset]) -> None:
+    """Refuse what no record can hold, before anything is read.
+
+    Raises:
+        SourceError: an offset, or the name of a partition, is no plain data.
+    """
+    for partition, offset in offsets.items():
+        try:
+            packed((partition, offset))
+        except Exception as error:  # msgpack has exceptions of its own
+            where = f"the offset {offset!r} of the partition {partition!r}"
+            raise SourceError(f"{source.label}: {where} is no plain data ({error!s:.200})") from error
 
 
 def _has_news(partition: str, reached: Mapping[str, Offset], read: Mapping[str, Offset]) -> bool:

@@ -27,7 +27,7 @@ from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
 from dstream.jobs.unbounded.pace import Pace
 from dstream.jobs.unbounded.plan_change import fitting, is_of, with_plan
 from dstream.jobs.unbounded.policies import Policies
-from dstream.jobs.unbounded.ranges import News, ranges_of
+from dstream.jobs.unbounded.ranges import News, check_offsets, ranges_of
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where, explained
@@ -51,7 +51,7 @@ class UnboundedRun:
         plan: the pipeline.
         job: the id of the job, of which the names of its sinks' jobs are made.
         log: its records.
-        hint: the number of a record that was there.
+        hint: the number of a record that was published, as was all before it.
         config: how it is to run.
         clock: says what time it is.
         load: loads a pickle, if the storage lets it.
@@ -171,20 +171,20 @@ class UnboundedRun:
 
     def _claim(self) -> None:
         """Become the one who decides, and publish what the last record names."""
-        before = self._log.claim(self._hint, self._clock, self._first_record)
-        last_run = self._log.last_run(before)
-        if last_run.number > self._hint:  # Up to there it was published, maybe by the sinks of another pipeline.
-            self._runner.publish(last_run)
+        before, mine = self._log.claim(self._hint, self._clock, self._first_record)
+        # What the state of the job says to be published is not asked of the sinks, which may have forgotten it: Kafka
+        # does so a week after the last commit.
+        if (last := self._log.last_run(before)).number > self._hint:
+            self._runner.publish(last)
         if self._config.start_at is not None:
-            before = self._started_over(self._config.start_at)
-        before = self._with_plan(before)
-        claimed = self._log.last(before.number)
-        assert claimed is not None, "it was put"
-        self._started_at = claimed.now
+            before = mine = self._started_over(self._config.start_at, mine)
+        if (changed := self._with_plan(before, mine)) is not None:
+            before = mine = changed
+        self._started_at = mine.now
         self._is_first = True
         self._states = self._restored(before)
         self._folding = Folding(self._log, self._states.files, self._config.keep_seconds)
-        self.record = claimed
+        self.record = mine
         epoch_length = self._config.epoch_length or _EPOCH
         is_local = self._context.running_engine().name == "local"
         self._pace = (
@@ -195,13 +195,14 @@ class UnboundedRun:
         sources = self._runner.open_plan.sources
         self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
 
-    def _started_over(self, start_at: Any) -> LogRecord:
+    def _started_over(self, start_at: Any, mine: LogRecord) -> LogRecord:
         """Put a record that goes on behind an earlier one, and return it."""
-        earlier, last = self._log.at(start_at), self._log.last(self._hint)
-        assert last is not None, "it was claimed"
+        earlier = self._log.at(start_at)
         states = self._restored(earlier)
         again = dataclasses.replace(
-            earlier.claimed(last.number + 1, last.token, last.now), index=states.index(), published=last.published
+            earlier.claimed(mine.number + 1, mine.token, mine.now, mine.lease),
+            index=states.index(),
+            published=mine.published,
         )
         self._log.put(again)
         return again
@@ -217,15 +218,14 @@ class UnboundedRun:
         steps = self._runner.open_plan.steps
         return self._log.since_checkpoint(before) if steps or before.steps else [before]
 
-    def _with_plan(self, before: LogRecord) -> LogRecord:
-        """Return the last record if it is of this pipeline; otherwise put one that is, and return that."""
-        plan, last = self._runner.open_plan, self._log.last(before.number)
-        assert last is not None, "it was claimed"
+    def _with_plan(self, before: LogRecord, mine: LogRecord) -> LogRecord | None:
+        """Put a record that is of this pipeline, and return it; None if the last one is."""
+        plan = self._runner.open_plan
         if is_of(self._since_checkpoint(before), plan):
-            return before
+            return None
         self._check_fits(before)
         index = self._restored(before).index()
-        changed = with_plan(before.claimed(last.number + 1, last.token, last.now), plan, index)
+        changed = with_plan(before.claimed(mine.number + 1, mine.token, mine.now, mine.lease), plan, index)
         self._log.put(changed)
         return changed
 
@@ -240,14 +240,13 @@ class UnboundedRun:
 
     def _first_record(self) -> LogRecord:
         """Return where a new job begins."""
-        now = self._clock()
+        now, sources = self._clock(), {}
         if self._config.initial_snapshot is not None:
             files = self._state_files() if self._runner.open_plan.steps else None
             return Snapshots(self._context).begun(self._config.initial_snapshot, now, files)
-        sources = {
-            stage: SourceMark(dict(source.begin()), False, now)
-            for stage, source in self._runner.open_plan.sources.items()
-        }
+        for stage, source in self._runner.open_plan.sources.items():
+            sources[stage] = SourceMark(dict(source.begin()), False, now)
+            check_offsets(source, sources[stage].offsets)
         first = LogRecord(0, "", now, sources=sources, index={})
         return dataclasses.replace(first, index=self._states_of([first], None).index())
 
@@ -270,7 +269,7 @@ class UnboundedRun:
             before = self.record
             assert before is not None, "it was claimed"
             now = max(self._clock(), before.now)  # A clock that goes back stands still here.
-            news = self._news(before)
+            news = self._news(before, now)
             time = self._time(before, news, now)
             if any(some.ranges for some in news.values()) or time.is_due():
                 self._epoch(before, news, time, now)
@@ -284,11 +283,12 @@ class UnboundedRun:
         with self._lock:
             self._check_stop()
 
-    def _news(self, before: LogRecord) -> dict[str, News]:
+    def _news(self, before: LogRecord, now: float) -> dict[str, News]:
         found = {}
         for stage, source in self._runner.open_plan.sources.items():
             mark = before.sources[stage]
-            found[stage] = ranges_of(source, mark, self._admissions[stage].of_each(len(mark.offsets)))
+            most = self._admissions[stage].of_each(len(mark.offsets) - len(mark.left_out))
+            found[stage] = ranges_of(source, mark, most, now, self._config.keep_seconds)
         return found
 
     def _time(self, before: LogRecord, news: Mapping[str, News], now: float) -> EventTime:

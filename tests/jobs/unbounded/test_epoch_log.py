@@ -80,7 +80,7 @@ def test_a_claim_takes_the_number_of_the_driver_before(records):
     before, after = EpochLog(records, JOB, "a"), EpochLog(records, JOB, "b")
     before.claim(0, lambda: 1.0, first)
     before.put(record(1, sources={"read": SourceMark({"p": 7}, False, 1.0)}))
-    assert after.claim(0, lambda: 2.0, first).number == 1
+    assert after.claim(0, lambda: 2.0, first).before.number == 1
     with pytest.raises(JobTakenOverError, match="what this one wrote in epoch 2 is thrown away"):
         before.put(record(2))
 
@@ -94,7 +94,7 @@ def test_claims_hide_no_epoch_that_may_have_to_be_published(records):
     log.claim(0, lambda: 1.0, first)
     log.put(record(1, receipts={0: ["r"]}))
     log.claim(0, lambda: 2.0, first)
-    last = log.claim(0, lambda: 3.0, first)
+    last = log.claim(0, lambda: 3.0, first).before
 
     assert (last.number, log.last_run(last).number) == (2, 1)
 
@@ -107,6 +107,58 @@ def test_an_answer_that_was_lost_is_no_other_driver(records, monkeypatch):
     log.put(record(1))
 
     assert log.last().number == 1
+
+
+def test_a_claim_is_what_this_driver_put(records):
+    """Not what stands there meanwhile: one that paused behind its claim cannot put a record."""
+    paused, other = EpochLog(records, JOB, "b"), EpochLog(records, JOB, "c")
+    claim = paused.claim(0, lambda: 1.0, first)
+    other.claim(0, lambda: 2.0, first)
+    other.put(record(2, "c"))
+
+    assert (claim.before.number, claim.mine.number, claim.mine.token) == (0, 0, "b")
+    with pytest.raises(JobTakenOverError, match="what this one wrote in epoch 1 is thrown away"):
+        paused.put(record(claim.mine.number + 1, "b"))
+
+
+def test_another_record_of_this_driver_is_no_lost_answer(records):
+    """As one of a run before, whose answer timed out, and which came late."""
+    log = EpochLog(records, JOB, "a")
+    log.claim(0, lambda: 1.0, first)
+    log.put(record(1, sources={"read": SourceMark({"p": 7}, False, 1.0)}))
+
+    with pytest.raises(JobTakenOverError):
+        log.put(record(1, sources={"read": SourceMark({"p": 8}, False, 1.0)}))
+
+
+def test_a_driver_whose_lease_is_gone_does_not_claim(records):
+    """It paused behind its lease; otherwise it would fence the one that came later, and end by its own heart."""
+    early, late = EpochLog(records, JOB, "b", 7), EpochLog(records, JOB, "c", 9)
+    late.claim(0, lambda: 1.0, first)
+    with pytest.raises(JobTakenOverError, match="another driver has taken over"):
+        early.claim(0, lambda: 2.0, first)
+    late.put(record(1, "c", lease=9))
+
+    assert (late.last().token, late.claim(0, lambda: 3.0, first).mine.lease) == ("c", 9)
+
+
+def test_the_number_of_a_record_that_was_folded_is_not_free(records):
+    """Whoever puts it has been replaced long ago; nobody reads what it leaves."""
+    log, zombie = EpochLog(records, JOB, "a"), EpochLog(records, JOB, "z")
+    log.claim(0, lambda: 1.0, first)
+    for number in range(1, 5):
+        log.put(record(number))
+    log.raise_floor(3)
+    log.raise_floor(2)
+    for number in range(3):
+        log.remove(number)
+    with pytest.raises(JobTakenOverError):
+        zombie.put(record(1, "z"))
+    records.write(f"job-logs/{JOB}/2", written_record(record(2, "z")), 1)
+
+    assert (log.floor(), log.numbers(), log.last(2).number) == (3, [3, 4], 4)
+    with pytest.raises(ValueError, match="keeps no such record"):
+        log.at(2)
 
 
 def test_records_since_the_last_checkpoint(records):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
+from dstream.errors import SourceError
 from dstream.jobs.unbounded.admission import Admission
 from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
 from dstream.jobs.unbounded.log_record import Place, SourceMark
@@ -84,6 +85,29 @@ def test_a_bounded_source_is_one_range_that_ends():
 
     assert [(each.partition, each.items, each.ends) for each in news.ranges] == [("all", whole.source, True)]
     assert (news.mark.has_ended, ranges_of(whole, news.mark, None).ranges) == (True, ())
+
+
+def test_a_partition_that_is_left_out_goes_on_where_it_was():
+    """As a file that is renamed while the folder is looked through; long after it is forgotten."""
+    feed, mark = Feed({"b": [1, 2]}), SourceMark({"a": 1, "b": 2}, False, 0.0)
+    out = ranges_of(feed, mark, None, now=5.0, keep=10).mark
+    feed.partitions["a"] = [1, 2, 3]
+    (back,) = ranges_of(feed, out, None, now=7.0, keep=10).ranges
+    del feed.partitions["a"]
+
+    assert (out.offsets, out.left_out) == ({"a": 1, "b": 2}, {"a": 5.0})
+    assert (back.partition, list(back.items.splits(1)[0].read())) == ("a", [2, 3])
+    assert ranges_of(feed, out, None, now=14.9, keep=10).mark.left_out == {"a": 5.0}
+    assert ranges_of(feed, out, None, now=15.0, keep=10).mark.offsets == {"b": 2}
+
+
+@pytest.mark.parametrize("offset", ["\ud800", type("Int", (int,), {})(3), object()])
+def test_an_offset_that_no_record_can_hold_is_refused_before_it_is_read(offset):
+    """The message names the source and the partition."""
+    source = type("Odd", (Feed,), {"reach": lambda self, offsets, most=None: {"p": offset}})()
+
+    with pytest.raises(SourceError, match=r"feed\(\): the offset .* of the partition 'p' is no plain data"):
+        ranges_of(source, SourceMark({"p": 0}, False, 0.0), None)
 
 
 def test_offsets_that_come_back_as_lists_are_no_news():

@@ -25,7 +25,7 @@ def plan():
         yield open_plan(summing_plan(Feed(), Lagging, FrameSums()), ctx)
 
 
-def at(plan, now, *, a=(5, 0.0), b=(9, 0.0), left="ab", has_ended=False, deadline=None, started_at=0.0):
+def at(plan, now, *, a=(5, 0.0), b=(9, 0.0), left="ab", left_out="", has_ended=False, deadline=None, started_at=0.0):
     """Return the time of an epoch in which partitions a and b were at some watermarks, heard at some times."""
     policy = pickle.dumps(Lagging())
     times = {A: PlaceTime(a[0], policy, a[1]), B: PlaceTime(b[0], policy, b[1])}
@@ -33,8 +33,13 @@ def at(plan, now, *, a=(5, 0.0), b=(9, 0.0), left="ab", has_ended=False, deadlin
     before = LogRecord(
         7, "t", 0.0, sources={"source": SourceMark({"a": 1, "b": 1}, False, 0.0)}, times=times, steps=steps
     )
-    marks = {"source": SourceMark(dict.fromkeys(left, 1), has_ended, 0.0)}
+    marks = {"source": SourceMark(dict.fromkeys(left, 1), has_ended, 0.0, dict.fromkeys(left_out, now))}
     return EventTime(plan, before, marks, now, started_at)
+
+
+def reached(time):
+    """Return the watermark at the end of an epoch that reads nothing."""
+    return time.tick("sums", 8, ()).watermark(END_OF_TIME)
 
 
 def test_unread_partitions_hold_time(plan):
@@ -48,7 +53,24 @@ def test_idle_partitions_hold_nobody_while_others_are_read(plan):
     """After sixty seconds of the clock of records."""
     assert at(plan, 59.0, b=(9, 59.0)).standing("sums", frozenset([B])) == 5
     assert at(plan, 60.0, b=(9, 59.0)).standing("sums", frozenset([B])) == END_OF_TIME
-    assert at(plan, 60.0).standing("sums", frozenset()) == 9
+    assert at(plan, 60.0).standing("sums", frozenset()) == END_OF_TIME
+
+
+def test_if_all_are_idle_time_is_where_the_first_of_them_is(plan):
+    """It does not end, also if one of them is read and gives no event."""
+    time = at(plan, 60.0)
+
+    assert (reached(time), time.tick("sums", 8, [A]).watermark(END_OF_TIME)) == (9, 9)
+    assert [time.partition_time(*A, False).counts, at(plan, 59.0).partition_time(*A, False).counts] == [False, True]
+
+
+def test_what_is_left_out_holds_nobody_and_is_remembered(plan):
+    """Where it was, for it may come back."""
+    time = at(plan, 1.0, left_out="a")
+
+    assert (reached(time), time.all_idle("sums")) == (9, 9)
+    assert [time.after([], [])[place].watermark for place in (A, B)] == [5, 9]
+    assert reached(at(plan, 1.0, left_out="ab")) == 3
 
 
 def test_idle_time_begins_with_the_driver(plan):
@@ -58,9 +80,10 @@ def test_idle_time_begins_with_the_driver(plan):
 
 def test_what_has_ended_holds_nobody(plan):
     """Of one partition, of both, and of the source."""
-    assert at(plan, 1.0, left="b").standing("sums", frozenset()) == 9
-    assert at(plan, 1.0, left="", has_ended=True).standing("sums", frozenset()) == END_OF_TIME
+    assert reached(at(plan, 1.0, left="b")) == 9
+    assert reached(at(plan, 1.0, left="", has_ended=True)) == END_OF_TIME
     assert at(plan, 1.0, left="").standing("sums", frozenset()) == NO_WATERMARK
+    assert reached(at(plan, 1.0, left="")) == 3
 
 
 @pytest.mark.parametrize(("deadline", "is_due"), [(None, False), (5, True), (6, False)])

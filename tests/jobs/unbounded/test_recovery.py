@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from dstream.errors import JobTakenOverError
 from dstream.jobs.execution import Execution
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.one_epoch import EpochRunner
@@ -94,3 +97,23 @@ def test_a_driver_may_die_between_two_sinks(connect):
     ctx = submitted_again(connect, feed, to_ilist("first"), Interrupted(die))
 
     assert (ctx.get_list("first").copy(), ctx.get_list("interrupted").copy()) == ([1, 2], [1, 2])
+
+
+def test_a_driver_that_pauses_behind_its_claim_is_fenced(connect, monkeypatch):
+    """The records that another one puts meanwhile are not taken for its own."""
+    claim, left = EpochLog.claim, [1]
+
+    def paused(log, hint, now, first):
+        claimed = claim(log, hint, now, first)
+        if left and not left.clear():
+            other = EpochLog(log._records, log._job, "other")
+            _, theirs = claim(other, hint, now, first)
+            other.put(replace(theirs, number=theirs.number + 1, is_claim=False))
+        return claimed
+
+    monkeypatch.setattr(EpochLog, "claim", paused)
+    ctx = connect()
+    with pytest.raises(JobTakenOverError, match="another driver has taken over"):
+        ctx.new_job(pipeline_of(Feed({"0": [1]}), to_ilist("out")), name="one").join(10)
+
+    assert ctx.get_list("out").copy() == []

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 import dstream as ds
-from reducers import to_files, to_ilist, to_imap, to_sql
+from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.jobs.unbounded.one_epoch import EpochRunner
+from reducers import grouping_by_to_imap, replacing, to_files, to_ilist, to_imap, to_sql
 from sources import Items
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
@@ -138,3 +141,59 @@ def test_state_may_stand_in_another_storage(ctx, tmp_path):
         files = list(elsewhere.running_storage().state_files(job.id).found())
 
     assert (len(files) > 0, ctx.get_list("out").copy()) == (True, [(10, 6)])
+
+
+@pytest.mark.parametrize(
+    ("sink", "said"),
+    [
+        (replacing(to_ilist("out")), r"replacing\(to_ilist\('out'\)\), which means all items .*: leave out replacing"),
+        (replacing(to_imap("out", str, int)), "leave out replacing"),
+        (to_imap("out", str, int, max), 'give on_existing="merge"'),
+        (grouping_by_to_imap("out", str), "aggregate by key in the pipeline"),
+    ],
+)
+def test_what_means_all_items_of_a_job_is_refused(ctx, sink, said):
+    """Since it would show those of one epoch; the message says what to use."""
+    with pytest.raises(UnsupportedError, match=rf"new_job\(\): the stage .*{said}"):
+        ctx.new_job(pipeline_of(Feed(), sink))
+
+
+def test_a_job_that_is_started_afresh_writes_again(ctx):
+    """Also into a sink that names the job: its epochs are not those of the job before."""
+    for items in ([1, 2], [3, 4]):
+        feed = Feed({"0": items})
+        feed.end()
+        ctx.new_job(pipeline_of(feed, to_ilist("out", job="mine")), name="one").join(10)
+
+    assert ctx.get_list("out").copy() == [1, 2, 3, 4]
+
+
+def test_what_is_to_be_published_needs_its_sink(connect, monkeypatch):
+    """Another pipeline does not take it, also not by force; the one of before does."""
+    feed, first = Feed({"0": [1]}), connect()
+    with monkeypatch.context() as broken:
+        broken.setattr(EpochRunner, "publish", lambda self, record: 1 // len(record.receipts) // 0)
+        with pytest.raises(ZeroDivisionError):
+            first.new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)
+    other = pipeline_of(feed, to_ilist("other"))
+    other = replace(other, writes=(replace(other.writes[0], stage="another"),))
+    force = ds.JobConfig(force=True)
+    with pytest.raises(IllegalStateError, match="may have still to publish what its last epoch wrote"):
+        first.new_job(other, name="one", config=force).join(10)
+    feed.end()
+    first.new_job(pipeline_of(feed, to_ilist("out")), name="one", config=force).join(10)
+
+    assert (first.get_list("out").copy(), first.get_list("other").copy()) == ([1], [])
+
+
+def test_what_was_published_is_not_asked_of_the_sinks(connect, monkeypatch):
+    """They may have forgotten it, as Kafka does after a week."""
+    feed, first, asked = Feed({"0": [1]}), connect(), []
+    job = first.new_job(pipeline_of(feed, to_ilist("out")), name="one")
+    eventually(lambda: job.epoch == 1)
+    first.close()
+    monkeypatch.setattr(EpochRunner, "publish", lambda self, record: asked.append(record.number))
+    feed.end()
+    connect().new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)
+
+    assert asked == []

@@ -46,6 +46,36 @@ def test_a_source_that_ends_closes_all_windows(ctx):
     assert sorted(ctx.get_list("out")) == [(10, 2), (20, 14), (30, 26)]
 
 
+def test_a_source_without_partitions_is_no_reason_to_end(ctx):
+    """Unless it says that it ends, as a folder that is empty does not."""
+    feed = Feed({})
+    job = submitted(ctx, feed)
+    eventually(lambda: feed.asked > 3)
+    assert job.status is JobStatus.RUNNING
+    feed.give(2, 14)
+    eventually(lambda: job.epoch == 1)
+    (mark,) = EpochLog(ctx.running_storage().records, job.id, "").read(1).sources.values()
+
+    assert (ctx.get_list("out").copy(), mark.has_ended) == ([(10, 2)], False)
+
+
+def test_a_partition_that_comes_back_is_read_once(connect):
+    """Also by the next driver."""
+    feed, first = Feed({"0": [2], "1": [4]}), connect()
+    job = submitted(first, feed)
+    eventually(lambda: job.epoch == 1)
+    away = feed.partitions.pop("1")
+    feed.give(6)
+    eventually(lambda: job.epoch == 2)
+    first.close()
+    feed.give(*away, 8, to="1")
+    feed.end()
+    ctx = connect()
+    submitted(ctx, feed).join(10)
+
+    assert ctx.get_list("out").copy() == [(10, 20)]
+
+
 def test_state_survives_a_driver(connect):
     """The next one adds to the sums of the one before."""
     feed, first = Feed({"0": [2, 4]}), connect()
