@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import dstream as ds
-from collectors import counting, summing
+from collectors import counting
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.windows import tumbling
 from reducers import to_ilist
 
-__all__ = ["counts", "summing_of_ones", "windowed", "written"]
+__all__ = ["counts", "windowed", "written"]
 
 
 def counts(
-    feed: Any, *, name: str = "counts", source: str = "words", sink: str = "out", op: Any = None, more: Any = None
+    feed: Any, *, name: str = "counts", source: str = "words", sink: str = "out", more: Any = None
 ) -> PipelinePlan:
     """Return the plan of a pipeline that gives each word with how often it came so far.
 
@@ -23,25 +23,21 @@ def counts(
         name: that of the step that counts.
         source: the name of the stage that reads.
         sink: the list that is written.
-        op: what is made of the words with the same key instead of their count.
         more: another source, whose words go to the list `more`, as they are.
     """
     pipeline = ds.Pipeline()
     if more is not None:
         pipeline.read_from(more, "more").write_to(to_ilist("more")).set_name("to more")
     stage = pipeline.read_from(feed, source).grouping_key(str)
-    stage.rolling_aggregate(op or counting()).set_name(name).write_to(to_ilist(sink)).set_name("to list")
+    stage.rolling_aggregate(counting()).set_name(name).write_to(to_ilist(sink)).set_name("to list")
     return pipeline.plan()
 
 
-def summing_of_ones() -> Any:
-    """Return what gives the same as counting, by other containers."""
-    return summing(lambda word: 1)
-
-
-def windowed(feed: Any, size: int) -> PipelinePlan:
+def windowed(feed: Any, size: int, more: Any = None) -> PipelinePlan:
     """Return the plan of a pipeline that counts numbers, which are their own timestamps, in windows."""
     pipeline = ds.Pipeline()
+    if more is not None:
+        pipeline.read_from(more, "more").write_to(to_ilist("more")).set_name("to more")
     stage = pipeline.read_from(feed, "numbers").add_timestamps(int).set_name("time")
     counted = stage.window(tumbling(size)).aggregate(counting()).set_name("counts")
     counted.map(lambda each: (each.start, each.result)).write_to(to_ilist("out"))

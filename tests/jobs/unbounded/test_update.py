@@ -102,7 +102,7 @@ def test_windows_stay_open_across_an_update(ctx):
     feed = Feed({"0": [1, 12]})
     job = ctx.new_job(windowed(feed, 10))
     eventually(lambda: job.epoch == 1)
-    job.update(windowed(feed, 10))
+    job.update(windowed(feed, 10, more=Feed(ends=True, is_over=True)))
     feed.give(2, 13)
     feed.end()
     job.join(10)
