@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import dstream as ds
 from dstream.errors import IllegalStateError, SourceError, UnsupportedError
 from dstream.jobs import JobStatus
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.changing import counts, windowed, written
-from tests.jobs.unbounded.streams import Feed, eventually
+from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 
 @pytest.fixture
@@ -119,6 +120,18 @@ def test_a_suspended_job_goes_on_with_the_other_pipeline(ctx, feed, job):
     eventually(lambda: job.epoch == 2)
 
     assert written(ctx, "else") == [("a", 2)]
+
+
+def test_a_function_that_fails_is_mended(ctx, feed):
+    """The job waits where it failed, and the epoch runs again with the function that was mended."""
+    config = ds.JobConfig(suspend_on_failure=True)
+    plan = pipeline_of(feed, to_ilist("out"), through=lambda stage: stage.map(int))
+    job = ctx.new_job(plan, config=config)
+    eventually(lambda: job.status is JobStatus.SUSPENDED)
+    job.update(pipeline_of(feed, to_ilist("out"), through=lambda stage: stage.map(str.upper)))
+    eventually(lambda: job.epoch == 1)
+
+    assert ctx.get_list("out").copy() == ["A", "B"]
 
 
 def test_another_process_updates(connect, job):
