@@ -98,6 +98,7 @@ class KeyedStreamStage(StageView, Generic[K, T]):
             ttl: for how long the state of a key lives in event time without an item, in milliseconds or as a timedelta;
                 unset, for ever. Items older than the watermark are late then, and dropped.
             on_evict: takes (state, key, watermark) of a state that goes, and may return a last item; None: nothing.
+                Where the source has ended, the watermark is the one that the state waited for.
 
         Raises:
             IllegalStateError: `ttl` is set, and the items have no timestamps.

@@ -148,6 +148,13 @@ def test_all_states_go_when_the_source_has_ended():
     assert by_hand.entries() == {}
 
 
+def test_at_the_end_states_go_when_time_would_have_taken_them():
+    """Not at the end of all time, which is in no window that closes."""
+    ended = fading().epoch([[(5, "a1"), (1, "b1")]], to=END_OF_TIME)
+
+    assert sorted(ended)[2:] == [(12, "b gone at 12: b1"), (16, "a gone at 16: a1")]
+
+
 def test_a_delta_has_the_states_that_were_touched_and_the_keys_that_went():
     """Nothing of keys that only wait."""
     by_hand = ByHand(StatefulMapping(letter, list, so_far, "map", ttl=10))
