@@ -204,6 +204,16 @@ def test_a_failure_of_a_timestamp_names_its_item(engine: Any, timestamp: Any) ->
     assert known.item in FIRST
 
 
+def test_a_policy_that_says_nothing_is_named(local_context: Any) -> None:
+    """One of a user's may give None where it has no number."""
+    policy = Lag(1)
+    policy.watermark = lambda now: None  # type: ignore[assignment, method-assign, return-value]
+
+    with pytest.raises(TypeError, match=r"policy\.watermark\(now\) must give milliseconds as int, not None") as raised:
+        run(Epoch().stamped(FIRST, policy=policy), local_context)
+    assert failure(raised.value).step == step(".add_timestamps(...)", 3)
+
+
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_failure_of_an_operator_names_its_item(engine: Any, state: Folder, partitions: int) -> None:
     """Where the items are, before anything moves."""
