@@ -229,6 +229,24 @@ def test_a_failure_of_an_operator_names_its_item(engine: Any, state: Folder, par
     assert epoch.steps == []
 
 
+class Full(Folder):
+    """A state that cannot be kept."""
+
+    def keep(self, shard: int, state: Any) -> None:
+        """Fail as something that cannot be pickled does."""
+        raise TypeError("cannot pickle it")
+
+
+def test_a_state_that_cannot_be_kept_names_its_step(local_context: Any, state: Folder) -> None:
+    """And not the one that takes its outputs."""
+    epoch = Epoch()
+    over = epoch.over(epoch.stamped(FIRST, ends=True), state=Full(state.path))
+
+    with pytest.raises(TypeError, match="cannot pickle it") as raised:
+        result(Write(over, First(), None, step=step("write")), local_context)
+    assert failure(raised.value).step == step(".sums(...)", 5)
+
+
 @dataclass(frozen=True)
 class First:
     """A writer that takes one item."""
