@@ -195,6 +195,7 @@ class Epochs:
         sources = self._runner.open_plan.sources
         news = {stage: ranges_of(source, before.sources[stage], None) for stage, source in sources.items()}
         if is_end:
+            before = _with_all_of(before, news)
             news = {stage: _ended(some) for stage, some in news.items()}
         marks = {stage: some.mark for stage, some in news.items()}
         time = EventTime(self._runner.open_plan, before, marks, now, 0.0, before.number == 0, pickle.loads)
@@ -205,6 +206,17 @@ class Epochs:
         receipts = [ran.record.receipts.get(place, ()) for place in range(len(self._plan.writes))]
         self._runner.publish(ran.record)
         return {write.stage: captured_items(some) for write, some in zip(self._plan.writes, receipts, strict=True)}
+
+
+def _with_all_of(record: LogRecord, news: Mapping[str, News]) -> LogRecord:
+    """Return the same record with the partitions that come up in the epoch in which they end."""
+    marks = {
+        stage: mark._replace(
+            offsets={**dict.fromkeys((each.partition for each in news[stage].ranges), 0), **mark.offsets}
+        )
+        for stage, mark in record.sources.items()
+    }
+    return replace(record, sources=marks)
 
 
 def _ended(news: News) -> News:

@@ -167,3 +167,10 @@ def test_what_is_no_pipeline_is_refused():
         epochs().of(None)
     with pytest.raises(ValueError, match="partitions must not be negative: -1"):
         epochs().source("numbers", -1)
+
+
+def test_a_partition_may_come_up_and_end_at_once(sums):
+    """In the epoch in which all sources end."""
+    cut, _ = sums
+
+    assert cut({0: [2], 7: [3]}, is_end=True) == [(10, 2), (10, 3)]
