@@ -22,7 +22,7 @@ from dstream.operators.items_by_key import ItemsByKey, late_ones, partials_by_ke
 from dstream.operators.key_states import KeyStates
 from dstream.spi.state_operator import Applied, Moment, Partials, ShardState
 from dstream.values.blaming import given, shown, stopped
-from dstream.values.event_time import Timed
+from dstream.values.event_time import END_OF_TIME, Timed
 from dstream.values.flattened import many
 
 __all__ = ["StatefulMapping"]
@@ -91,7 +91,13 @@ class _FadingStates(KeyStates[list[Any]]):
             yield from self._mapped(partial, old)
             yield from late_ones(partial)
         for key in self._deadlines.passed(watermark):
-            yield from self._evicted(key, watermark, old)
+            told = self._time_to_go(key) if watermark == END_OF_TIME else watermark
+            yield from self._evicted(key, told, old)
+
+    def _time_to_go(self, key: Any) -> int:
+        """Return the watermark that a key waited for: no window behind closes later than the end of all time."""
+        assert self._due is not None, "a key waits for time"
+        return self._due(self._states[key])
 
     def _mapped(self, partial: ItemsByKey, old: int) -> Iterator[Timed]:
         create, fn, is_keyed = self._operator.create, self._operator.fn, self._operator.key is not None

@@ -99,6 +99,7 @@ class KeyedStreamStage(StageView, Generic[K, T]):
                 unset, for ever. Items older than the watermark are late then, and dropped.
             on_evict: takes (state, key, watermark) of a state that goes, and may return a last item; None: nothing.
                 That has the last instant of the state as its timestamp.
+                Where the source has ended, the watermark is the one that the state waited for.
 
         Raises:
             IllegalStateError: `ttl` is set, and the items have no timestamps.

@@ -85,12 +85,13 @@ class StreamStage(StreamSteps[T]):
             fn: gives the time of an item.
             allowed_lag: how much older than the newest item of its partition one may be, in milliseconds or as a
                 timedelta; what is older comes too late for windows that have closed.
-            policy: in place of a lag, how far time has come: one of `dstream.windows`, or one's own.
+            policy: in place of a lag, how far time has come: one of `dstream.windows`, or one's own, which can be
+                pickled.
             idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: always.
 
         Raises:
             IllegalStateError: the items have timestamps.
-            TypeError: an argument is of another kind, or a policy stands beside a lag.
+            TypeError: an argument is of another kind, a policy stands beside a lag, or it cannot be pickled.
             UnsupportedError: something stands before that moves items, such as a join.
         """
         node = stamped(self._record.node, fn, allowed_lag, policy, idle_timeout)
@@ -180,6 +181,7 @@ class StreamStage(StreamSteps[T]):
                 ever. Items older than the watermark are late then, and dropped.
             on_evict: takes (state, None, watermark) of a state that goes, and may return a last item; None: nothing.
                 That has the last instant of the state as its timestamp.
+                Where the source has ended, the watermark is the one that the state waited for.
 
         Raises:
             IllegalStateError: `ttl` is set, and the items have no timestamps.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.failures import shown
 from dstream.plan import (
     Filter,
     FlatMap,
@@ -53,7 +55,7 @@ def stamped(
 
     Raises:
         IllegalStateError: the items have timestamps.
-        TypeError: an argument is of another kind, or a policy stands beside a lag.
+        TypeError: an argument is of another kind, a policy stands beside a lag, or it cannot be pickled.
         UnsupportedError: there is more before it than steps that take one item at a time.
     """
     timestamp, policies = function(fn, "fn"), _policies(allowed_lag, policy)
@@ -171,7 +173,7 @@ def _policies(allowed_lag: Duration, policy: Any) -> Callable[[], WatermarkPolic
     """Return what makes a policy for each partition.
 
     Raises:
-        TypeError: a policy stands beside a lag, or is none.
+        TypeError: a policy stands beside a lag, is none, or cannot be pickled.
     """
     from dstream.windows import limiting_lag  # here: few pipelines have timestamps
 
@@ -180,11 +182,32 @@ def _policies(allowed_lag: Duration, policy: Any) -> Callable[[], WatermarkPolic
     if allowed_lag:
         raise TypeError("add_timestamps() takes allowed_lag= or policy=, not both: limiting_lag(...) is a policy")
     if isinstance(policy, WatermarkPolicy) and not isinstance(policy, type):
-        return CopyOf(policy)
+        return CopyOf(_kept(policy))
     raise TypeError(
         f"policy must be a policy of dstream.windows, such as limiting_lag(1000), or have report(timestamp, now) and "
         f"watermark(now), which {kind_of(policy)} has not"
     )
+
+
+def _kept(policy: WatermarkPolicy) -> WatermarkPolicy:
+    """Return a policy that can be kept with each epoch, and says how far time is before any event.
+
+    Raises:
+        TypeError: it cannot be pickled, or says nothing.
+    """
+    try:
+        pickle.dumps(policy)
+    except Exception as error:
+        raise TypeError(
+            f"policy is kept with each epoch, and {shown(policy)} cannot be pickled ({error}): let its class stand in "
+            "a module, and its attributes hold data only"
+        ) from error
+    if not isinstance(first := CopyOf(policy)().watermark(0.0), int):
+        raise TypeError(
+            f"policy.watermark(now) must give milliseconds as int, also before the first event, not {shown(first)}: "
+            "-2**63 is before all events"
+        )
+    return policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,10 @@ class WatermarkPolicy(Protocol):
         ...
 
     def watermark(self, now: float) -> int:
-        """Return the timestamp, in milliseconds, before which no event is expected any more; it may go back."""
+        """Return the timestamp, in milliseconds, before which no event is expected any more; it may go back.
+
+        Without an event it is -2**63, unless the clock alone says more.
+        """
         ...
 
 

@@ -10,8 +10,10 @@ from uuid import uuid4
 
 from dstream.errors import IllegalStateError
 from dstream.jobs.unbounded.ranges import News
+from dstream.plan import explained
+from dstream.stream.stream_arguments import count, kind_of
 from dstream.testing.captured_output import Captured, captured_items
-from dstream.testing.given_items import GivenItems
+from dstream.testing.given_items import GivenItems, by_partition
 
 if TYPE_CHECKING:
     from dstream.jobs.unbounded.log_record import LogRecord
@@ -67,8 +69,12 @@ class Epochs:
         Args:
             name: for messages.
             partitions: how many there are at the start; `cut` may name more.
+
+        Raises:
+            TypeError: `partitions` is no whole number.
+            ValueError: it is negative.
         """
-        made: GivenItems[Any] = GivenItems(name, {str(number): [] for number in range(partitions)})
+        made: GivenItems[Any] = GivenItems(name, {str(each): [] for each in range(count(partitions, "partitions"))})
         self._sources.append(made)
         return made
 
@@ -77,8 +83,11 @@ class Epochs:
 
         Args:
             pipeline: reads sources of this object; what its sinks get is given to the test instead.
+
+        Raises:
+            TypeError: it is no pipeline.
         """
-        plan: PipelinePlan = pipeline.plan() if hasattr(pipeline, "plan") else pipeline
+        plan = _plan_of(pipeline)
         self._plan = plan.with_writes([replace(each, sink=Captured(each.sink)) for each in plan.writes])
         self._history = []
         self._begin()
@@ -95,14 +104,19 @@ class Epochs:
             is_end: all sources end with these items; windows close.
 
         Raises:
-            IllegalStateError: there is no pipeline yet.
+            IllegalStateError: there is no pipeline yet, or its sources have ended.
+            TypeError: `given` has something else than items by source and partition.
+            ValueError: the pipeline does not read one of the sources.
             Exception: what a function of the pipeline raised; the epoch left nothing, and may be cut again.
         """
         if self._plan is None:
             raise IllegalStateError("there is no pipeline: epochs().of(pipeline) takes one")
-        copied = {source: _by_partition(items) for source, items in (given or {}).items()}
+        copied = by_partition(given or {}, self._runner.open_plan.sources.values())
+        if copied and any(is_end for _, _, is_end in self._history):
+            raise IllegalStateError("all sources have ended: of(pipeline) begins anew")
         at = self.now if now is None else max(self.now, float(now))
-        got = self._run(copied, at, is_end)
+        with explained(self._plan.several([None] * len(self._plan.writes)), "cut"):
+            got = self._given(copied, at, is_end)
         self._history.append((copied, at, is_end))
         return got
 
@@ -157,21 +171,31 @@ class Epochs:
         files = self._here().running_storage().state_files(self._job) if steps else None
         return states_of_steps(self._job, self._job, files, steps, [self._record], _SHARDS)
 
-    def _run(
-        self, given: Mapping[GivenItems[Any], Mapping[str, Any]], now: float, is_end: bool
+    def _given(
+        self, given: Mapping[GivenItems[Any], Mapping[int, Sequence[Any]]], now: float, is_end: bool
     ) -> dict[str, list[Any]]:
+        """Run an epoch of these items; when it fails, they were not given."""
+        before = {source: source.partitions for source in given}
+        for source, items in given.items():
+            source.give(items)
+        try:
+            return self._run(now, is_end)
+        except BaseException:
+            for source, partitions in before.items():
+                source.partitions = partitions
+            raise
+
+    def _run(self, now: float, is_end: bool) -> dict[str, list[Any]]:
         from dstream.jobs.unbounded.event_time import EventTime
         from dstream.jobs.unbounded.log_record import read_record, written_record
         from dstream.jobs.unbounded.ranges import ranges_of
 
         assert self._plan is not None, "it was taken"
-        for source, partitions in given.items():
-            for partition, items in partitions.items():
-                source.give(partition, items)
         before = self._record
         sources = self._runner.open_plan.sources
         news = {stage: ranges_of(source, before.sources[stage], None) for stage, source in sources.items()}
         if is_end:
+            before = _with_all_of(before, news)
             news = {stage: _ended(some) for stage, some in news.items()}
         marks = {stage: some.mark for stage, some in news.items()}
         time = EventTime(self._runner.open_plan, before, marks, now, 0.0, before.number == 0, pickle.loads)
@@ -184,12 +208,27 @@ class Epochs:
         return {write.stage: captured_items(some) for write, some in zip(self._plan.writes, receipts, strict=True)}
 
 
+def _with_all_of(record: LogRecord, news: Mapping[str, News]) -> LogRecord:
+    """Return the same record with the partitions that come up in the epoch in which they end."""
+    marks = {
+        stage: mark._replace(
+            offsets={**dict.fromkeys((each.partition for each in news[stage].ranges), 0), **mark.offsets}
+        )
+        for stage, mark in record.sources.items()
+    }
+    return replace(record, sources=marks)
+
+
 def _ended(news: News) -> News:
     """Return the same with nothing behind it."""
     return News([each._replace(ends=True) for each in news.ranges], news.mark._replace(offsets={}, has_ended=True))
 
 
-def _by_partition(items: Any) -> dict[str, list[Any]]:
-    if isinstance(items, Mapping):
-        return {str(partition): list(some) for partition, some in items.items()}
-    return {"0": list(items)}
+def _plan_of(pipeline: Any) -> PipelinePlan:
+    from dstream.pipeline import Pipeline
+    from dstream.pipeline.pipeline_plan import PipelinePlan
+
+    plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
+    if isinstance(plan, PipelinePlan):
+        return plan
+    raise TypeError(f"of() takes a pipeline, not {kind_of(pipeline)}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-__all__ = ["GivenItems"]
+from dstream.stream.stream_arguments import kind_of
+
+__all__ = ["GivenItems", "by_partition"]
 
 T = TypeVar("T")
 
@@ -55,9 +57,42 @@ class GivenItems(Generic[T]):
         found: int | None = getattr(item, "timestamp", None)
         return found
 
-    def give(self, partition: str, items: Sequence[Any]) -> None:
-        """Add items to a partition; one that is not there yet comes up now."""
-        self.partitions.setdefault(partition, []).extend(items)
+    def give(self, given: Mapping[int, Sequence[T]]) -> None:
+        """Add items to partitions; one that is not there yet comes up now."""
+        more = {str(number): [*self.partitions.get(str(number), ()), *items] for number, items in given.items()}
+        self.partitions = {**self.partitions, **more}
 
     def __repr__(self) -> str:
         return self.label
+
+
+def by_partition(given: Any, read: Iterable[object]) -> dict[GivenItems[Any], dict[int, list[Any]]]:
+    """Return what a test gives in an epoch, as lists by the numbers of partitions.
+
+    Args:
+        given: by source its items, or its items by the number of the partition.
+        read: the sources of the pipeline.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: the pipeline does not read one of the sources.
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"cut() takes the items of each source, such as {{numbers: [1, 2]}}, not {kind_of(given)}")
+    known = set(map(id, read))
+    for source in given:
+        if not isinstance(source, GivenItems):
+            raise TypeError(f"cut() takes items of what source(...) returned, and {source!r} is {kind_of(source)}")
+        if id(source) not in known:
+            raise ValueError(f"the pipeline does not read {source!r}: nothing would become of its items")
+    return {source: _lists(source, items) for source, items in given.items()}
+
+
+def _lists(source: GivenItems[Any], items: Any) -> dict[int, list[Any]]:
+    of_partitions = items if isinstance(items, Mapping) else {0: items}
+    for number, some in of_partitions.items():
+        if type(number) is not int or number < 0:
+            raise TypeError(f"the partitions of {source!r} have numbers from 0 on, and {number!r} is none")
+        if not isinstance(some, Iterable):
+            raise TypeError(f"the items of {source!r} must be a list or another iterable, not {kind_of(some)}")
+    return {number: list(some) for number, some in of_partitions.items()}

@@ -240,6 +240,16 @@ def test_a_failure_of_a_timestamp_names_its_item(engine: Any, timestamp: Any) ->
     assert known.item in FIRST
 
 
+def test_a_policy_that_says_nothing_is_named(local_context: Any) -> None:
+    """One of a user's may give None where it has no number."""
+    policy = Lag(1)
+    policy.watermark = lambda now: None  # type: ignore[assignment, method-assign, return-value]
+
+    with pytest.raises(TypeError, match=r"policy\.watermark\(now\) must give milliseconds as int, not None") as raised:
+        run(Epoch().stamped(FIRST, policy=policy), local_context)
+    assert failure(raised.value).step == step(".add_timestamps(...)", 3)
+
+
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_failure_of_an_operator_names_its_item(engine: Any, state: Folder, partitions: int) -> None:
     """Where the items are, before anything moves."""
@@ -253,6 +263,24 @@ def test_a_failure_of_an_operator_names_its_item(engine: Any, state: Folder, par
     assert known is not None
     assert (known.step, known.item) == (step(".sums(...)", 5), ("b", 10))
     assert epoch.steps == []
+
+
+class Full(Folder):
+    """A state that cannot be kept."""
+
+    def keep(self, shard: int, state: Any) -> None:
+        """Fail as something that cannot be pickled does."""
+        raise TypeError("cannot pickle it")
+
+
+def test_a_state_that_cannot_be_kept_names_its_step(local_context: Any, state: Folder) -> None:
+    """And not the one that takes its outputs."""
+    epoch = Epoch()
+    over = epoch.over(epoch.stamped(FIRST, ends=True), state=Full(state.path))
+
+    with pytest.raises(TypeError, match="cannot pickle it") as raised:
+        result(Write(over, First(), None, step=step("write")), local_context)
+    assert failure(raised.value).step == step(".sums(...)", 5)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dstream.values.event_time import NO_WATERMARK, Late
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Late
 
 Epochs = list[tuple[list[list[list[Any]]], int]]
 
@@ -51,7 +51,8 @@ def mapping(epochs: Epochs, ttl: int | None) -> Iterator[Any]:
         for each in [key] if what == "item" else list(states):
             if each in states and ttl is not None and states[each][1] < timestamp - ttl:
                 numbers, last = states.pop(each)
-                yield epoch, last + ttl, (each, ["gone", *numbers, timestamp])
+                told = last + ttl + 1 if timestamp == END_OF_TIME else timestamp
+                yield epoch, last + ttl, (each, ["gone", *numbers, told])
         if what == "item":
             numbers, last = states.get(key, ([], timestamp))
             states[key] = numbers + [item[1]], max(last, timestamp)

@@ -148,7 +148,7 @@ def test_a_farewell_stands_in_the_last_instant_of_its_state():
         state.load(dumped.dump())
     shorter.watermark = 11
 
-    assert sorted(shorter.epoch(to=END_OF_TIME)) == [(11, f"{key} gone at {END_OF_TIME}: {key}1") for key in "ab"]
+    assert sorted(shorter.epoch(to=END_OF_TIME)) == [(11, "a gone at 4: a1"), (11, "b gone at 8: b1")]
 
 
 def test_all_states_go_when_the_source_has_ended():
@@ -157,6 +157,13 @@ def test_all_states_go_when_the_source_has_ended():
 
     assert sorted(by_hand.epoch([[(1, "a1"), (2, "b1")]], to=END_OF_TIME)) == [(1, "a1"), (2, "b1")]
     assert by_hand.entries() == {}
+
+
+def test_at_the_end_states_go_when_time_would_have_taken_them():
+    """Not at the end of all time, which is in no window that closes."""
+    ended = fading().epoch([[(5, "a1"), (1, "b1")]], to=END_OF_TIME)
+
+    assert sorted(ended)[2:] == [(11, "b gone at 12: b1"), (15, "a gone at 16: a1")]
 
 
 def test_a_delta_has_the_states_that_were_touched_and_the_keys_that_went():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 
 from collectors import co_operation, counting, to_bags
@@ -108,10 +112,33 @@ def test_the_timestamps_of_a_source_are_of_its_own_items(lines):
         lines.map(len).native_timestamps()
 
 
+@dataclass
+class Saying:
+    """A policy of a user's that says one thing, and holds another."""
+
+    said: Any
+    held: Any = None
+
+    def report(self, timestamp: int, now: float) -> None:
+        """Do not listen."""
+
+    def watermark(self, now: float) -> Any:
+        """Say the thing."""
+        return self.said
+
+
 WRONG = {
     "lag and policy": (lambda s: s.add_timestamps(len, 5, limiting_lag(5)), "allowed_lag= or policy=, not both"),
     "policy": (lambda s: s.add_timestamps(len, policy=5), "policy must be a policy of dstream.windows"),
     "class of policies": (lambda s: s.add_timestamps(len, policy=type(limiting_lag(1))), "policy must be a policy"),
+    "policy with a file": (
+        lambda s: s.add_timestamps(len, policy=Saying(0, sys.stdout)),
+        "kept with each epoch, and .*Sayi",
+    ),
+    "policy without events": (
+        lambda s: s.add_timestamps(len, policy=Saying(None)),
+        "also before the first .*, not None",
+    ),
     "timestamp": (lambda s: s.add_timestamps("time"), "fn must be a function, not str"),
     "lag": (lambda s: s.add_timestamps(len, "5"), "allowed_lag must be milliseconds as int, or a timedelta"),
     "window": (lambda s: s.window(10), r"window must be one of dstream\.windows, .* not int"),

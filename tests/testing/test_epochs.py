@@ -91,3 +91,86 @@ def test_an_end_closes_all_frames(sums):
     cut({0: [2, 14]})
 
     assert sorted(cut({1: [26]}, is_end=True)) == [(10, 2), (20, 14), (30, 26)]
+
+
+def test_what_a_function_raises_is_told_with_its_step_and_item():
+    """As in a job."""
+    by_hand = epochs()
+    numbers = by_hand.source("numbers")
+    by_hand.of(pipeline_of(numbers, to_imap("map", lambda n: 1 // n, lambda n: n)))
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        by_hand.cut({numbers: [0]})
+    assert "Where: step 2 of 2, .write_to(to_imap('map'" in raised.value.__notes__[1]
+    assert "on the item 0" in raised.value.__notes__[1]
+
+
+def test_what_failed_was_not_given():
+    """Its items may be given again, or others."""
+    by_hand = epochs()
+    numbers = by_hand.source("numbers")
+    by_hand.of(pipeline_of(numbers, to_imap("map", lambda n: 1 // n, lambda n: n)))
+    with pytest.raises(ZeroDivisionError):
+        by_hand.cut({numbers: [1, 0]})
+
+    assert by_hand.cut({numbers: [1]}) == {"write_to": [(1, 1)]}
+    assert by_hand.replay() == [{"write_to": [(1, 1)]}]
+
+
+def test_nothing_comes_behind_the_end():
+    """The items would be lost; an epoch without any may follow, and what begins anew has not ended."""
+    by_hand = epochs()
+    numbers = by_hand.source("numbers")
+    by_hand.of(pipeline_of(numbers, to_ilist("out"))).cut({numbers: [1]}, is_end=True)
+
+    assert by_hand.cut() == {"write_to": []}
+    with pytest.raises(IllegalStateError, match=r"all sources have ended: of\(pipeline\) begins anew"):
+        by_hand.cut({numbers: [2]})
+    assert by_hand.of(pipeline_of(numbers, to_ilist("out"))).cut({numbers: [2]}) == {"write_to": [2]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda numbers: [1, 2], r"cut\(\) takes the items of each source, such as \{numbers: \[1, 2\]\}, not list"),
+        (lambda numbers: {"numbers": [1]}, r"cut\(\) takes items of what source\(...\) returned, and 'numbers' is str"),
+        (lambda numbers: {numbers: 5}, r"the items of source\('numbers'\) must be a list or another iterable, not int"),
+        (
+            lambda numbers: {numbers: {"a": [1]}},
+            r"the partitions of source\('numbers'\) have numbers from 0 on, and 'a'",
+        ),
+        (lambda numbers: {numbers: {-1: [1]}}, r"have numbers from 0 on, and -1 is none"),
+    ],
+)
+def test_what_is_given_has_a_form(given, message):
+    """The message says which."""
+    by_hand = epochs()
+    numbers = by_hand.source("numbers")
+    by_hand.of(pipeline_of(numbers, to_ilist("out")))
+
+    with pytest.raises(TypeError, match=message):
+        by_hand.cut(given(numbers))
+
+
+def test_a_source_that_nobody_reads_takes_no_items():
+    """They would be lost, as those for a source of the same name that other epochs have."""
+    by_hand = epochs()
+    by_hand.of(pipeline_of(by_hand.source("numbers"), to_ilist("out")))
+
+    with pytest.raises(ValueError, match=r"the pipeline does not read source\('numbers'\)"):
+        by_hand.cut({epochs().source("numbers"): [1]})
+
+
+def test_what_is_no_pipeline_is_refused():
+    """And a number of partitions below none."""
+    with pytest.raises(TypeError, match=r"of\(\) takes a pipeline, not None"):
+        epochs().of(None)
+    with pytest.raises(ValueError, match="partitions must not be negative: -1"):
+        epochs().source("numbers", -1)
+
+
+def test_a_partition_may_come_up_and_end_at_once(sums):
+    """In the epoch in which all sources end."""
+    cut, _ = sums
+
+    assert cut({0: [2], 7: [3]}, is_end=True) == [(10, 2), (10, 3)]

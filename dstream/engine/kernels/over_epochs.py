@@ -163,14 +163,14 @@ class _Run:
         state, moment = self._state, self._moment
         touched = state.touched(gathered.target, gathered.targets, moment.new, moment.now)
         for number in sorted({*gathered.of_shards, *touched}):
-            shard = state.open(number, self._operator)
             with naming(self._step):
+                shard = state.open(number, self._operator)
                 applied = shard.apply(gathered.of_shards.pop(number, ()), moment)
                 for output in applied.outputs:
                     self._outputs += 1
                     yield output
-            self._late += applied.late
-            state.keep(number, shard)
+                self._late += applied.late
+                state.keep(number, shard)
 
     def receipt(self, stage: str, gathered: Gathered) -> StepReceipt:
         """Write what changed, and say what was done."""

@@ -70,7 +70,14 @@ class _Stamping:
 
     def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
         seen.report_rest()
-        return END_OF_TIME if time.ends else max(time.watermark, seen.policy.watermark(time.now))
+        return END_OF_TIME if time.ends else max(time.watermark, _reached(seen.policy.watermark(time.now)))
+
+
+def _reached(watermark: Any) -> int:
+    """Return what a policy gave, which may be one of the user's."""
+    if isinstance(watermark, int):
+        return watermark
+    raise TypeError(f"policy.watermark(now) must give milliseconds as int, not {shown(watermark)}")
 
 
 class _Seen:
