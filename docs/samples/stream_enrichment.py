@@ -1,7 +1,7 @@
 """Add to each trade, as it comes, what is known of its company: from a list that is read first, and from a map.
 
-The hash join keeps to what the companies were when the job began. The map is asked again and again: the price limit of
-a company that somebody changes while the job runs holds for the trades that come after.
+The hash join reads all companies, and holds them where the trades are. The map is asked for the tickers that come: the
+price limit that somebody changes while the job runs holds for the trades that come after.
 
 python docs/samples/stream_enrichment.py
 """
