@@ -30,7 +30,7 @@ from dstream.jobs.job_state import JobState, Shape
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
 from dstream.jobs.unbounded.epoch_log import EpochLog
-from dstream.jobs.unbounded.kinds_of_plans import check_sinks, is_unbounded
+from dstream.jobs.unbounded.kinds_of_plans import is_unbounded
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Read, call_site, check, is_bounded, rewrite, topological
 
@@ -109,9 +109,7 @@ class Jobs:
         """
         plan = _plan_of(pipeline, call)
         wanted = _config_of(config, name)
-        if is_unbounded(plan):
-            check_sinks(plan)
-        else:
+        if not is_unbounded(plan):
             wanted.check_bounded()
         while True:
             if self._is_closed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dstream.errors import UnsupportedError
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.pipeline.source_in_parts import InParts
 from dstream.plan import Node, topological
@@ -10,7 +9,7 @@ from dstream.plan.nodes import Read
 from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs
 from dstream.plan.stream_read import StreamRead
 
-__all__ = ["check_sinks", "is_unbounded"]
+__all__ = ["is_unbounded"]
 
 
 def is_unbounded(plan: PipelinePlan) -> bool:
@@ -22,17 +21,3 @@ def is_unbounded(plan: PipelinePlan) -> bool:
 def _is_stream(node: Node) -> bool:
     source = node.source if isinstance(node, Read) else None
     return isinstance(source.source if isinstance(source, InParts) else source, StreamRead)
-
-
-def check_sinks(plan: PipelinePlan) -> None:
-    """Refuse sinks of an unbounded job that each epoch would empty of what the one before has written.
-
-    Raises:
-        UnsupportedError: a sink replaces what was there.
-    """
-    for write in plan.writes:
-        if getattr(write.sink, "replace", False):
-            raise UnsupportedError(
-                f"{write.stage!r} writes into {write.sink!r}: an epoch would take away what the one before has "
-                "written; leave out replacing(...), and clear the collection before the job is made"
-            )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 import dstream as ds
-from reducers import replacing, to_files, to_ilist, to_imap, to_sql
+from reducers import to_files, to_ilist, to_imap, to_sql
 from sources import Items
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
@@ -106,13 +106,3 @@ def test_state_may_stand_in_another_storage(ctx, tmp_path):
         files = list(elsewhere.running_storage().state_files(job.id).found())
 
     assert (len(files) > 0, ctx.get_list("out").copy()) == (True, [(10, 6)])
-
-
-def test_a_sink_that_replaces_is_refused(ctx):
-    """Each epoch would take away what the one before has written."""
-    with pytest.raises(
-        ds.errors.UnsupportedError, match=r"'write_to' writes into replacing\(to_ilist\('out'\)\): an epoch"
-    ):
-        ctx.new_job(pipeline_of(Feed(), replacing(to_ilist("out"))))
-
-    assert ctx.jobs() == []
