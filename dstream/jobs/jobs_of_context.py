@@ -321,8 +321,8 @@ def _check_that_it_ends(plan: PipelinePlan, call: str) -> None:
     for write, end in zip(plan.writes, rewritten.ends, strict=True):
         if not is_bounded(end):
             raise UnsupportedError(
-                f"{call}(): the stage {write.stage!r} takes items that never end, and unbounded jobs do not exist yet; "
-                "docs/limits.md lists what is missing"
+                f"{call}(): the stage {write.stage!r} takes items that never end, and cannot be read range by range: "
+                "limit(n) ends them, and stream_source_from(...) makes a source that needs no end"
             )
     check(rewritten, needs_end=True)
 

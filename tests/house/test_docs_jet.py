@@ -11,11 +11,12 @@ import pytest
 import collectors
 import dstream as ds
 import dstream.testing
+import dstream.windows
 import reducers
 import sources
 from dstream import Context, JobConfig, JoinClause, Pipeline, Service
 from dstream.jobs import Job
-from dstream.pipeline import BatchStage, KeyedStage
+from dstream.pipeline import BatchStage, KeyedStage, StreamStage, WindowedStage
 from dstream.spi import AggregateOperation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-jet.md").read_text()
@@ -25,6 +26,7 @@ ROLES = {
     "clause": JoinClause,
     "config": JobConfig,
     "ctx": Context,
+    "endless": StreamStage,
     "job": Job,
     "keyed": KeyedStage,
     "map": ds.IStreamMap,
@@ -33,10 +35,12 @@ ROLES = {
     "service": Service,
     "stage": BatchStage,
     "stream": ds.Stream,
+    "window": dstream.windows.FrameWindow,
+    "windowed": WindowedStage,
 }
 """What the names stand for that the page writes before a dot."""
 
-HOMES = [ds, collectors, reducers, sources, dstream.testing]
+HOMES = [ds, collectors, reducers, sources, dstream.testing, dstream.windows]
 """Where names without a dot are."""
 
 CODE = re.compile(r"`([^`]+)`")
@@ -82,6 +86,7 @@ JET = {
         window windowDefinition streamStage tumbling sliding session WindowDefinition WindowResultFunction
         KeyedWindowResultFunction WindowResult KeyedWindowResult TimestampedItem TimestampedEntry setEarlyResultsPeriod
         withoutTimestamps withIngestionTimestamps withNativeTimestamps withTimestamps EventTimePolicy
+        WatermarkPolicies limitingLag limitingLagAndDelay limitingTimestampAndWallClockLag limitingLagAndLull
     """,
     "JoinClause": "onKeys joinMapEntries projecting leftKeyFn rightKeyFn rightProjectFn",
     "ContextFactory": """

@@ -250,7 +250,7 @@ def test_what_bounded_jobs_do_not_do_is_refused(ctx, gate, name):
 
 def test_an_endless_pipeline_is_refused(ctx):
     """Before it is registered."""
-    with pytest.raises(UnsupportedError, match="takes items that never end, and unbounded jobs do not exist yet"):
+    with pytest.raises(UnsupportedError, match="takes items that never end, and cannot be read range by range"):
         ctx.new_job(plan_of(ds.Stream.iterate(1, lambda n: n + 1), to_ilist("out")))
 
     assert ctx.jobs() == []

@@ -21,6 +21,7 @@ from dstream.jobs.unbounded.admission import Admission
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.event_time import EventTime
 from dstream.jobs.unbounded.folding import Folding
+from dstream.jobs.unbounded.late_items import log_late
 from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
 from dstream.jobs.unbounded.measures import Measures
 from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
@@ -312,6 +313,7 @@ class UnboundedRun:
         }
         self._is_first = False
         self._progressed()
+        log_late(self._job, before, ran.record)
         with suppress(EngineError):  # The next one finds what is left.
             self._folding.after(ran.record)
 

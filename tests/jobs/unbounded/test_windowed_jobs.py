@@ -10,6 +10,7 @@ from dstream.testing import epochs
 from dstream.windows import sliding, tumbling
 from reducers import to_ilist
 from sources import stream_of
+from tests.jobs.unbounded.streams import Feed, eventually
 
 
 def counts_by_key(stage):
@@ -74,3 +75,18 @@ def test_items_are_shared_before_they_have_timestamps():
     assert by_hand.cut({clicks: {0: [1, 2], 1: [3]}}) == {"write_to": [], "write_to-2": [2, 3, 4]}
     got = by_hand.cut({clicks: {0: [10], 1: [11, 12]}})
     assert ([each.result for each in got["write_to"]], got["write_to-2"]) == ([3], [11, 12, 13])
+
+
+def test_late_items_are_logged_once_for_each_epoch(ctx, caplog):
+    """With the stage and how many they were in it; an epoch without any says nothing."""
+    feed = Feed()
+    pipeline = ds.Pipeline()
+    counts_by_key(pipeline.read_from(feed)).set_name("counts").write_to(to_ilist("out"))
+    job = ctx.new_job(pipeline)
+    for number, items in enumerate([[(40, "a")], [(1, "a"), (2, "b")], [(41, "a")]], 1):
+        feed.give(*items)
+        eventually(lambda number=number: job.epoch == number)
+    job.cancel()
+
+    said = [text for text in caplog.messages if "late" in text]
+    assert [text.partition(": ")[2] for text in said] == ["items that came too late: 2 at 'counts'"]
