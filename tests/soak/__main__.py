@@ -25,6 +25,7 @@ _LONG: dict[str, Sequence[str]] = {
     "mutations": ("--runs", "2000"),
     "queues": ("--runs", "10000"),
     "stderr": ("--runs", "200"),
+    "unbounded": ("--runs", "200"),
 }
 """What a soak is given to be long; one that is not here has no shorter size."""
 _QUICK: dict[str, Sequence[str]] = {
@@ -36,6 +37,7 @@ _QUICK: dict[str, Sequence[str]] = {
     "mutations": ("--runs", "10"),
     "queues": ("--runs", "100"),
     "stderr": ("--runs", "2"),
+    "unbounded": ("--runs", "4", "--seconds", "10"),
 }
 """What it is given to be short."""
 _LAST_LINES = 40
