@@ -19,6 +19,7 @@ _ROOT = Path(__file__).parents[2]
 _LONG: dict[str, Sequence[str]] = {
     "contention": ("--runs", "200"),
     "hostile": ("--runs", "5000"),
+    "hours": ("--hours", "1"),
     "jobs": ("--runs", "50"),
     "kafka": ("--runs", "60"),
     "memory": ("--mb", "500"),
@@ -31,6 +32,7 @@ _LONG: dict[str, Sequence[str]] = {
 _QUICK: dict[str, Sequence[str]] = {
     "contention": ("--runs", "5"),
     "hostile": ("--runs", "20"),
+    "hours": ("--hours", "0.01", "--rate", "1000"),
     "jobs": ("--runs", "4"),
     "kafka": ("--runs", "2"),
     "memory": ("sorted", "grouping", "--mb", "20"),

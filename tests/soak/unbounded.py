@@ -44,8 +44,12 @@ _FAULTS = {"kill": 8, "point": 9, "frozen": 2, "standby": 1}
 _FAULTS_OF_SPARK = {"workers": 6, "java": 2}
 _STOPPED = 20.0
 """Seconds for which a driver is stopped, at most."""
-_PASSES = {"claimed": 1, "removing": 60, "between": 100}
-"""How often a driver reaches a point before it is killed there, at most; 25 times where nothing is said."""
+_PASSES = {
+    "local": {"claimed": 1, "removing": 60, "between": 100, "staged": 25, "committed": 25, "published": 25},
+    "spark": {"claimed": 1, "between": 12, "staged": 3, "committed": 3, "published": 3},
+}
+"""The points at which drivers are killed, and how often a driver reaches one before that, at most. On Spark no driver
+lives so long that it removes old records."""
 
 
 class Round:
@@ -123,13 +127,13 @@ class Round:
 
     def point(self) -> bool:
         """Let a driver kill itself."""
-        point = self._chance.choice(POINTS)
+        point = self._chance.choice(list(_PASSES[self._terms.engine]))
         code = self.driver(point=point, passes=self._passes(point)).ended()
         self.were[f"driver at {point!r}"] += code == -signal.SIGKILL
         return code == 0
 
     def _passes(self, point: str) -> int:
-        return self._chance.randrange(_PASSES.get(point, 25))
+        return self._chance.randrange(_PASSES[self._terms.engine].get(point, 1))
 
     def frozen(self, point: str = "") -> bool:
         """Stop a driver, let another take over, let the first one go on, and kill the other.
