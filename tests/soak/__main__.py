@@ -19,23 +19,27 @@ _ROOT = Path(__file__).parents[2]
 _LONG: dict[str, Sequence[str]] = {
     "contention": ("--runs", "200"),
     "hostile": ("--runs", "5000"),
+    "hours": ("--hours", "1"),
     "jobs": ("--runs", "50"),
     "kafka": ("--runs", "60"),
     "memory": ("--mb", "500"),
     "mutations": ("--runs", "2000"),
     "queues": ("--runs", "10000"),
     "stderr": ("--runs", "200"),
+    "unbounded": ("--runs", "200"),
 }
 """What a soak is given to be long; one that is not here has no shorter size."""
 _QUICK: dict[str, Sequence[str]] = {
     "contention": ("--runs", "5"),
     "hostile": ("--runs", "20"),
+    "hours": ("--hours", "0.01", "--rate", "1000"),
     "jobs": ("--runs", "4"),
     "kafka": ("--runs", "2"),
     "memory": ("sorted", "grouping", "--mb", "20"),
     "mutations": ("--runs", "10"),
     "queues": ("--runs", "100"),
     "stderr": ("--runs", "2"),
+    "unbounded": ("--runs", "4", "--seconds", "10"),
 }
 """What it is given to be short."""
 _LAST_LINES = 40
