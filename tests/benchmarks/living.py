@@ -21,6 +21,8 @@ __all__ = ["idleness", "lateness"]
 _PER_SECOND = 10_000
 _SAMPLED = 100
 _WARMING_UP = 10.0
+_FIRST_EPOCHS = 5
+"""Spark needs seconds for them, in which events wait."""
 _HOUR = 3600.0
 _PLACES = ("local", "Spark")
 _GOALS = {"local": (0.020, 0.020), "Spark": (0.300, 0.900)}
@@ -60,6 +62,8 @@ def _seen(bench: Bench, where: str, seconds: float) -> Sequence[float]:
     counted.filter(_is_sampled).map(_due).write_to(to_logger(str, logger=_LOGGER))
     with _context(bench, where) as ctx:
         job = ctx.new_job(pipeline)
+        while job.epoch < _FIRST_EPOCHS:
+            time.sleep(0.1)
         time.sleep(_WARMING_UP)
         logger.addHandler(watch)
         time.sleep(seconds)
