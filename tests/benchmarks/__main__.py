@@ -28,6 +28,7 @@ from tests.benchmarks import (
     joining,
     kafka,
     keys,
+    living,
     memory,
     narrow,
     pipelines,
@@ -36,6 +37,7 @@ from tests.benchmarks import (
     sorting,
     start,
     storage,
+    unbounded,
     windows,
     word_count,
 )
@@ -78,6 +80,11 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "E3": ("semijoin", _compared(everyday.semi_joins)),
     "E5": ("filesout", _compared(files_out.cases)),
     "K1": ("kafka", kafka.rows),
+    "U1": ("tumbling", _compared(unbounded.tumbling_counts)),
+    "U2": ("sliding", _compared(unbounded.sliding_averages)),
+    "U3": ("sessions", _compared(unbounded.session_counts)),
+    "U4": ("latency", living.lateness),
+    "U5": ("idle", living.idleness),
     "memory": ("memory", memory.rows),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}

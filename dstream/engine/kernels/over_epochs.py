@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.engine.kernels.stamping import telling
 from dstream.engine.kernels.watermarks import OfPartitions
+from dstream.engine.memory_bound import holding
 from dstream.errors import IllegalStateError
 from dstream.failures import naming
 from dstream.plan.core_of_epochs import OverEpochs
@@ -85,7 +86,7 @@ class _Reducing:
     def __call__(self, items: Iterator[Timed], task: Task) -> Iterator[Arrival]:
         if self.tick is None or self.shards is None:
             raise _without_time()
-        with naming(self.step):
+        with naming(self.step), holding():
             partials = self.operator.partial(self.number, items, _moment(self.tick, self.tick.old), self.shards)
         deque(items, maxlen=0)  # What stands behind the last item, such as watermarks, is seen too.
         yield Arrival(self.number, partials)
@@ -146,7 +147,8 @@ class _Applying:
         tick = self.tick
         new = tick.watermark(task.watermarks.least(tick.stamps))
         run = _Run(self.operator, self.state, self.step, _moment(tick, new))
-        yield from run.outputs(gathered)
+        with holding():
+            yield from run.outputs(gathered)
         task.peeking(self.receipts)(run.receipt(self.stage, gathered))
 
 

@@ -1,0 +1,135 @@
+"""U4 and U5: jobs that go on: how late their results are, and what it costs to wait for events."""
+
+from __future__ import annotations
+
+import logging
+import operator
+import shutil
+import statistics
+import time
+from collections.abc import Sequence
+
+import dstream as ds
+from collectors import counting
+from reducers import to_logger, to_nothing
+from sources import item_stream
+from tests.benchmarks.harness import Bench, Row, yes_or_no
+from tests.benchmarks.process_tree import cpu_seconds
+
+__all__ = ["idleness", "lateness"]
+
+_PER_SECOND = 10_000
+_SAMPLED = 100
+_WARMING_UP = 10.0
+_FIRST_EPOCHS = 5
+"""Spark needs seconds for them, in which events wait."""
+_HOUR = 3600.0
+_PLACES = ("local", "Spark")
+_GOALS = {"local": (0.020, 0.020), "Spark": (0.300, 0.900)}
+"""The median and the 99th of a hundred, in seconds."""
+_IDLE = 0.02
+_LOGGER = "tests.benchmarks.living"
+
+
+def lateness(bench: Bench, runs: int) -> list[Row]:
+    """Return U4: the time from when an event is due until the epoch that counted it is published."""
+    return [_late_row(where, _seen(bench, where, bench.size(30, 10))) for where in _PLACES]
+
+
+def idleness(bench: Bench, runs: int) -> list[Row]:
+    """Return U5: what a job takes of a core whose next event is due in an hour."""
+    return [_idle_row(bench, where, bench.size(20, 10)) for where in _PLACES]
+
+
+class _Watch(logging.Handler):
+    """Notes how late each logged event is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late: list[float] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.late.append(time.time() - float(record.getMessage()))
+
+
+def _seen(bench: Bench, where: str, seconds: float) -> Sequence[float]:
+    watch, logger = _Watch(), logging.getLogger(_LOGGER)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    pipeline = ds.Pipeline()
+    events = pipeline.read_from(item_stream(_PER_SECOND, _event, partitions=2))
+    counted = events.grouping_key(operator.itemgetter(1)).map_stateful(list, _counted)
+    counted.filter(_is_sampled).map(_due).write_to(to_logger(str, logger=_LOGGER))
+    with _context(bench, where) as ctx:
+        job = ctx.new_job(pipeline)
+        while job.epoch < _FIRST_EPOCHS:
+            time.sleep(0.1)
+        time.sleep(_WARMING_UP)
+        logger.addHandler(watch)
+        time.sleep(seconds)
+        logger.removeHandler(watch)
+        job.cancel()
+    return watch.late
+
+
+def _event(timestamp: int, number: int) -> tuple[int, int, int]:
+    return timestamp, number % 1000, number
+
+
+def _counted(count: list[int], key: int, event: tuple[int, int, int]) -> tuple[int, int, int]:
+    count[:] = [sum(count) + 1]
+    return event[0], count[0], event[2]
+
+
+def _is_sampled(event: tuple[int, int, int]) -> bool:
+    return event[2] % _SAMPLED == 0
+
+
+def _due(event: tuple[int, int, int]) -> float:
+    return event[0] / 1000
+
+
+def _late_row(where: str, seen: Sequence[float]) -> Row:
+    late = sorted(seen)
+    middle, high = statistics.median(late), late[int(0.99 * len(late))]
+    goal = _GOALS[where]
+    note = f"p50 {middle * 1000:.0f} ms, p99 {high * 1000:.0f} ms of {len(late):,} events, one in {_SAMPLED}"
+    met = yes_or_no(middle <= goal[0] and high <= goal[1])
+    wanted = " and ".join(f"{each * 1000:.0f} ms" for each in goal)
+    return (f"U4 latency, {_PER_SECOND:,} events a second, {where}", "dstream", "", "", "", "", wanted, met, note)
+
+
+def _idle_row(bench: Bench, where: str, seconds: float) -> Row:
+    pipeline = ds.Pipeline()
+    stage = pipeline.read_from(item_stream(1 / _HOUR)).grouping_key(operator.itemgetter(1))
+    stage.rolling_aggregate(counting()).write_to(to_nothing())
+    with _context(bench, where) as ctx:
+        without = _share(where, seconds)
+        job = ctx.new_job(pipeline)
+        time.sleep(_WARMING_UP)
+        share = _share(where, seconds)
+        job.cancel()
+    note = f"{share * 100:.1f} % of a core; {without * 100:.1f} % before the job"
+    return (
+        f"U5 idle, {where}",
+        "dstream",
+        "",
+        "",
+        "",
+        "",
+        f"{_IDLE * 100:g} %",
+        yes_or_no(share - without <= _IDLE),
+        note,
+    )
+
+
+def _share(where: str, seconds: float) -> float:
+    cpu = cpu_seconds(with_jvm=where == "Spark")
+    time.sleep(seconds)
+    return (cpu_seconds(with_jvm=where == "Spark") - cpu) / seconds
+
+
+def _context(bench: Bench, where: str) -> ds.Context:
+    folder = bench.folder / f"living-{where}"
+    shutil.rmtree(folder, ignore_errors=True)
+    return ds.connect(storage=folder) if where == "Spark" else ds.connect(engine="local", storage=folder)
