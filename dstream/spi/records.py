@@ -62,3 +62,11 @@ class Records(Protocol):
     def remove(self, name: str) -> None:
         """Remove a record; its next version is 1 again. One that is not there is no error."""
         ...
+
+    def forget(self, name: str) -> None:
+        """Remove a record of which nothing is to stay, as one of many that are written once each.
+
+        A writer that was stopped for long may then still write its version 1, as if there never was one: only for names
+        of which something else says whether they count. One that is not there is no error.
+        """
+        ...

@@ -10,9 +10,9 @@ from dstream.errors import IllegalStateError
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import ShardState, StateOperator
 from dstream.state.kept_shards import KeptShard
-from dstream.state.parts import Blob, opened
 from dstream.state.recent_files import recent_files
 from dstream.state.shard_index import Part, Shard
+from dstream.state.state_parts import Blob, opened
 
 __all__ = ["ShardFiles"]
 

@@ -15,9 +15,9 @@ from dstream.spi.state_operator import ShardState, StateOperator
 from dstream.state.growth import is_outweighed, parts_to_merge
 from dstream.state.kept_shards import KeptShard, Place, kept_shards
 from dstream.state.loading import ShardFiles
-from dstream.state.parts import Blob, sealed
 from dstream.state.recent_files import recent_files
 from dstream.state.shard_index import Shard, ShardIndex
+from dstream.state.state_parts import Blob, sealed
 
 __all__ = ["StateOfStep", "folder_of"]
 

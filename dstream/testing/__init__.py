@@ -19,7 +19,7 @@ from dstream.testing.asserting_sinks import (
     assert_ordered,
 )
 from dstream.testing.assertions import assert_fails, assert_items, assert_items_in_any_order
-from dstream.testing.epochs import Epochs, epochs
+from dstream.testing.epochs_by_hand import Epochs, epochs
 from dstream.testing.everywhere import same_everywhere
 from dstream.testing.laws import check_collector
 from dstream.testing.marking import on_both_engines

@@ -10,10 +10,10 @@ from dstream.spi.epochs import ShardChange, target_of
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import StateOperator
 from dstream.state import loading, step_state
-from dstream.state.folding import files_of
 from dstream.state.kept_shards import KeptShards
-from dstream.state.reading import entries
+from dstream.state.looking import entries
 from dstream.state.recent_files import RecentFiles
+from dstream.state.removable_files import files_of
 from dstream.state.shard_index import ShardIndex
 from dstream.state.step_state import StateOfStep
 from tests.state.counting import moment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream.errors import EngineError, IllegalStateError
-from dstream.state.parts import Blob, opened, sealed
+from dstream.state.state_parts import Blob, opened, sealed
 from tests.state.counting import Counting
 from tests.state.epochs import Epochs
 

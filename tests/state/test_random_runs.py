@@ -8,8 +8,8 @@ import pytest
 
 from dstream.jobs.epoch_record import packed, unpacked
 from dstream.spi.state_files import StateFiles
-from dstream.state.folding import files_of, orphans, removable
 from dstream.state.plain_index import changes_from_plain, changes_to_plain, index_from_plain, index_to_plain
+from dstream.state.removable_files import files_of, orphans, removable
 from dstream.storage import Settings, open_storage
 from tests.state.counting import Counting
 from tests.state.epochs import JOB, Epochs

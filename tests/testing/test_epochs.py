@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream.errors import IllegalStateError
-from dstream.testing.epochs import epochs
+from dstream.testing.epochs_by_hand import epochs
 from reducers import to_ilist, to_imap
 from tests.jobs.unbounded.streams import pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging

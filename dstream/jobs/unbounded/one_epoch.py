@@ -14,10 +14,10 @@ from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
 from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
-from dstream.jobs.unbounded.event_time import EventTime
 from dstream.jobs.unbounded.log_record import LogRecord, Place
 from dstream.jobs.unbounded.open_plan import OpenPlan, open_plan
 from dstream.jobs.unbounded.ranges import News
+from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Read

@@ -14,7 +14,7 @@ from dstream.plan import rewrite, topological
 from dstream.plan.core_of_epochs import OverEpochs
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import StateOperator
-from dstream.state.reading import entries
+from dstream.state.looking import entries
 from dstream.values.entry import Entry
 
 if TYPE_CHECKING:

@@ -19,16 +19,16 @@ from dstream.jobs.job_status import JobStatus
 from dstream.jobs.snapshots import Snapshots
 from dstream.jobs.unbounded.admission import Admission
 from dstream.jobs.unbounded.epoch_log import EpochLog
-from dstream.jobs.unbounded.event_time import EventTime
-from dstream.jobs.unbounded.folding import Folding
+from dstream.jobs.unbounded.epoch_pace import Pace
 from dstream.jobs.unbounded.late_items import log_late
+from dstream.jobs.unbounded.log_folding import Folding
 from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
 from dstream.jobs.unbounded.measures import Measures
 from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
-from dstream.jobs.unbounded.pace import Pace
 from dstream.jobs.unbounded.plan_change import fitting, is_of, with_plan
 from dstream.jobs.unbounded.policies import Policies
 from dstream.jobs.unbounded.ranges import News, check_offsets, ranges_of
+from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where, explained

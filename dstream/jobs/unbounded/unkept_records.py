@@ -31,3 +31,7 @@ class UnkeptRecords:
     def remove(self, name: str) -> None:
         """Remove a record."""
         self._kept.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        """Remove a record."""
+        self.remove(name)

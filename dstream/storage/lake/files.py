@@ -128,6 +128,10 @@ class Folder(Protocol):
         """Remove a file; one that is gone already is no error."""
         ...
 
+    def delete_folder(self, path: str) -> None:
+        """Remove a folder that is empty; one that is not, or is gone already, is no error."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
@@ -280,6 +284,14 @@ class LocalFolder:
         with suppress(FileNotFoundError):
             os.unlink(f"{self.root}/{path}")
 
+    def delete_folder(self, path: str) -> None:
+        """Remove an empty folder."""
+        try:
+            os.rmdir(f"{self.root}/{path}")
+        except OSError as error:
+            if error.errno not in _NOT_EMPTY_OR_GONE:
+                raise
+
     def _write(self, path: str, data: bytes) -> None:
         try:
             descriptor = _created(path)
@@ -304,6 +316,9 @@ class LocalFolder:
             folder.mkdir(mode=0o755, exist_ok=True)
             if self.durable:
                 _flush_folder(str(folder.parent))
+
+
+_NOT_EMPTY_OR_GONE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
 
 
 def _link(prepared: str, final: str) -> None:

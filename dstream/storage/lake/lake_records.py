@@ -69,6 +69,15 @@ class LakeRecords:
             if self._put(name, RecordFile.behind(newest, 0, b""), kept=1):
                 return
 
+    def forget(self, name: str) -> None:
+        """Remove all files of a record, and their folder."""
+        check_record(name)
+        folder, place = self._folder_of(name), place_of(name)
+        for path in list(folder.paths(place)):
+            if "/" not in path[len(place) + 1 :]:  # What is below has a name of its own.
+                folder.delete(path)
+        folder.delete_folder(place)
+
     def pickles(self) -> Pickles:
         """Return which pickles of records are loaded, by who could write into the folders of those that were read.
 

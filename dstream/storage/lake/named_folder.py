@@ -139,6 +139,12 @@ class NamedFolder:
             self._look(path)
             self.folder.delete(path)
 
+    def delete_folder(self, path: str) -> None:
+        """Remove an empty folder."""
+        with self._naming("removing", path):
+            self._look(path)
+            self.folder.delete_folder(path)
+
     def _look(self, path: str) -> str:
         """Return a path that does not lead through a symbolic link."""
         above = path.rpartition("/")[0]

@@ -176,6 +176,9 @@ class ObjectFolder:
         with suppress(FileNotFoundError):
             obstore.delete(_store(self.root), self._at(path))
 
+    def delete_folder(self, path: str) -> None:
+        """Do nothing: an object store has no folders, only names with slashes."""
+
     def _at(self, path: str) -> str:
         return f"{self.prefix}/{path}".strip("/")
 

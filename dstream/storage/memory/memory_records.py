@@ -45,3 +45,7 @@ class MemoryRecords:
         check_record(name)
         with self._lock:
             self._records.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        """Remove a record."""
+        self.remove(name)

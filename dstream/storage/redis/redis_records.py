@@ -66,6 +66,10 @@ class RedisRecords:
         check_record(name)
         self._run(name, REMOVE, name)
 
+    def forget(self, name: str) -> None:
+        """Remove a hash and its name, of which nothing stays anyway."""
+        self.remove(name)
+
     def _run(self, name: str, script: Script, *arguments: Any) -> Any:
         with self._naming_damage(f"record {name!r}"):
             return self._connection.run(script, [record_key(name), INDEX], *arguments)

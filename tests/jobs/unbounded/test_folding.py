@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.jobs.unbounded import epoch_log, folding
+from dstream.jobs.unbounded import epoch_log, log_folding
 from tests.jobs.unbounded.streams import Feed, eventually
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -14,7 +14,7 @@ from tests.jobs.unbounded.timed_plans import summing_plan
 @pytest.fixture
 def often(monkeypatch):
     """Every fourth record is a checkpoint."""
-    for module in (epoch_log, folding, __import__("dstream.jobs.unbounded.one_epoch", fromlist=["one_epoch"])):
+    for module in (epoch_log, log_folding, __import__("dstream.jobs.unbounded.one_epoch", fromlist=["one_epoch"])):
         monkeypatch.setattr(module, "CHECKPOINT_EVERY", 4)
 
 
@@ -33,7 +33,7 @@ def test_old_records_and_files_go(ctx):
     log = epoch_log.EpochLog(storage.records, job.id, "")
     eventually(lambda: log.numbers() == list(range(16, 22)))
     files = {file.name for file in storage.state_files(job.id).found()}
-    named = set().union(*map(folding.files_named_by, log.since(16)))
+    named = set().union(*map(log_folding.files_named_by, log.since(16)))
     job.restart()
     feed.end()
     job.join(10)

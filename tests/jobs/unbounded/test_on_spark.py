@@ -6,7 +6,7 @@ import pytest
 
 import dstream as ds
 from dstream.jobs import JobStatus
-from dstream.testing.epochs import epochs
+from dstream.testing.epochs_by_hand import epochs
 from reducers import to_ilist, to_imap
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging

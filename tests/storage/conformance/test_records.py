@@ -86,11 +86,25 @@ def test_record_that_is_removed_begins_anew(storage):
     assert (records.read("r"), records.names()) == (Record(1, b"new"), ["r", "r/below"])
 
 
+def test_record_that_is_forgotten_leaves_nothing(storage):
+    """It is as if it had never been there; those below it stay."""
+    records = storage.records
+    for version in (1, 2, 3):
+        records.write("r", b"old", version)
+    records.write("r/below", b"stays", 1)
+    for name in ("r", "r", "never"):
+        records.forget(name)
+
+    assert (records.read("r"), records.names()) == (None, ["r/below"])
+    assert records.write("r", b"new", 1)
+    assert records.read("r") == Record(1, b"new")
+
+
 @pytest.mark.parametrize("name", BAD_NAMES, ids=repr)
 def test_record_of_another_name_is_refused(storage, name):
     """A name becomes a part of a path or of a key, so it can lead nowhere else."""
     records = storage.records
-    for ask in (records.read, records.remove, lambda name: records.write(name, b"x", 1)):
+    for ask in (records.read, records.remove, records.forget, lambda name: records.write(name, b"x", 1)):
         with pytest.raises(ValueError, match="is no name of a record"):
             ask(name)
     with pytest.raises(ValueError, match="no name of a record begins with"):

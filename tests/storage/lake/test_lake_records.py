@@ -31,6 +31,17 @@ def test_few_old_versions_stay(tmp_path, records):
     assert names == [f"{version:020d}.record" for version in (27, 28, 29)]
 
 
+def test_a_record_that_is_forgotten_leaves_no_file(tmp_path, records):
+    """Five records a second for a year must not leave a folder each."""
+    records.write("log/other", b"x", 1)
+    before = sorted(tmp_path.rglob("*"))
+    for number in range(5):
+        records.write(f"log/{number}", b"x", 1)
+        records.forget(f"log/{number}")
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_writer_that_has_slept_takes_nothing_back(tmp_path, records, monkeypatch):
     """Its version was written and removed meanwhile, so that it could create it once more."""
     records.write("a", b"one", 1)

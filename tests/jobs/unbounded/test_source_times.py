@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 import dstream as ds
-from dstream.jobs.unbounded.event_time import EventTime
 from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
 from dstream.jobs.unbounded.open_plan import open_plan
+from dstream.jobs.unbounded.source_times import EventTime
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 from tests.jobs.unbounded.streams import Feed
 from tests.jobs.unbounded.summing import FrameSums, Lagging

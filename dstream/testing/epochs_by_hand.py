@@ -186,9 +186,9 @@ class Epochs:
             raise
 
     def _run(self, now: float, is_end: bool) -> dict[str, list[Any]]:
-        from dstream.jobs.unbounded.event_time import EventTime
         from dstream.jobs.unbounded.log_record import read_record, written_record
         from dstream.jobs.unbounded.ranges import ranges_of
+        from dstream.jobs.unbounded.source_times import EventTime
 
         assert self._plan is not None, "it was taken"
         before = self._record

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY, EpochLog
 from dstream.jobs.unbounded.log_record import LogRecord
 from dstream.spi.state_files import StateFiles
-from dstream.state.folding import files_of, removable
 from dstream.state.plain_index import changes_from_plain, index_from_plain
+from dstream.state.removable_files import files_of, removable
 
 __all__ = ["Folding", "files_named_by"]
 
