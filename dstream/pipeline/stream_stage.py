@@ -320,8 +320,8 @@ class StreamStage(StreamSteps[T]):
     ) -> StreamStage[Any]:
         """Pair each item with each item of `right` that has its key, or with None: `(item, match)`.
 
-        The right side is read first, in each epoch, and sent to every task. Several matches come in the order of the
-        right side; a match that is None is a match.
+        The right side is read first, once by each driver of the job, and sent to all tasks. Several matches come in the
+        order of the right side; a match that is None is a match.
 
         Args:
             right: another stage of this pipeline, whose items end: a `BatchStage`.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import pytest
 
+from dstream import Pipeline
 from dstream.errors import IllegalStateError
 from dstream.testing.epochs_by_hand import epochs
 from reducers import to_ilist, to_imap
+from sources import text_files
 from tests.jobs.unbounded.streams import pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -31,6 +35,21 @@ def test_replay_gives_the_same():
     first = [by_hand.cut({numbers: [1, 2]}), by_hand.cut(), by_hand.cut({numbers: [3]})]
 
     assert by_hand.replay() == first == [{"write_to": [1, 2]}, {"write_to": []}, {"write_to": [3]}]
+
+
+def test_a_side_of_a_hash_join_is_read_once(tmp_path):
+    """It is kept from the first epoch on, as in Jet; what changes belongs into a map."""
+    by_hand, path = epochs(), tmp_path / "names.txt"
+    path.write_text("a 1")
+    letters, pipeline = by_hand.source("letters"), Pipeline()
+    names = pipeline.read_from(text_files(path)).map(str.split)
+    joined = pipeline.read_from(letters).hash_join(names, on=(str, itemgetter(0)), to=lambda letter, name: name[1])
+    joined.write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+    assert by_hand.cut({letters: ["a"]}) == {"write_to": ["1"]}
+    path.write_text("a 2")
+
+    assert by_hand.cut({letters: ["a", "a"]}) == {"write_to": ["1", "1"]}
 
 
 def test_a_pipeline_is_needed():

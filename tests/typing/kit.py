@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 from collectors import counting, grouping_by, to_list
-from dstream import Context, IntStream, Stream
+from dstream import Context, IntStream, Pipeline, Stream
 from dstream.spi import Sink, Source
 from dstream.testing import (
+    Epochs,
     Parts,
     assert_any_order,
     assert_collected,
@@ -19,11 +20,21 @@ from dstream.testing import (
     assert_ordered,
     check_collector,
     check_operation,
+    epochs,
     items,
     on_both_engines,
     same_everywhere,
     watch,
 )
+
+
+def cut_by_hand(pipeline: Pipeline) -> None:
+    """Epochs that a test cuts: what each sink gets, by the name of its stage."""
+    by_hand = epochs()
+    assert_type(by_hand, Epochs)
+    assert_type(by_hand.of(pipeline), Epochs)
+    assert_type(by_hand.cut({by_hand.source("s"): {0: [1]}}, now=1.0), dict[str, list[Any]])
+    assert_type(by_hand.replay(), list[dict[str, list[Any]]])
 
 
 def pipelines() -> None:

@@ -14,8 +14,10 @@ from dstream import Context, Entry, Stream, connect, default_context, errors, fa
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import Failure
 from dstream.jobs import Job
+from dstream.jobs.snapshots import Snapshot
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.session import CollectionName
+from dstream.session.streaming_frame import StreamingFrame
 from dstream.spi import Source
 from dstream.spi.stream_source import StreamSource
 from reducers import to_ilist
@@ -78,6 +80,10 @@ def context(ctx: Context) -> None:
     assert_type(ctx.vacuum(older_than=60), int)
     assert_type(ctx.jobs("sales"), list[Job])
     assert_type(ctx.job("sales"), Job | None)
+    assert_type(ctx.snapshots(), list[Snapshot])
+    assert_type(ctx.remove_snapshot("s"), bool)
+    assert_type(ctx.from_streaming_df(object()), StreamingFrame[Any])
+    assert_type(ctx.from_streaming_df(object(), dict), StreamingFrame[dict[Any, Any]])
     ctx.close()
 
 

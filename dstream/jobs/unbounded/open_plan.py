@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from dstream.errors import UnsupportedError
 from dstream.jobs.unbounded.ranges import Whole
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.pipeline.source_in_parts import InParts
 from dstream.plan import Node, rewrite, topological
-from dstream.plan.core import Core, HashJoin, Read
+from dstream.plan.core import Cache, CacheIdentity, Core, HashJoin, Read
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Several
 from dstream.plan.nodes import Read as ReadNode
@@ -57,7 +57,7 @@ def open_plan(plan: PipelinePlan, context: Collections) -> OpenPlan:
     several = plan.several([None] * len(plan.writes))
     is_open = opened(several, context)
     names = _names_of_sources(plan, topological(several), topological(is_open))
-    core = timed(rewrite(is_open))
+    core = _with_kept_sides(timed(rewrite(is_open)))
     passing, held = _passing(core)
     reads = {id(each): names[id(each.source)] for each in passing}
     for each in passing:
@@ -75,6 +75,20 @@ def open_plan(plan: PipelinePlan, context: Collections) -> OpenPlan:
         {name: frozenset(reads[id(read)] for read in _above(each, Read)) for name, each in stamps.items()},
         {name: frozenset(stamp.stage for stamp in _above(each, Stamped)) for name, each in steps.items()},
     )
+
+
+def _with_kept_sides(several: Several) -> Several:
+    """Return the same plan, in which the right side of a hash join is read in the first epoch, and kept for the others.
+
+    A driver that goes on with the job reads it again.
+    """
+    became: dict[int, Core] = {}
+    for node in topological(several):
+        made = node.with_inputs([became[id(each)] for each in node.inputs()])
+        if isinstance(made, HashJoin) and not isinstance(made.right, Cache):
+            made = replace(made, right=Cache(made.right, CacheIdentity(), step=made.right.step))
+        became[id(node)] = made
+    return cast(Several, became[id(several)])
 
 
 def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequence[Node]) -> dict[int, str]:
