@@ -22,6 +22,8 @@ _HASH_JOIN = "hash_join(right, on=(of_item, of_right), to=fn)"
 _HASH_JOINS = "hash_join_all([(right, on), ...], to=fn)"
 _CO_AGGREGATED = "co_aggregate(*others, op=...)"
 
+_ENDLESS = "a source without an end, such as socket_lines(..., durable=True) or watch_files(...); or to_stream_stage()"
+
 _OF_EVERY_STAGE = {
     "getpipeline": "pipeline",
     "getname": "name",
@@ -56,6 +58,9 @@ _OF_STAGES = {
     "hashjoinbuilder": _HASH_JOINS,
     "broadcast": _HASH_JOIN,
     "innerhashjoin2": "inner_hash_join(...) twice",
+    "ingestiontimestamps": _ENDLESS,
+    "joinwithin": _ENDLESS,
+    "nativetimestamps": _ENDLESS,
     "isparallel": "set_local_parallelism(n)",
     "parallel": "set_local_parallelism(n)",
     "sequential": "set_local_parallelism(1)",

@@ -36,7 +36,7 @@ _HAPPENED: dict[type[Exception], str] = {
 }
 
 _TO_DO: dict[type[Exception], str] = {
-    errors.SourceError: "check that the path exists and is complete, and that every worker can read it",
+    errors.SourceError: "check that what it reads is there and complete, and that every worker can reach it",
     errors.NullElementError: "leave the None out with .filter(lambda item: item is not None), or map it to a value, "
     "before this step",
     errors.UnstableKeyError: "use a key that is a str, a number, a tuple of such, or a frozen dataclass: "
