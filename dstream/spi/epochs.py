@@ -104,6 +104,7 @@ class Tick:
         is_resumed: this is the first epoch of a driver.
         all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
             without those that have ended; `END_OF_TIME` only if all sources have.
+        clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
     """
 
     epoch: int
@@ -113,6 +114,7 @@ class Tick:
     stamps: frozenset[str]
     is_resumed: bool = False
     all_idle: int = END_OF_TIME
+    clock_deadline: float | None = None
 
     def watermark(self, told: int) -> int:
         """Return the watermark of the step at the end of the epoch; it never goes back.

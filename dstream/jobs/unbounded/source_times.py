@@ -20,6 +20,8 @@ from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["EventTime"]
 
+_NEW_STEP = StepMark(NO_WATERMARK, None, None)
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -100,9 +102,9 @@ class EventTime:
             read: the places of which tasks will tell the time.
         """
         stamps = self._plan.stamps_of[step]
-        old = self._before.steps[step].watermark if step in self._before.steps else NO_WATERMARK
-        standing = self.standing(step, frozenset(read))
-        return Tick(epoch, self._now, old, standing, stamps, self._is_resumed, self.all_idle(step))
+        mark = self._before.steps.get(step, _NEW_STEP)
+        standing, idle = self.standing(step, frozenset(read)), self.all_idle(step)
+        return Tick(epoch, self._now, mark.watermark, standing, stamps, self._is_resumed, idle, mark.clock_deadline)
 
     def standing(self, step: str, read: frozenset[Place]) -> int:
         """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
