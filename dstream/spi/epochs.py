@@ -7,9 +7,10 @@ the epoch is committed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from dstream.spi.state_operator import ShardState, StateOperator
+from dstream.values.blaming import shown
 from dstream.values.event_time import END_OF_TIME
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Tick",
     "WatermarkPolicy",
     "target_of",
+    "watermark_of",
 ]
 
 
@@ -46,6 +48,19 @@ class WatermarkPolicy(Protocol):
         Without an event it is -2**63, unless the clock alone says more.
         """
         ...
+
+
+def watermark_of(policy: WatermarkPolicy, now: float) -> int:
+    """Return what a policy says, which may be one of the user's.
+
+    Raises:
+        TypeError: it is no int.
+        Exception: what the policy raised.
+    """
+    watermark: Any = policy.watermark(now)
+    if isinstance(watermark, int):
+        return watermark
+    raise TypeError(f"policy.watermark(now) must give milliseconds as int, not {shown(watermark)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import EngineError
+from dstream.failures import naming
 from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
 from dstream.jobs.unbounded.open_plan import OpenPlan
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, Tick, WatermarkPolicy
+from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, Tick, WatermarkPolicy, watermark_of
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["EventTime"]
@@ -80,7 +81,9 @@ class EventTime:
     def _told(self, place: Place) -> _Known:
         found = self._before.times.get(place)
         if found is not None:
-            return _Known(found.watermark, self._load(found.policy), max(found.heard_at, self._started_at))
+            with self._naming(place):
+                policy = self._load(found.policy)
+            return _Known(found.watermark, policy, max(found.heard_at, self._started_at))
         policy = self._plan.stamps[place.stamp].policy
         assert policy is not None, "what gives timestamps has a policy"
         return _Known(NO_WATERMARK, policy(), self._now)
@@ -130,7 +133,12 @@ class EventTime:
         if self._has_ended(place):
             return END_OF_TIME
         known = self._known[place]
-        return max(known.watermark, known.policy.watermark(self._now))
+        with self._naming(place):
+            return max(known.watermark, watermark_of(known.policy, self._now))
+
+    def _naming(self, place: Place) -> naming:
+        """Let what a policy of the user's raises name the step that it was given to."""
+        return naming(self._plan.stamps[place.stamp].step)
 
     def _has_ended(self, place: Place) -> bool:
         return not self._sources[place.source].goes_on(place.partition)
