@@ -90,6 +90,8 @@ _OF_STREAMS = {
     "withwatermark": "add_timestamps(fn, allowed_lag=...)",
 }
 
+_OF_ENDLESS_STAGES = {"sort": "window(...).aggregate(sorting(key))"}
+
 _OF_VIEWS = {"keyfn": "key", "streamstage": "stage", "windowdefinition": "definition"}
 
 _OF_PIPELINES = {
@@ -136,7 +138,8 @@ def _meant(cls: type[Any], name: str) -> str:
         return meant_by(cls, name, {**_before(cls), **_OF_VIEWS, **_CO})
     if issubclass(cls, SinkStage):
         return meant_by(cls, name, _OF_EVERY_STAGE) or _before_the_sink(name)
-    return meant_by(cls, name, {**_elsewhere(), **_ends(), **_OF_STAGES, **_OF_STREAMS})
+    only_here = _OF_ENDLESS_STAGES if issubclass(cls, StreamStage) else {}
+    return meant_by(cls, name, {**_elsewhere(), **_ends(), **_OF_STAGES, **_OF_STREAMS, **only_here})
 
 
 _CO = {each: _OF_STAGES[each] for each in ("aggregate2", "aggregate3", "aggregatebuilder")}
