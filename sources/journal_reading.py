@@ -100,7 +100,7 @@ class Journal:
 
     named: NamedJournal
     store: MapStore
-    _is_known: bool = field(default=False, init=False)
+    _is_known: bool = field(default=False, init=False, compare=False)
 
     @property
     def label(self) -> str:
