@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
-from dstream.errors import IllegalStateError
+from dstream.errors import DStreamError, IllegalStateError
 from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
@@ -28,6 +29,8 @@ from dstream.spi.sink import Receipt, Target
 from dstream.state.step_state import folder_of
 
 __all__ = ["EpochRunner", "Ran"]
+
+_log = logging.getLogger("dstream.jobs")
 
 
 @dataclass(slots=True)
@@ -262,6 +265,19 @@ class EpochRunner:
             if stage not in record.receipts:
                 with suppress(Exception):  # It has nothing to publish; a sink of the user's may raise.
                     job.abort()
+
+    def tidy(self, record: LogRecord, keep: float) -> None:
+        """Let sinks that a record was published to remove a little of what is older than so many seconds.
+
+        The record is published, so an old file that cannot be read or removed is no reason to fail: it is logged.
+        """
+        for place, write in enumerate(self._plan.writes):
+            tidy = getattr(self._targets[place], "tidy", None)
+            if tidy is not None and write.stage in record.receipts:
+                try:
+                    tidy(keep)
+                except DStreamError as error:
+                    _log.warning("stage %r: what is old was not removed: %s", write.stage, error)
 
     def abort(self, number: int) -> None:
         """Remove what the tasks of an epoch have written that is not committed."""

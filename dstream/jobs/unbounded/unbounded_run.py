@@ -316,6 +316,7 @@ class UnboundedRun:
         log_late(self._job, before, ran.record)
         with suppress(EngineError):  # The next one finds what is left.
             self._folding.after(ran.record)
+            self._runner.tidy(ran.record, self._config.keep_seconds)
 
     def _commit(self, ran: Ran) -> None:
         with self._lock:
