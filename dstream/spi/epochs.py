@@ -21,6 +21,7 @@ __all__ = [
     "StepState",
     "Tick",
     "WatermarkPolicy",
+    "policy_as_planned",
     "target_of",
     "watermark_of",
 ]
@@ -30,7 +31,8 @@ __all__ = [
 class WatermarkPolicy(Protocol):
     """Says how far the time of one partition of a source has come. It is picklable, and kept with each epoch.
 
-    One with an attribute `greatest_only` that is True is told only the greatest timestamp of an epoch.
+    One with an attribute `greatest_only` that is True is told only the greatest timestamp of an epoch. One whose class
+    has `settings`, the names of attributes, takes their values from the pipeline that the job goes on with.
     """
 
     def report(self, timestamp: int, now: float) -> None:
@@ -48,6 +50,25 @@ class WatermarkPolicy(Protocol):
         Without an event it is -2**63, unless the clock alone says more.
         """
         ...
+
+
+def policy_as_planned(kept: WatermarkPolicy, planned: WatermarkPolicy) -> WatermarkPolicy:
+    """Return the policy with which a partition goes on when the pipeline may have changed.
+
+    Args:
+        kept: that of the last record, with what it has seen.
+        planned: a new one of the pipeline. If its class is another one, what was seen means nothing to it.
+    """
+    if _named(type(kept)) != _named(type(planned)):
+        return planned
+    for name in getattr(type(planned), "settings", ()):
+        setattr(kept, name, getattr(planned, name))
+    return kept
+
+
+def _named(kind: type) -> tuple[str, str]:
+    """Return what names a class also where each pickle brings its own."""
+    return kind.__module__, kind.__qualname__
 
 
 def watermark_of(policy: WatermarkPolicy, now: float) -> int:

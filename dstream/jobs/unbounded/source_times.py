@@ -16,7 +16,15 @@ from dstream.errors import EngineError
 from dstream.failures import naming
 from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
 from dstream.jobs.unbounded.open_plan import OpenPlan
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, Tick, WatermarkPolicy, watermark_of
+from dstream.spi.epochs import (
+    PartitionReceipt,
+    PartitionTime,
+    StepReceipt,
+    Tick,
+    WatermarkPolicy,
+    policy_as_planned,
+    watermark_of,
+)
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["EventTime"]
@@ -79,14 +87,13 @@ class EventTime:
         return list(dict.fromkeys((*self._sources[source].offsets, *ending)))
 
     def _told(self, place: Place) -> _Known:
-        found = self._before.times.get(place)
-        if found is not None:
-            with self._naming(place):
-                policy = self._load(found.policy)
-            return _Known(found.watermark, policy, max(found.heard_at, self._started_at))
-        policy = self._plan.stamps[place.stamp].policy
+        found, policy = self._before.times.get(place), self._plan.stamps[place.stamp].policy
         assert policy is not None, "what gives timestamps has a policy"
-        return _Known(NO_WATERMARK, policy(), self._now)
+        if found is None:
+            return _Known(NO_WATERMARK, policy(), self._now)
+        with self._naming(place):
+            kept = policy_as_planned(self._load(found.policy), policy())
+        return _Known(found.watermark, kept, max(found.heard_at, self._started_at))
 
     # ------------------------------------------------------------------------------------------------- for the tasks
 
