@@ -260,7 +260,7 @@ class EpochRunner:
             with naming(self._steps[place]):
                 job = begun[place] if begun else self._targets[place].begin(self._name(place), record.number)
                 if not job.is_done:
-                    job.commit(record.receipts[stage])
+                    _commit(job, record, stage)
         for stage, job in zip(stages, begun or (), strict=False):
             if stage not in record.receipts:
                 with suppress(Exception):  # It has nothing to publish; a sink of the user's may raise.
@@ -288,3 +288,15 @@ class EpochRunner:
 
 def _reads_only(plan: PipelinePlan) -> PipelinePlan:
     return replace(plan, last_nodes=tuple(each for each in plan.last_nodes if isinstance(each[1], Read)))
+
+
+def _commit(job: WriteJob[Any], record: LogRecord, stage: str) -> None:
+    try:
+        job.commit(record.receipts[stage])
+    except IllegalStateError as error:
+        error.add_note(
+            f"Epoch {record.published} is decided, and stage {stage!r} cannot publish what it wrote for it. To read "
+            f"its items again, go on with JobConfig(start_at={record.published - 1}, force=True); sinks that have "
+            "published it get them twice."
+        )
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,8 @@ from dstream.spi import Running
 from dstream.spi.state_files import StateFiles
 
 __all__ = ["UnboundedRun"]
+
+_log = logging.getLogger("dstream.jobs")
 
 _SHARDS = 64
 _EPOCH = 0.2
@@ -176,7 +179,7 @@ class UnboundedRun:
         # What the state of the job says to be published is not asked of the sinks, which may have forgotten it: Kafka
         # does so a week after the last commit.
         if (last := self._log.last_run(before)).number > self._hint:
-            self._runner.publish(last)
+            self._publish_left(last)
         if self._config.start_at is not None:
             before = mine = self._started_over(self._config.start_at, mine)
         if (changed := self._with_plan(before, mine)) is not None:
@@ -195,6 +198,16 @@ class UnboundedRun:
         )
         sources = self._runner.open_plan.sources
         self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
+
+    def _publish_left(self, last: LogRecord) -> None:
+        """Publish what the last record names, unless that is no more and its items are to be read again anyway."""
+        start_at = self._config.start_at
+        try:
+            self._runner.publish(last)
+        except IllegalStateError as error:
+            if start_at is None or self._log.at(start_at).number >= last.number:
+                raise
+            _log.warning("job %s: epoch %d is not published but read again: %s", self._job, last.published, error)
 
     def _started_over(self, start_at: Any, mine: LogRecord) -> LogRecord:
         """Put a record that goes on behind an earlier one, and return it."""
