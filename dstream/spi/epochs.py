@@ -228,6 +228,10 @@ class StepState(Protocol):
         """Take a shard that was opened, after it was applied: its delta, or a snapshot, will be staged."""
         ...
 
+    def relieve(self) -> bool:
+        """Let shards move to disk that can, since this process has more in memory than it may; say if any did."""
+        ...
+
     def staged(self) -> tuple[ShardChange, ...]:
         """Write what was kept to new files, flushed, and say where it is."""
         ...
