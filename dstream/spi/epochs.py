@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dstream.spi.state_operator import ShardState, StateOperator
 from dstream.values.blaming import shown
-from dstream.values.event_time import END_OF_TIME
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 __all__ = [
     "PartitionReceipt",
@@ -120,6 +120,7 @@ class Tick:
         all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
             without those that have ended; `END_OF_TIME` only if all sources have.
         clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
+        floor: the watermark is not less, however far behind an input is.
     """
 
     epoch: int
@@ -130,6 +131,7 @@ class Tick:
     is_resumed: bool = False
     all_idle: int = END_OF_TIME
     clock_deadline: float | None = None
+    floor: int = NO_WATERMARK
 
     def watermark(self, told: int) -> int:
         """Return the watermark of the step at the end of the epoch; it never goes back.
@@ -138,7 +140,7 @@ class Tick:
             told: the least of those that came in band from `stamps`; `END_OF_TIME` if none came.
         """
         least = min(self.standing, told)
-        return max(self.old, self.all_idle if least == END_OF_TIME else least)
+        return max(self.old, self.floor, self.all_idle if least == END_OF_TIME else least)
 
 
 @dataclass(frozen=True, slots=True)

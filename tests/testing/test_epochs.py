@@ -53,6 +53,19 @@ def test_a_side_of_a_hash_join_is_read_once(tmp_path):
     assert by_hand.cut({letters: ["a", "a"]}) == {"write_to": ["1", "1"]}
 
 
+def test_what_several_stages_read_is_computed_in_each_epoch():
+    """Both see the items of this epoch."""
+    by_hand = epochs()
+    numbers, pipeline = by_hand.source("numbers"), Pipeline()
+    shared = pipeline.read_from(numbers).map(str)
+    for name in ("one", "two"):
+        shared.map(name.__add__).write_to(to_ilist(name))
+    by_hand.of(pipeline)
+
+    assert by_hand.cut({numbers: [1]}) == {"write_to": ["one1"], "write_to-2": ["two1"]}
+    assert by_hand.cut({numbers: [2]}) == {"write_to": ["one2"], "write_to-2": ["two2"]}
+
+
 def renaming(path, letters, changed=lambda stage: stage, **refreshing):
     """Return the pipeline that gives letters the names that a file says."""
     pipeline = Pipeline()
@@ -77,12 +90,13 @@ def test_a_side_of_a_hash_join_is_read_again(tmp_path, changed):
     assert found == ["0", "0", "2", "2", "4"]
 
 
-def test_each_side_of_a_hash_join_has_a_time_of_its_own(tmp_path):
-    """Unset, it is read once; 0 reads it in each epoch."""
+@pytest.mark.parametrize("changed", [lambda stage: stage, lambda stage: stage.cache(), lambda s: s.cache().filter(len)])
+def test_each_side_of_a_hash_join_has_a_time_of_its_own(tmp_path, changed):
+    """Unset, it is read once; 0 reads it in each epoch; also of what they share, and of what that keeps."""
     by_hand, path, found = epochs(), tmp_path / "name.txt", []
     letters, pipeline = by_hand.source("letters"), Pipeline()
     path.write_text("nobody reads this")
-    stage, names = pipeline.read_from(letters), pipeline.read_from(text_files(path))
+    stage, names = pipeline.read_from(letters), changed(pipeline.read_from(text_files(path)))
     for every in (None, 0, 10):
         stage = stage.inner_hash_join(names, (bool, bool), add, refresh_every=every)
     stage.write_to(to_ilist("out"))
