@@ -65,8 +65,8 @@ def connect(
         allowed: classes whose instances may be loaded in restricted mode.
         durability: what a change that returned survives: the death of any process (`"process"`, the default), or
             also that of the machine (`"power"`), which costs about ten times as much.
-        worker_memory: how much memory a worker process may occupy before sorting, grouping and
-            `distinct` move to disk, in bytes or as `"512m"`; 512 MB without a word.
+        worker_memory: how much memory a worker process may occupy before sorting, grouping,
+            `distinct` and the states of keys in jobs move to disk, in bytes or as `"512m"`; 512 MB without a word.
         broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
             `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dstream.spi.state_operator import ShardState, StateOperator
 from dstream.values.blaming import shown
-from dstream.values.event_time import END_OF_TIME
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 __all__ = [
     "PartitionReceipt",
@@ -141,6 +141,7 @@ class Tick:
         all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
             without those that have ended; `END_OF_TIME` only if all sources have.
         clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
+        floor: the watermark is not less, however far behind an input is.
     """
 
     epoch: int
@@ -151,6 +152,7 @@ class Tick:
     is_resumed: bool = False
     all_idle: int = END_OF_TIME
     clock_deadline: float | None = None
+    floor: int = NO_WATERMARK
 
     def watermark(self, told: int) -> int:
         """Return the watermark of the step at the end of the epoch; it never goes back.
@@ -159,7 +161,7 @@ class Tick:
             told: the least of those that came in band from `stamps`; `END_OF_TIME` if none came.
         """
         least = min(self.standing, told)
-        return max(self.old, self.all_idle if least == END_OF_TIME else least)
+        return max(self.old, self.floor, self.all_idle if least == END_OF_TIME else least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,10 @@ class StepState(Protocol):
 
     def keep(self, shard: int, state: ShardState) -> None:
         """Take a shard that was opened, after it was applied: its delta, or a snapshot, will be staged."""
+        ...
+
+    def relieve(self) -> bool:
+        """Let shards move to disk that can, since this process has more in memory than it may; say if any did."""
         ...
 
     def staged(self) -> tuple[ShardChange, ...]:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dstream.values.event_time import Timed
 
-__all__ = ["Applied", "Moment", "Partials", "ShardState", "StateOperator"]
+__all__ = ["Applied", "Moment", "MovesToDisk", "Partials", "ShardState", "StateOperator"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,15 @@ class ShardState(Protocol):
 
     def __len__(self) -> int:
         """Return how many keys have a state."""
+        ...
+
+
+@runtime_checkable
+class MovesToDisk(Protocol):
+    """A `ShardState` that can do with less memory. Others stay in it, however large they are."""
+
+    def to_disk(self) -> bool:
+        """Move what is held to a file that goes with this process, and say whether that was done now."""
         ...
 
 

@@ -18,6 +18,7 @@ from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
 from dstream.jobs.unbounded.log_record import LogRecord, Place
 from dstream.jobs.unbounded.open_plan import OpenPlan, open_plan
 from dstream.jobs.unbounded.ranges import News
+from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -90,6 +91,7 @@ class EpochRunner:
         self._targets: list[Target[Any]] = [write.sink.open(context) for write in plan.writes]
         self._steps = steps_of_inputs(plan.several([None] * len(plan.writes)))
         self._begun: dict[int, list[WriteJob[Writer | MapWriter]]] = {}
+        self._sides = RefreshedSides(self.open_plan.refreshed)
 
     def _taking(self, stage: str) -> Callable[[int], None]:
         """Return what takes the counts of a stage, epoch after epoch."""
@@ -121,7 +123,7 @@ class EpochRunner:
         jobs = self._begin(number)
         try:
             read = self._places(news)
-            receipts = self._results(self._inputs(number, news, time, states, read, jobs))
+            receipts = self._results(self._inputs(number, now, news, time, states, read, jobs))
             record, after = self._record(before, number, now, news, time, read, receipts, states)
         except BaseException:
             self.abort(number)
@@ -165,6 +167,7 @@ class EpochRunner:
     def _inputs(
         self,
         number: int,
+        now: float,
         news: Mapping[str, News],
         time: EventTime,
         states: StatesOfSteps,
@@ -181,6 +184,7 @@ class EpochRunner:
             {step: states.of(step, number) for step in steps},
             self._taken.times.append,
             self._taken.steps.append,
+            self._sides.at(now),
         )
 
     def _results(self, epoch: InThisEpoch) -> dict[str, list[Receipt]]:

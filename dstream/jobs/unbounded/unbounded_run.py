@@ -29,6 +29,7 @@ from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
 from dstream.jobs.unbounded.plan_change import fitting, is_of, with_plan
 from dstream.jobs.unbounded.policies import Policies
 from dstream.jobs.unbounded.ranges import News, check_offsets, ranges_of
+from dstream.jobs.unbounded.retained_watermarks import RetainedWatermarks
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -104,6 +105,7 @@ class UnboundedRun:
         self._running: Running | None = None
         self._is_committing = False
         self._measures = Measures()
+        self._retained = RetainedWatermarks(config.retain_seconds)
 
     # ------------------------------------------------------------------------------------------------- from outside
 
@@ -307,9 +309,8 @@ class UnboundedRun:
 
     def _time(self, before: LogRecord, news: Mapping[str, News], now: float) -> EventTime:
         marks = {stage: some.mark for stage, some in news.items()}
-        return EventTime(
-            self._runner.open_plan, before, marks, now, self._started_at, self._is_first, self._policies.load
-        )
+        others = (self._started_at, self._is_first, self._policies.load, self._retained)
+        return EventTime(self._runner.open_plan, before, marks, now, *others)
 
     def _epoch(self, before: LogRecord, news: Mapping[str, News], time: EventTime, now: float) -> None:
         began = monotonic()
@@ -319,6 +320,7 @@ class UnboundedRun:
             self._log.check_is_last(before, error)
             raise
         self._commit(ran)
+        self._retained.note(now, time.of_stamps(ran.record.times))
         seconds = monotonic() - began
         self._measures.take(seconds, ran.seconds)
         self._admissions = {
