@@ -39,6 +39,7 @@ def connect(
     broadcast_limit: int | str | None = None,
     log_level: str | None = None,
     progress: bool | None = None,
+    file: str | os.PathLike[str] | None = None,
 ) -> Context:
     """Return a context; it becomes the default one if no other is open.
 
@@ -72,6 +73,8 @@ def connect(
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
+        file: the file of settings to read in place of `dstream.toml`, also in place of the one that the variable
+            `DSTREAM_CONFIG` names; an empty text reads none.
 
     Raises:
         ConfigurationError: the environment or the file says what cannot be; the message names the place.
@@ -98,7 +101,8 @@ def connect(
             "broadcast_limit": broadcast_limit,
             "log_level": log_level,
             "progress": progress,
-        }
+        },
+        file,
     )
     opening = _storage_opener(chosen, allowed)
     caches = Caches()
