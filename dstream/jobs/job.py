@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from datetime import UTC, datetime
 from time import sleep
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -39,7 +39,8 @@ __all__ = ["Job"]
 class Job:
     """A pipeline that was submitted: `ctx.new_job(pipeline)` makes one, `ctx.job(name)` finds it in any process.
 
-    In a `with` block it is joined at the end, and cancelled if an exception leaves the block.
+    In a `with` block it is joined at the end, and cancelled if an exception leaves the block. A block that has
+    cancelled it through this object ends without `CancelledError`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Job:
         self._execution = execution
         self._context = context
         self._future: JobFuture | None = None
+        self._was_cancelled = False
 
     @property
     def id(self) -> str:
@@ -191,6 +193,7 @@ class Job:
         It ends within seconds, also if a function of the user's does not return: on the local engine its thread
         is left behind then, and what it makes is thrown away. A job that publishes already is not cancelled.
         """
+        self._was_cancelled = True
         return self._ask("cancel")
 
     def restart(self) -> bool:
@@ -443,10 +446,14 @@ class Job:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None:
-            self.join()
-        else:
+        if error is not None:
             self.cancel()
+            return
+        try:
+            self.join()
+        except CancelledError:
+            if not self._was_cancelled:
+                raise
 
     def __eq__(self, other: object) -> bool:
         return self._id == other._id if isinstance(other, Job) else NotImplemented
