@@ -1,30 +1,14 @@
-"""What comes into a run of a graph, and what goes on from one part of a graph to the next."""
+"""What comes into a run of a graph, and what goes on from one part of a graph to the next: blocks of items."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
 from dstream.spi.processor import Watermark
 
-__all__ = ["GraphArrival", "Mark", "Marked", "is_mark"]
-
-
-class GraphArrival(NamedTuple):
-    """Items that come by an inlet.
-
-    Attributes:
-        inlet: its number.
-        sender: the number of the task, or of the processor, that they come from.
-        target: the number of the processor that they are for; None: the run decides.
-        items: one after another; `Marked` ones among them.
-    """
-
-    inlet: int
-    sender: int
-    target: int | None
-    items: list[Any]
+__all__ = ["GraphArrival", "GraphBlock", "Mark", "items_of_outlet"]
 
 
 class Mark(Enum):
@@ -34,19 +18,46 @@ class Mark(Enum):
     IDLE = "idle"
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """A mark, or a watermark, on its way to another part of the graph, where every processor gets it.
+class GraphBlock(NamedTuple):
+    """What a run gives by one of its outlets.
 
     Attributes:
+        outlet: its number.
         sender: the number of the processor that it comes from.
-        mark: what it says.
+        items: one after another, with watermarks and marks among them.
     """
 
+    outlet: int
     sender: int
-    mark: Mark | Watermark
+    items: list[Any]
 
 
-def is_mark(item: Any) -> bool:
-    """Say whether an item of an outlet is none of the user's."""
-    return type(item) is Marked
+class GraphArrival(NamedTuple):
+    """What comes to a run by one of its inlets.
+
+    Attributes:
+        inlet: its number.
+        sender: the number of the task, or of the processor, that it comes from.
+        target: the number of the processor that it is for; None: the run decides.
+        items: one after another, with watermarks and marks among them.
+    """
+
+    inlet: int
+    sender: int
+    target: int | None
+    items: list[Any]
+
+
+def items_of_outlet(outlet: int, blocks: Iterable[GraphBlock]) -> Iterator[Any]:
+    """Give the user's items of one outlet, without watermarks and marks."""
+    for block in blocks:
+        if block.outlet == outlet:
+            yield from users_items(block)
+
+
+def users_items(block: GraphBlock) -> list[Any]:
+    """Return the items of a block without watermarks and marks."""
+    kinds = set(map(type, block.items))
+    if Watermark in kinds or Mark in kinds:
+        return [item for item in block.items if type(item) is not Watermark and type(item) is not Mark]
+    return block.items

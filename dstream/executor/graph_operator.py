@@ -17,8 +17,8 @@ __all__ = ["GraphOperator"]
 class GraphOperator:
     """The `StateOperator` of a part of a graph: its shard `k` is the processors `k` of its vertices.
 
-    Items come as pairs `(timestamp, item)`, whose timestamp is not looked at, with `Marked` ones among them. It gives
-    pairs `(None, (number of the outlet, item))`.
+    Items come as pairs `(timestamp, item)`, whose timestamp is not looked at; by an edge that carries blocks, the item is
+    a `GraphBlock`. It gives pairs `(None, GraphBlock)`. A job that ends lets time reach `END_OF_TIME` in its last epoch.
 
     Attributes:
         graph: a part, as `graph_groups` gives it.

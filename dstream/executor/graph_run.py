@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock
 from dstream.plan.vertex_graph import VertexGraph
 
 __all__ = ["GraphRun"]
 
-SnapshotEntries = dict[str, list[tuple[Any, Any]]]
-"""What processors saved, by the name of their vertex: entries (key, value)."""
+Saved = dict[tuple[str, int], dict[Any, Any]]
+"""What processors saved, by their vertex and number: values by their keys."""
 
 
 class GraphRun:
@@ -35,12 +35,12 @@ class GraphRun:
     ) -> None:
         raise NotImplementedError
 
-    def restore(self, entries: SnapshotEntries) -> None:
+    def restore(self, saved: Saved) -> None:
         """Give processors what they saved; at most once, before anything runs."""
         raise NotImplementedError
 
-    def run(self, arrivals: Iterator[GraphArrival], *, is_last: bool = True) -> Iterator[tuple[int, Any]]:
-        """Run until all that arrives has been processed, and give what goes on: pairs (number of the outlet, item).
+    def run(self, arrivals: Iterator[GraphArrival], *, is_last: bool = True) -> Iterator[GraphBlock]:
+        """Run until all that arrives has been processed, and give what goes on.
 
         Args:
             arrivals: in any order of inlets; what has to wait for an edge of an earlier priority is kept, on disk if it
@@ -53,8 +53,8 @@ class GraphRun:
         """
         raise NotImplementedError
 
-    def snapshot(self) -> SnapshotEntries:
-        """Let every processor save; allowed between two runs."""
+    def save(self) -> Iterator[GraphBlock]:
+        """Let every processor save, between two runs, and give what processors emit then; `saved` holds it afterwards."""
         raise NotImplementedError
 
     def close(self, error: BaseException | None = None) -> None:

@@ -14,9 +14,9 @@ __all__ = ["Processing"]
 
 @node
 class Processing(Core):
-    """What a graph of processors makes of its inputs: pairs `(number of the outlet, item)`.
+    """What a graph of processors makes of its inputs: blocks `(number of the outlet, number of the processor, items)`.
 
-    Watermarks are among the items, as `Watermark`. Who reads one outlet filters.
+    Watermarks and marks are among the items of a block. Who reads one outlet takes the items of its blocks.
 
     Attributes:
         upstreams: one for each inlet of the graph, in order.

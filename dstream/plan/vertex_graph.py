@@ -66,6 +66,8 @@ class GraphEdge:
             None: in any order.
         is_distributed: the user said so; it changes nothing.
         queue_size: how many items wait in the executor between two processors before the first of them has to.
+        carries_blocks: it connects two parts of one graph: what comes by it are blocks, with the number of the
+            processor that sends them.
     """
 
     source: str
@@ -79,6 +81,7 @@ class GraphEdge:
     order: Callable[[Any], Any] | None = None
     is_distributed: bool = False
     queue_size: int = 1024
+    carries_blocks: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastKey:
-    """A key of a snapshot whose entry every processor of the vertex gets back, and not only the one that has the key.
+    """A key of a snapshot that belongs to no key of items: it does not move with them.
 
     Attributes:
         key: unique among the keys that one processor saves.
@@ -68,7 +68,7 @@ class Inbox(Protocol):
         ...
 
     def __iter__(self) -> Iterator[Any]:
-        """Take items out, one after another: the one that a failure is about is still the first one here."""
+        """Take items out, one after another; a failure is about the one that was taken last."""
         ...
 
     def __len__(self) -> int: ...
