@@ -1,4 +1,4 @@
-"""A graph of processors as an operation of a plan, on the local engine."""
+"""A graph of processors as an operation of a plan, on both engines."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def listed(context: ds.Context, graph: VertexGraph, *upstreams: Node) -> list[An
     return list(items_of_outlet(0, context.running_engine().submit(rewrite(end)).result()))
 
 
-def test_a_graph_gives_what_its_processors_make_of_its_inputs(local_context: ds.Context) -> None:
+def test_a_graph_gives_what_its_processors_make_of_its_inputs(engine: Any) -> None:
     """Items of a key come to one processor."""
     edges = (
         GraphEdge("in", 0, "a", 0, routing=Routing.PARTITIONED, key=lambda item: item % 3),
         GraphEdge("a", 0, "out", 0),
     )
 
-    found = listed(local_context, VertexGraph((vertex("a", Numbered, 3),), edges), read(*range(30)))
+    found = listed(engine.context, VertexGraph((vertex("a", Numbered, 3),), edges), read(*range(30)))
 
     assert sorted(item for _, _, item in found) == list(range(30))
     assert len({(item % 3, index) for _, index, item in found}) == 3
 
 
-def test_an_input_of_an_earlier_priority_is_read_to_its_end_first(local_context: ds.Context) -> None:
+def test_an_input_of_an_earlier_priority_is_read_to_its_end_first(engine: Any) -> None:
     """Whatever the order of the ordinals is."""
     edges = (
         GraphEdge("late", 0, "a", 0, priority=1),
@@ -68,7 +68,7 @@ def test_an_input_of_an_earlier_priority_is_read_to_its_end_first(local_context:
         GraphEdge("a", 0, "out", 0),
     )
 
-    found = listed(local_context, VertexGraph((vertex("a", Numbered, 1),), edges), read(1, 2), read(3, 4))
+    found = listed(engine.context, VertexGraph((vertex("a", Numbered, 1),), edges), read(1, 2), read(3, 4))
 
     assert [item for _, _, item in found] == [3, 4, 1, 2]
 

@@ -17,7 +17,7 @@ from dstream.plan.graph_parallelism import parallelism_of, with_parallelism
 from dstream.plan.steps import Op
 from dstream.plan.vertex_graph import GraphEdge, VertexGraph
 
-__all__ = ["Inlet", "RunsGraph", "in_turn", "whole"]
+__all__ = ["InOneTask", "Inlet", "RunsGraph", "by_priority", "in_turn", "whole"]
 
 _BLOCK = 1024
 
@@ -98,6 +98,23 @@ class Inlet:
 def by_priority(inlets: Sequence[GraphEdge]) -> list[int]:
     """Return the numbers of inlets in the order in which they are read."""
     return sorted(range(len(inlets)), key=lambda number: inlets[number].priority)
+
+
+@dataclass(frozen=True)
+class InOneTask:
+    """Runs a whole graph in the task that reads all of its inlets, one after another."""
+
+    runs: RunsGraph
+
+    def __call__(self, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphBlock]:
+        return self.runs(_ended_in_turn(arrivals), task)
+
+
+def _ended_in_turn(arrivals: Iterator[GraphArrival]) -> Iterator[GraphArrival]:
+    """Give arrivals of which those of one inlet come together, and say after each inlet that it has ended."""
+    for number, some in groupby(arrivals, key=lambda arrival: arrival.inlet):
+        yield from some
+        yield GraphArrival(number, 0, None, [Mark.ENDED])
 
 
 def in_turn(inlets: Sequence[GraphEdge], streams: Sequence[Iterator[Any]], task: Task) -> Iterator[GraphArrival]:
