@@ -31,6 +31,7 @@ class Moment:
         old: the watermark of the step at the start of the epoch, in milliseconds; what comes behind it is late.
         new: the watermark at its end, not below `old`; before all items are read it is not known, and is `old`.
         is_resumed: this is the first epoch of a driver, after a pause of unknown length.
+        clock_deadline: the least one that a shard of the step had before the epoch: all shards judge by it alike.
         shard: the number of the shard that is told.
     """
 
@@ -39,6 +40,7 @@ class Moment:
     old: int
     new: int
     is_resumed: bool = False
+    clock_deadline: float | None = None
     shard: int = 0
 
 

@@ -97,7 +97,7 @@ def _without_time() -> IllegalStateError:
 
 
 def _moment(tick: Tick, new: int) -> Moment:
-    return Moment(tick.epoch, tick.now, tick.old, new, tick.is_resumed)
+    return Moment(tick.epoch, tick.now, tick.old, new, tick.is_resumed, tick.clock_deadline)
 
 
 @operation.register
