@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, islice
@@ -258,7 +258,7 @@ class _ItemsAsKeys(AnyKeys):
         return batch
 
 
-def _all_checked(keys: _Keys, given: list[Any], batch: list[Any]) -> list[Any]:
+def _all_checked(keys: _Keys, given: list[Any], batch: Sequence[Any]) -> list[Any]:
     return given if keys.are_checked(given) else each(keys.checked, batch, given)
 
 
@@ -345,7 +345,7 @@ def _count_keys(keys: _Keys, groups: Counter[Any], items: Iterable[Any]) -> Coun
     return groups
 
 
-def count_batch(keys: _Keys, groups: Counter[Any], given: list[Any], batch: list[Any]) -> None:
+def count_batch(keys: _Keys, groups: Counter[Any], given: list[Any], batch: Sequence[Any]) -> None:
     """Count first, and check only the keys that came in: what equals a key that was in before is that key."""
     known = len(groups)
     try:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from dstream.spi import Collector, Keyed
 from dstream.values import Entry
 from dstream.values.blaming import each, failed_on, given, shown
 from dstream.values.entry import key_of, value_of
+from dstream.values.pairs import Pairs
 
 __all__ = ["counted_entries", "folded_values", "values_of_each_key"]
 
@@ -45,7 +47,18 @@ def counted_entries() -> Collector[Any, Any, Groups]:
         >>> counted_entries().collect([("a", 1), ("b", 2), ("a", 3)])
         {'a': 2, 'b': 1}
     """
-    return groups_of_any_key(_KEYS, counting())
+    return replace(groups_of_any_key(_KEYS, counting()), accumulate_all=_count_entries)
+
+
+def _count_entries(groups: Counter[Any], items: Iterable[Any]) -> Counter[Any]:
+    for batch in _batches(items):
+        count_batch(_KEYS, groups, _KEYS.given(batch), batch)
+    return groups
+
+
+def _batches(items: Iterable[Any]) -> Iterable[Sequence[Any]]:
+    """Cut entries into batches; pairs that share their value stay as they are."""
+    return (items,) if type(items) is Pairs else batches(items)
 
 
 def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
@@ -82,10 +95,10 @@ def _applied(op: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 
 
 def _fold_all(op: Callable[[Any, Any], Any], groups: Groups, items: Iterable[Any]) -> Groups:
-    for batch in batches(items):
+    for batch in _batches(items):
         keys, values = _columns(batch)
         if type(groups) is Counter:
-            found = kinds(values)
+            found = {type(batch.value)} if type(batch) is Pairs else kinds(values)
             if found == {int} and values.count(1) == len(values):
                 count_batch(_KEYS, groups, keys, batch)
                 continue
@@ -95,8 +108,10 @@ def _fold_all(op: Callable[[Any, Any], Any], groups: Groups, items: Iterable[Any
     return groups
 
 
-def _columns(batch: list[Any]) -> tuple[list[Any], list[Any]]:
+def _columns(batch: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Return the keys and the values of entries."""
+    if type(batch) is Pairs:
+        return batch.keys, [batch.value] * len(batch)
     if not kinds(batch) <= _ENTRIES:
         each(key_of, batch)
     try:
@@ -112,7 +127,7 @@ _ENTRIES = {Entry, tuple}
 class _KeysOfEntries(AnyKeys):
     """The keys that entries have."""
 
-    def given(self, batch: list[Any]) -> list[Any]:
+    def given(self, batch: Sequence[Any]) -> list[Any]:
         return _columns(batch)[0]
 
 
@@ -120,7 +135,7 @@ _KEYS = _KeysOfEntries(key_of)
 
 
 def _fold_each(
-    op: Callable[[Any, Any], Any], groups: Groups, keys: list[Any], values: list[Any], batch: list[Any]
+    op: Callable[[Any, Any], Any], groups: Groups, keys: list[Any], values: list[Any], batch: Sequence[Any]
 ) -> None:
     for item, key, value in zip(batch, keys, values, strict=True):
         if key not in groups:

@@ -13,7 +13,8 @@ from more_itertools import chunked
 from dstream.errors import NullElementError
 from dstream.keys import canonical_all
 from dstream.spi import Collector, Keyed
-from dstream.values.blaming import given, shown
+from dstream.values.blaming import each, given, shown
+from dstream.values.plain_functions import plain
 
 __all__ = ["entries", "merged"]
 
@@ -61,6 +62,8 @@ def _parts(items: list[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _mapped(key: Callable[[Any], Any], value: Callable[[Any], Any], items: list[Any]) -> tuple[list[Any], list[Any]]:
+    if plain(key) is not None or plain(value) is not None:
+        return each(key, items), each(value, items)
     keys, values = [], []
     for item in items:  # A failure finds the item by this name.
         keys.append(key(item))

@@ -18,6 +18,7 @@ from dstream.spi import Collections, Receipt, Reducer, Writer
 from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
 from dstream.values.blaming import each, stopped
 from dstream.values.contexts import contextmanager
+from dstream.values.log_lines import is_heard, tell
 from reducers.writing import checked_function, checked_text
 
 __all__ = ["LoggingSink", "PassingJob", "PassingSink", "sink_from", "to_logger", "to_nothing"]
@@ -78,9 +79,9 @@ def sink_from(
 def to_logger(to_string: Callable[[T], str] = str, *, logger: str = LOGGER) -> Reducer[T, None]:
     """Log a line for each item, at the level INFO, in the caller's process.
 
-    There the program has set up its logging; the logs of workers are on other machines. The lines come in encounter
-    order once the run has succeeded, and a run that fails logs none. The texts are in the caller's memory until then:
-    this is for results that people read.
+    There the program has set up its logging; the logs of workers are on other machines. A program that has set up none
+    prints the lines to stderr. They come in encounter order once the run has succeeded, and a run that fails logs none.
+    The texts are in the caller's memory until then: this is for results that people read.
 
     **Parallelism**: the texts are made where the items are; the caller logs.
     **Guarantee**: at least once: a job that another process finishes may log its lines again.
@@ -277,11 +278,11 @@ class LoggingSink(PassingSink[T]):
 
     def begin(self, job: str | None, epoch: int = 1) -> PassingJob:
         """Begin an epoch; what no logger would take is not sent."""
-        is_heard = logging.getLogger(self.logger).isEnabledFor(logging.INFO)
-        return PassingJob(Texts(self.writer.to_string, is_heard), self._log)
+        is_logged = is_heard(logging.getLogger(self.logger))
+        return PassingJob(Texts(self.writer.to_string, is_logged), self._log)
 
     def _log(self, receipts: Sequence[Receipt]) -> None:
         logger = logging.getLogger(self.logger)
         for texts in receipts:
             for text in texts if isinstance(texts, list) else ():
-                logger.info("%s", text)
+                tell(logger, text)

@@ -66,6 +66,9 @@ class DurableLines:
     The driver asks how far it reaches, and stores on that occasion what has arrived. Nobody else writes into the list.
     """
 
+    ends = True
+    """Once the server has closed the connection and all lines were read, nothing comes any more."""
+
     def __init__(self, label: str, store: ListStore, receiver: LineReceiver) -> None:
         self.label = label
         self._store = store

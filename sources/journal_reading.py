@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SourceError
@@ -94,12 +94,13 @@ class TimestampedJournal(NamedJournal):
         return item.timestamp
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False)
 class Journal:
     """The journal of a map or a cache: one partition, whose offsets are those of the last events that were read."""
 
     named: NamedJournal
     store: MapStore
+    _is_known: bool = field(default=False, init=False)
 
     @property
     def label(self) -> str:
@@ -122,7 +123,18 @@ class Journal:
 
     def _reach(self, since: int, most: int | None) -> int:
         with self._blaming():
+            if not self._is_known:
+                self._check_has(since)
             return self.store.journal_reach(since, most)
+
+    def _check_has(self, since: int) -> None:
+        """Refuse an offset of another collection of this name, once: a store says itself when its own is destroyed."""
+        if since and since != self.named.start and since > (end := self.store.journal_end()):
+            raise SourceError(
+                f"{self.label}: it was read up to the offset {since}, but the journal ends at {end}: the collection "
+                "was destroyed and made anew; submit the job under another name to begin with the new one"
+            )
+        self._is_known = True
 
     @contextmanager
     def _blaming(self) -> Iterator[None]:

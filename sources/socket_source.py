@@ -33,8 +33,9 @@ def socket_lines(host: str, port: int, encoding: str = "utf-8", *, durable: bool
 
     With `durable`, lines are stored in a list of the context's storage before anybody reads them, and are read from
     there by a job of unbounded data: exactly once, since they can be read again. The driver stores what has arrived
-    whenever the job asks how far it can read; a job that falls behind lets the server wait. What the server sent and
-    was not stored when the driver died is lost. The list keeps all lines; a new job begins with the first one, so
+    whenever the job asks how far it can read; a job that falls behind lets the server wait. Once the server has closed
+    the connection, the job ends behind the last line. What the server sent and was not stored when the driver died is
+    lost. The list keeps all lines; a new job begins with the first one, so
     destroy the list, or name another one, to begin anew. One job at a time may write into it.
 
     **Parallelism**: one task, which connects; with `durable` the driver connects.

@@ -1,10 +1,11 @@
-"""Group, average and divide employees, as tutorials of `java.util.stream` do.
+"""Group, average, divide and sum up employees, as tutorials of `java.util.stream` do.
 
 python docs/samples/employees.py
 """
 
 from __future__ import annotations
 
+import operator
 import os
 from dataclasses import dataclass
 
@@ -52,7 +53,11 @@ def main() -> None:
         sides = staff.sorted(key=lambda e: e.name).collect(partitioning_by(lambda e: e.salary > 9_000, names))
         print(f"above 9,000: {sides[True]}")
         print(f"the others: {sides[False]}")
-        print(f"payroll: {staff.map_to_int(lambda e: e.salary).sum():,}")
+
+        salaries = staff.map_to_int(lambda e: e.salary)
+        statistics = salaries.summary_statistics()
+        print(f"salaries from {statistics.min:,} to {statistics.max:,}, {statistics.average:,.0f} on average")
+        print(f"payroll: {salaries.reduce(0, operator.add):,}")
 
 
 if __name__ == "__main__":

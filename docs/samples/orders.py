@@ -12,7 +12,6 @@ import os
 import sqlite3
 import sys
 import tempfile
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -33,8 +32,7 @@ EXAMPLE = """\
 """
 
 
-@dataclass
-class Order:
+class Order(NamedTuple):
     """A row, of which the other columns are left out."""
 
     customer: str
@@ -43,11 +41,11 @@ class Order:
 
 
 class Spent(NamedTuple):
-    """What a customer spent in a month."""
+    """What a customer spent in a month; of one month, more is greater."""
 
     month: str
-    name: str
     amount: Decimal
+    name: str
 
 
 def main(orders: str, shop: str) -> None:
@@ -55,22 +53,15 @@ def main(orders: str, shop: str) -> None:
     with ds.connect(engine=os.environ.get("DSTREAM_ENGINE", "local")) as ctx:
         rows = ctx.read(csv_rows(orders, kind=Order, into=replacing(to_ilist("bad-orders"))))
         names = ctx.read(sql_rows(shop, "SELECT id, name FROM customers"))
-        spent = (
-            rows.join(names, on=(lambda order: order.customer, lambda row: row.id), how="left")
-            .values()
-            .map(lambda pair: ((f"{pair[0].day:%Y-%m}", pair[1].name if pair[1] else pair[0].customer), pair[0].amount))
-            .reduce_by_key(operator.add)
-            .map(lambda entry: Spent(*entry.key, entry.value))
-            .cache()
-        )
-
+        named = rows.join(names, on=(lambda order: order.customer, lambda row: row.id), how="left").values()
+        sums = named.starmap(lambda buy, row: ((str(buy.day)[:7], row.name if row else buy.customer), buy.amount))
+        spent = sums.reduce_by_key(operator.add).map(lambda e: Spent(e.key[0], e.value, e.key[1])).cache()
         spent.collect(replacing(to_files("spent", format="parquet")))
-        months = spent.key_by(lambda each: each.month).top_by_key(1, key=lambda each: each.amount)
-        best = months.map_values(lambda top: top[0]).collect(replacing(to_imap("best")))
+        best = spent.collect(replacing(to_imap("best", lambda each: each.month, lambda each: each, max)))
         for month, each in sorted(best.items()):
             print(f"{month}: {each.name} spent {each.amount:.2f}")
-        for letter in ctx.get_list("bad-orders"):
-            print(f"line {letter.item.line} is left out: {letter.item.text}")
+        for bad in ctx.get_list("bad-orders").stream().map(lambda letter: letter.item):
+            print(f"line {bad.line} is left out: {bad.text}")
 
 
 def example() -> tuple[str, str]:

@@ -75,6 +75,7 @@ class Submitted:
     def start(self) -> None:
         """Run it in a thread of its own, unless it has begun."""
         if self._claimed():
+            self._runner = None  # This thread may ask for the result before the other one has begun.
             self._cancellation.is_watched = True
             context = contextvars.copy_context()
             thread = threading.Thread(target=context.run, args=(self._in_thread,), name="dstream-run", daemon=True)

@@ -193,7 +193,8 @@ class Carried:
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
-        self._known = error.__dict__.get(_name(_ON_THE_WAY))
+        name = _name(_ON_THE_WAY)
+        self._known = next((each.__dict__[name] for each in behind(error) if name in each.__dict__), None)
 
     def arrived(self) -> BaseException:
         """Return the exception, of which this thread knows as much now."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dstream.spi.state_operator import Moment
+
 __all__ = ["EarlyPeriod"]
 
 
 class EarlyPeriod:
     """When the windows of one shard give early results next.
 
-    A shard that was empty begins with the period that its first item falls into.
+    A step that was empty begins with the period that its first item falls into. All shards give early results in the
+    same epochs, also one that was empty before: what comes of a key does not depend on the shard that it is in.
 
     Args:
         every: the length of a period in seconds; None: there are no early results.
@@ -26,11 +29,14 @@ class EarlyPeriod:
         if self._every is not None and self.next is None:
             self.next = _end_of_period(now, self._every)
 
-    def passes(self, now: float) -> bool:
-        """Say whether early results are due, and wait for the next period."""
-        if self._every is None or self.next is None or now < self.next:
+    def passes(self, moment: Moment) -> bool:
+        """Say whether early results are due, here or in another shard of the step, and wait for the next period."""
+        if self._every is None or self.next is None:
             return False
-        self.next = _end_of_period(now, self._every)
+        of_step = self.next if moment.clock_deadline is None else moment.clock_deadline
+        if moment.now < min(self.next, of_step):
+            return False
+        self.next = _end_of_period(moment.now, self._every)
         return True
 
 

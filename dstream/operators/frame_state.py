@@ -107,7 +107,7 @@ class FrameState:
         self._watermark = moment.new
         self._slide.leave(self._frames, self._last_left())
         self._frames.drop(self._last_left())
-        if self._early.passes(moment.now) and self._frames.ends:
+        if self._early.passes(moment) and self._frames.ends:
             self._has_changed = True
             yield from self._still_open()
         if not self._frames.ends:

@@ -101,7 +101,7 @@ class SessionState:
             self._has_changed = True
             yield end, self._output.last(start, end, key, container)
         self._watermark = moment.new
-        if self._early.passes(moment.now) and len(self._sessions):
+        if self._early.passes(moment) and len(self._sessions):
             self._has_changed = True
             yield from self._still_open()
         if not len(self._sessions):

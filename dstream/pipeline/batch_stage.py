@@ -52,6 +52,8 @@ class BatchStage(ReducingStage[T]):
     ) -> BatchStage[T]:
         """Log each item of this stage at the level INFO, to the logger `dstream.peek.<stage>`.
 
+        A program that has set up no logging prints the lines to stderr.
+
         The items pass unchanged. It happens in the caller's process, once for each item that passed here, in encounter
         order, at the end of the job.
 

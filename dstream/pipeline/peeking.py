@@ -9,6 +9,7 @@ from typing import Any
 
 from dstream.plan import Node, Peek, call_site, shown_function
 from dstream.stream.stream_arguments import running
+from dstream.values.log_lines import is_heard, tell
 
 __all__ = ["Logged", "peeked", "under_the_name"]
 
@@ -55,8 +56,8 @@ class Logged:
     def __call__(self, item: Any) -> None:
         """Log one item, if anybody listens."""
         logger = logging.getLogger(f"dstream.peek.{self.stage}")
-        if logger.isEnabledFor(logging.INFO) and (self.should_log is None or self.should_log(item)):
-            logger.info("%s", self.to_string(item))
+        if is_heard(logger) and (self.should_log is None or self.should_log(item)):
+            tell(logger, self.to_string(item))
 
 
 def under_the_name(node: Node, stage: str) -> Node:

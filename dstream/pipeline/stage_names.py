@@ -22,6 +22,8 @@ _HASH_JOIN = "hash_join(right, on=(of_item, of_right), to=fn)"
 _HASH_JOINS = "hash_join_all([(right, on), ...], to=fn)"
 _CO_AGGREGATED = "co_aggregate(*others, op=...)"
 
+_ENDLESS = "a source without an end, such as socket_lines(..., durable=True) or watch_files(...); or to_stream_stage()"
+
 _OF_EVERY_STAGE = {
     "getpipeline": "pipeline",
     "getname": "name",
@@ -56,6 +58,9 @@ _OF_STAGES = {
     "hashjoinbuilder": _HASH_JOINS,
     "broadcast": _HASH_JOIN,
     "innerhashjoin2": "inner_hash_join(...) twice",
+    "ingestiontimestamps": _ENDLESS,
+    "joinwithin": _ENDLESS,
+    "nativetimestamps": _ENDLESS,
     "isparallel": "set_local_parallelism(n)",
     "parallel": "set_local_parallelism(n)",
     "sequential": "set_local_parallelism(1)",
@@ -84,6 +89,8 @@ _OF_STREAMS = {
     "withtimestamps": "add_timestamps(fn, allowed_lag=...)",
     "withwatermark": "add_timestamps(fn, allowed_lag=...)",
 }
+
+_OF_ENDLESS_STAGES = {"sort": "window(...).aggregate(sorting(key))"}
 
 _OF_VIEWS = {"keyfn": "key", "streamstage": "stage", "windowdefinition": "definition"}
 
@@ -131,7 +138,8 @@ def _meant(cls: type[Any], name: str) -> str:
         return meant_by(cls, name, {**_before(cls), **_OF_VIEWS, **_CO})
     if issubclass(cls, SinkStage):
         return meant_by(cls, name, _OF_EVERY_STAGE) or _before_the_sink(name)
-    return meant_by(cls, name, {**_elsewhere(), **_ends(), **_OF_STAGES, **_OF_STREAMS})
+    only_here = _OF_ENDLESS_STAGES if issubclass(cls, StreamStage) else {}
+    return meant_by(cls, name, {**_elsewhere(), **_ends(), **_OF_STAGES, **_OF_STREAMS, **only_here})
 
 
 _CO = {each: _OF_STAGES[each] for each in ("aggregate2", "aggregate3", "aggregatebuilder")}

@@ -320,6 +320,8 @@ class StreamSteps(FlowingStage[T]):
     ) -> StreamStage[T]:
         """Log each item of this stage at the level INFO, to the logger `dstream.peek.<stage>`.
 
+        A program that has set up no logging prints the lines to stderr.
+
         The items pass unchanged. It happens in the process that drives the job, for the items of an epoch when its
         tasks are done; once more if the epoch has to run again.
 

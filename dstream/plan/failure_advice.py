@@ -36,7 +36,7 @@ _HAPPENED: dict[type[Exception], str] = {
 }
 
 _TO_DO: dict[type[Exception], str] = {
-    errors.SourceError: "check that the path exists and is complete, and that every worker can read it",
+    errors.SourceError: "check that what it reads is there and complete, and that every worker can reach it",
     errors.NullElementError: "leave the None out with .filter(lambda item: item is not None), or map it to a value, "
     "before this step",
     errors.UnstableKeyError: "use a key that is a str, a number, a tuple of such, or a frozen dataclass: "
@@ -84,7 +84,10 @@ def _is_too_large(error: Exception, node: Node | None) -> bool:
 
 
 _CLOSED = "context is closed"
-_ITEM = re.compile(r"^an item cannot travel between processes: (?:.*cannot pickle '(\w+)' object)?", re.DOTALL)
+_AT_THE_END = "was pickled, at the end of an epoch"
+_ITEM = re.compile(
+    r"^(?:an item|a group) cannot travel between processes: (?:.*cannot pickle '(\w+)' object)?", re.DOTALL
+)
 _WANTS_TWO = re.compile(r"\(\) missing 1 required positional argument: ")
 _GIVEN = re.compile(r"^(an int is|a number is) needed here|^flat_map\(\) needs a function")
 """How the checks of what a function gave begin: these are no exceptions of the function itself."""
@@ -113,6 +116,8 @@ def to_do(error: Exception, known: Failure, node: Node | None) -> str:
         return known.advice
     if _is_too_large(error, node):
         return "use join(), whose sides may be of any size, or raise broadcast_limit if each worker can hold that much"
+    if known.given is not None and known.given.endswith(_AT_THE_END):
+        return "keep plain values in the state, and make such an object where it is used, or take it from a Service"
     if isinstance(error, errors.SerializationError) and (item := _ITEM.match(str(error))):
         return _of_an_item(item[1])
     if _is_about_a_record(error, node):

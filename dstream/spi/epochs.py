@@ -7,9 +7,10 @@ the epoch is committed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from dstream.spi.state_operator import ShardState, StateOperator
+from dstream.values.blaming import shown
 from dstream.values.event_time import END_OF_TIME
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Tick",
     "WatermarkPolicy",
     "target_of",
+    "watermark_of",
 ]
 
 
@@ -46,6 +48,19 @@ class WatermarkPolicy(Protocol):
         Without an event it is -2**63, unless the clock alone says more.
         """
         ...
+
+
+def watermark_of(policy: WatermarkPolicy, now: float) -> int:
+    """Return what a policy says, which may be one of the user's.
+
+    Raises:
+        TypeError: it is no int.
+        Exception: what the policy raised.
+    """
+    watermark: Any = policy.watermark(now)
+    if isinstance(watermark, int):
+        return watermark
+    raise TypeError(f"policy.watermark(now) must give milliseconds as int, not {shown(watermark)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +119,7 @@ class Tick:
         is_resumed: this is the first epoch of a driver.
         all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
             without those that have ended; `END_OF_TIME` only if all sources have.
+        clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
     """
 
     epoch: int
@@ -113,6 +129,7 @@ class Tick:
     stamps: frozenset[str]
     is_resumed: bool = False
     all_idle: int = END_OF_TIME
+    clock_deadline: float | None = None
 
     def watermark(self, told: int) -> int:
         """Return the watermark of the step at the end of the epoch; it never goes back.

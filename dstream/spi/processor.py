@@ -12,6 +12,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dstream.errors import UnsupportedError
+from dstream.values.state_values import state_value
+
 __all__ = ["BroadcastKey", "Inbox", "Outbox", "Processor", "ProcessorContext", "Targets", "Watermark"]
 
 Targets = int | Sequence[int] | None
@@ -29,6 +32,7 @@ class Watermark:
     timestamp: int
 
 
+@state_value
 @dataclass(frozen=True, slots=True)
 class BroadcastKey:
     """A key of a snapshot that belongs to no key of items: it does not move with them.
@@ -198,13 +202,11 @@ class Processor:
         return True
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
-        """Take entries `(key, value)` of a snapshot out of the inbox; the key of a `BroadcastKey` comes without it.
+        """Take entries `(key, value)` of a snapshot out of the inbox; keys come as they were saved.
 
         Raises:
             UnsupportedError: always, unless overridden: what was saved would be lost.
         """
-        from dstream.errors import UnsupportedError
-
         raise UnsupportedError(f"{type(self).__name__} saves a snapshot, and has no restore_from_snapshot()")
 
     def finish_snapshot_restore(self) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from dstream.state.loading import ShardFiles
 from dstream.state.recent_files import recent_files
 from dstream.state.shard_index import Shard, ShardIndex
 from dstream.state.state_parts import Blob, sealed
+from dstream.values.blaming import given, shown
 
 __all__ = ["StateOfStep", "folder_of"]
 
@@ -89,21 +91,37 @@ class StateOfStep:
 
     def _change(self, shard: int, known: Shard, state: ShardState) -> tuple[ShardChange, bytes | None]:
         delta = state.delta()
-        data = None if delta is None else self._pickled(delta)
+        data = None if delta is None else self._pickled(delta, state)
         is_snapshot = data is not None and is_outweighed(known.parts, len(data), shard, self._patience)
         if is_snapshot:
             self._patience = _PATIENCE if known.parts else self._patience
-            data = self._pickled(state.dump())
+            data = self._pickled(state.dump(), state)
         merges = 0 if data is None or is_snapshot else parts_to_merge(known.parts, shard)
         now = (state.deadline(), state.clock_deadline())
         return ShardChange(shard, is_snapshot, "", 0, 0, len(state), merges, *now), data
 
-    def _pickled(self, value: Any) -> bytes:
+    def _pickled(self, value: Any, state: ShardState) -> bytes:
         try:
             return self.files.dump(value)
         except Exception as error:
+            self._look_at_each(state)
             error.add_note(f"the state of step {self.index.stage!r} is pickled at the end of each epoch")
             raise
+
+    def _look_at_each(self, state: ShardState) -> None:
+        """Raise what the state of a key raises that cannot be pickled, with the key.
+
+        Raises:
+            Exception: of the first such state.
+        """
+        for key, of_key in _entries(state):
+            try:
+                self.files.dump(of_key)
+                self.files.dump(key)
+            except Exception as error:
+                group = "" if key is None else f" of the key {shown(key)}"
+                given(error, f"where the state{group} was pickled, at the end of an epoch")
+                raise
 
     def staged(self) -> tuple[ShardChange, ...]:
         """Write a new file of what was kept since the last call, if anything changed, and say where it stands.
@@ -152,6 +170,11 @@ class StateOfStep:
 
     def _shard_files(self) -> ShardFiles:
         return ShardFiles(self.files, self.index.stage)
+
+
+def _entries(state: ShardState) -> Iterator[tuple[Any, Any]]:
+    with suppress(Exception):  # They may be made by a function of the user's, which fails on what is not whole.
+        yield from state.entries()
 
 
 def _placed(change: ShardChange, file: str, offset: int, length: int) -> ShardChange:

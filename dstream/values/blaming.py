@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import get_ident
 from typing import Any
 
+from dstream.values.plain_functions import Form, plain
+
 __all__ = [
     "MISSING_ITEM",
     "behind",
@@ -116,6 +118,8 @@ def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | N
     Raises:
         RuntimeError: `fn` raised StopIteration, which would pass for the end of the items.
     """
+    if values is None and (known := plain(fn)) is not None:
+        return _given_without_calls(*known, items)
     left = iter(items)
     try:
         if values is None:
@@ -126,6 +130,12 @@ def each(fn: Callable[..., Any], items: Sequence[Any], values: Sequence[Any] | N
     except Exception as error:
         failed_on(error, _before(left, items))
         raise
+
+
+def _given_without_calls(form: Form, constant: Any, items: Sequence[Any]) -> list[Any]:
+    if form == "item":
+        return list(items)
+    return [constant] * len(items) if form == "constant" else [(item, constant) for item in items]
 
 
 def chosen(predicate: Callable[[Any], object], items: Sequence[Any]) -> list[Any]:

@@ -18,6 +18,7 @@ from collectors import co_operation, counting, reducing, summing, to_bags, to_li
 from dstream import Entry, Stream
 from dstream.engine.kernels.aggregates import partial
 from dstream.engine.kernels.core_operations import operation
+from dstream.engine.kernels.fused_steps import run_chain
 from dstream.errors import IllegalStateError, SerializationError, UnstableKeyError
 from dstream.plan import explained, rewrite
 from dstream.plan.ends import Several, Write
@@ -217,6 +218,20 @@ def test_items_travel_themselves_where_hardly_a_key_repeats(task):
     results = dict(operation(node)(iter(travelling), task))
     assert len(results) == 20_002
     assert {number: results[number] for number in groups} == groups
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_pairs_of_one_value_travel_and_spill_as_others(task, full, op, bounded):
+    """Their keys are taken in lists, and put together with the value where the pairs themselves travel."""
+    task.bound = full if bounded else task.bound
+    numbers = [*range(-2_000 if bounded else -20_000, 0), *[1, 2] * 500]
+    pairs = Stream.of((0, "a"))
+    for node in map(rewrite, (pairs.group_by_key()._node, pairs.aggregate_by_key(to_list())._node)):
+        given = run_chain([op("map", lambda n: (n, "a"))], iter(numbers))
+        plainly = iter([(n, "a") for n in numbers])
+
+        found, expected = (list(operation(node)(partial(node, 0)(each, task), task)) for each in (given, plainly))
+        assert found == expected
 
 
 def test_containers_travel_where_they_are_smaller(task):

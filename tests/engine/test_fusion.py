@@ -39,6 +39,24 @@ def test_nothing_is_pulled_ahead(op):
     assert (pulled, list(islice(result, 3)), pulled) == ([0], [0, 1, 2], [0])
 
 
+def test_a_last_step_that_gives_pairs_of_one_value_keeps_them_apart(op):
+    """Whoever reduces by key takes the keys; all others get pairs, one when it is asked for."""
+    pulled = []
+    items = (pulled.append(n) or n for n in count())
+    result = run_chain([op("map", lambda n: n + 1), op("map", lambda n: (n, "a"))], items)
+
+    assert (next(result), [*pulled], next(result.keys), result.value) == ((1, "a"), [0], 2, "a")
+
+
+@pytest.mark.parametrize("last", [("map", int), ("filter", None), ("peek", None)])
+def test_only_a_plain_map_keeps_its_value_apart(op, last):
+    """Other steps see, check or drop what the function gives."""
+    action, kind = last
+    result = run_chain([op(action, lambda n: (n, "a"), kind)], [1])
+
+    assert not hasattr(result, "keys")
+
+
 @pytest.mark.parametrize("loops", [11, 12, 13, 25, 40])
 def test_nested_flat_maps_go_deeper_than_python_nests_blocks(op, loops):
     """However many `flat_map` steps there are, the items come through, in order."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
+from collectors import counting, to_list
 from dstream.engine.kernels.over_epochs import Arrival, Gathered
 from dstream.engine.worker.behind_items import LAST
 from dstream.engine.worker.rows import Row
 from dstream.engine.worker.shard_routing import ReadShards, RouteToShards
 from dstream.engine.worker.stage_task import StageTask
-from dstream.errors import EngineError
-from dstream.spi.state_operator import Partials
+from dstream.errors import EngineError, SerializationError
+from dstream.failures import MISSING, known_of
+from dstream.operators.frame_windows import FrameWindows
+from dstream.operators.rolling_aggregate import RollingAggregate
+from dstream.operators.session_windows import SessionWindows
+from dstream.spi.state_operator import Moment, Partials
+from dstream.windows import session, tumbling
 from tests.engine.epochs import step
 
 TARGETS, SHARDS = 2, 6
@@ -92,3 +98,51 @@ def test_rows_that_come_twice_are_noticed(rows: list[Row]) -> None:
 def test_nothing_was_sent_by_no_task() -> None:
     """An epoch that reads nothing has no source tasks, and loses nothing."""
     assert gathered([], 0, sources=0) == Gathered(0, TARGETS)
+
+
+class Unpicklable:
+    """What pickle does not take."""
+
+    def __reduce__(self) -> str:
+        raise TypeError("not this one")
+
+
+BAD = Unpicklable()
+WINDOW, MAPPING = FrameWindows(tumbling(10), (str,), to_list()), RollingAggregate(str, counting())
+SESSIONS = SessionWindows(session(10), (str,), to_list())
+
+
+@pytest.mark.parametrize(
+    ("operator", "what", "item"),
+    [
+        (MAPPING, "an item cannot travel between processes: Unpicklable <", BAD),
+        (WINDOW, "a group cannot travel between processes: list [<", MISSING),
+        (SESSIONS, "a group cannot travel between processes: list [<", MISSING),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_what_cannot_travel_names_the_step(operator: Any, what: str, item: Any) -> None:
+    """In terms of the user's items and keys, and not of what holds them on their way."""
+    partials = operator.partial(0, iter([(1, "good"), (2, BAD)]), Moment(1, 0.0, 0, 0), SHARDS)
+    with pytest.raises(SerializationError) as caught:
+        sent(0, Arrival(0, partials))
+
+    assert str(caught.value).startswith(what)
+    assert str(caught.value).endswith("cannot be pickled: not this one")
+    known = known_of(caught.value)
+    assert known is not None
+    assert (known.step, known.item) == (STEP, item)
+    assert known.given is None or known.given.startswith("in the group of the key '<")
+
+
+def test_another_failure_before_the_shuffle_stays_as_it_is() -> None:
+    """Nothing here is to blame for it."""
+
+    def arrivals() -> Iterator[Arrival]:
+        yield Arrival(0, Partials({0: "a"}, 1, 0))
+        raise SerializationError("elsewhere")
+
+    task = StageTask(0, 2**60)
+    with pytest.raises(SerializationError, match=r"^elsewhere$") as caught:
+        list(RouteToShards(TARGETS, SHARDS, STEP)(arrivals(), task))
+    assert known_of(caught.value) is None

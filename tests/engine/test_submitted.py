@@ -88,6 +88,16 @@ def test_others_wait_for_the_one_who_runs_it():
     first.join()
 
 
+def test_who_starts_a_run_may_wait_before_its_thread_has_begun(monkeypatch):
+    """The thread of the run may be slow to begin: the one who started it has not begun to run it."""
+    run = Submitted(lambda _: [1])
+    in_thread = run._in_thread
+    monkeypatch.setattr(run, "_in_thread", lambda: (time.sleep(0.1), in_thread()))
+    run.start()
+
+    assert run.result() == [1]
+
+
 def test_a_run_that_waits_can_be_cancelled_for_good():
     """It says so at once, and to everybody who asks."""
     run = Submitted(lambda _: 1)

@@ -19,7 +19,8 @@ from dstream.jobs import Job
 from dstream.pipeline import BatchStage, KeyedStage, StreamStage, WindowedStage
 from dstream.spi import AggregateOperation
 
-PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-jet.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text() for name in ("coming-from-jet.md", "coming-from-jet-streams.md"))
 ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("| ")]
 ROLES = {
     "JoinClause": JoinClause,
@@ -30,6 +31,7 @@ ROLES = {
     "job": Job,
     "keyed": KeyedStage,
     "map": ds.IStreamMap,
+    "numbers": ds.IntStream,
     "op": AggregateOperation,
     "pipeline": Pipeline,
     "service": Service,
@@ -72,6 +74,39 @@ def test_docs_jet_page_names_what_exists(role, name):
 
 
 JET = {
+    "DistributedStream": """
+        fromMap fromList fromCache fromSource filter map flatMap mapToInt mapToLong mapToDouble flatMapToInt
+        flatMapToLong flatMapToDouble distinct sorted peek limit skip reduce collect min max count anyMatch allMatch
+        noneMatch findFirst findAny forEach forEachOrdered toArray iterator isParallel parallel sequential onClose close
+        spliterator unordered configure IMapJet IListJet ICacheJet IStreamMap IStreamList IStreamCache parallelStream
+        mapToObj boxed asLongStream asDoubleStream sum average summaryStatistics
+    """,
+    "DistributedCollectors": """
+        toCollection toList toSet joining mapping collectingAndThen counting minBy maxBy summingInt summingLong
+        summingDouble averagingInt averagingLong averagingDouble summarizingInt summarizingLong summarizingDouble
+        reducing groupingBy partitioningBy toMap aggregating toIMap toICache toIList groupingByToIMap
+        groupingByToICache Reducer
+    """,
+    "types": "JetInstance Stage GeneralStage BatchStage SinkStage StreamStage BatchSource StreamSource Source Sink",
+    "connectors": """
+        map list cache remoteMap remoteList remoteCache mapJournal cacheJournal remoteMapJournal remoteCacheJournal
+        socket files fileWatcher jsonWatcher json filesBuilder jdbc jmsQueue jmsTopic batchFromProcessor
+        streamFromProcessor streamFromProcessorWithWatermarks fromProcessor mapWithMerging mapWithUpdating
+        mapWithEntryProcessor logger noop kafka hdfs mapPutEvents cachePutEvents mapEventToEntry mapEventNewValue
+        cacheEventToEntry MySqlCdcSources PostgresCdcSources DebeziumCdcSources CdcSinks ChangeRecord reliableTopic
+    """,
+    "JetConfig": """
+        JetConfig loadDefault loadFromClasspath loadFromStream InstanceConfig cooperativeThreadCount flowControlPeriodMs
+        backupCount tempDir EdgeConfig queueSize receiveWindowMultiplier packetSizeLimit
+    """,
+    "exceptions": """
+        JetException JobNotFoundException TopologyChangedException JobRestartRequestedException CancellationException
+    """,
+    "metrics": """
+        executionStartTime executionCompletionTime snapshotBytes snapshotKeys emittedCount receivedCount receivedBatches
+        queuesSize queuesCapacity topObservedWm coalescedWm lastForwardedWm lateEventsDropped totalWindows totalFrames
+        totalKeysInFrames
+    """,
     "Pipeline": "create drawFrom drainTo toDag readFrom writeTo toDotString isEmpty setPreserveOrder",
     "GeneralStage": """
         getPipeline name setName setLocalParallelism map filter flatMap mapUsingContext filterUsingContext

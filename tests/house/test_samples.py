@@ -19,7 +19,10 @@ ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "docs" / "samples"
 
 SAID = {
-    "employees.py": ["Compilers: 3 people, 9,733 on average", "Engines: Ada", "payroll: 55,400"],
+    "employees.py": [
+        *("Compilers: 3 people, 9,733 on average", "Engines: Ada", "payroll: 55,400"),
+        "salaries from 8,100 to 10,200, 9,233 on average",
+    ],
     "log_lines.py": ["6 requests, 1 lines that are no JSON", "2 errors  /cart", "1200 ms      /search"],
     "access_log.py": ["    957  failed requests, in the folder 'failed'", "     20  lines are no requests"],
     "co_group.py": [

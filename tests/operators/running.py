@@ -49,7 +49,8 @@ class Running:
             self.late += partials.late
             for shard, partial in partials.of_shards.items():
                 came.setdefault(shard, []).append((number, pickle.loads(pickle.dumps(partial))))
-        moment = Moment(self._epoch, now, self.watermark, watermark)
+        waits = min((at for each in self.states.values() if (at := each.clock_deadline()) is not None), default=None)
+        moment = Moment(self._epoch, now, self.watermark, watermark, clock_deadline=waits)
         woken = {shard for shard, state in self.states.items() if self._is_due(state, moment)}
         self.watermark = watermark
         return [out for shard in sorted(woken | set(came)) for out in self._apply(shard, came.get(shard, []), moment)]

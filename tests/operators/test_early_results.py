@@ -10,7 +10,7 @@ from collectors import counting, summing, to_list
 from dstream.operators.frame_windows import FrameWindows
 from dstream.operators.session_windows import SessionWindows
 from dstream.values.event_time import END_OF_TIME
-from dstream.windows import WindowResult, session, sliding, tumbling
+from dstream.windows import SessionWindow, WindowResult, session, sliding, tumbling
 from tests.operators.running import KEPT, LOADED, PATCHED, Running
 
 EARLY_FRAMES = FrameWindows(tumbling(10).early_results(5), None, counting())
@@ -98,3 +98,18 @@ def test_early_results_have_the_time_of_the_final_one():
 
     assert [[timestamp for timestamp, _ in outputs] for outputs in early] == [[9], [11]]
     assert pickle.loads(pickle.dumps(early)) == early
+
+
+@pytest.mark.parametrize("shards", [1, 3, 7])
+@pytest.mark.parametrize("way", [KEPT, LOADED, PATCHED])
+@pytest.mark.parametrize("window", [tumbling(100), sliding(100, by=50), session(100)], ids=["one", "many", "session"])
+def test_early_results_do_not_depend_on_the_shard_of_a_key(window, shards, way):
+    """A key that is new in an epoch past a period has its early result in that epoch, whatever else is in its shard."""
+    kind = SessionWindows if isinstance(window, SessionWindow) else FrameWindows
+    running = Running(kind(window.early_results(5), (str,), counting()), shards, lambda: way)
+    seen = []
+    for now, keys in [(103.0, "ab"), (105.0, "cde"), (106.0, "fg"), (110.0, ""), (117.0, "h"), (119.0, "i")]:
+        results = running.results([(0, [(50, key) for key in keys])], 0, now)
+        seen.append("".join(sorted({result.key for result in results})))
+
+    assert seen == ["", "abcde", "", "abcdefg", "abcdefgh", ""]

@@ -9,6 +9,7 @@ import pytest
 import collectors as c
 import dstream as ds
 import reducers
+import sources
 from dstream.pipeline import BatchStage, JoinClause, KeyedStage, Pipeline
 from dstream.pipeline import stage_names as names
 from dstream.stream import Stream
@@ -101,13 +102,31 @@ def test_keyed_stages_and_sinks_say_what_is_meant(numbers):
 def test_what_is_offered_is_there(cls):
     """Every method that a message names is one, every function one of a package; a name that exists needs no words."""
     table = names._OF_STAGES if cls is BatchStage else names._OF_PIPELINES
-    known = {*c.__all__, *ds.gatherers.__all__, *reducers.__all__, "Pipeline", "connect", "new_job", "map_using_imap"}
+    known = {
+        *c.__all__,
+        *ds.gatherers.__all__,
+        *reducers.__all__,
+        *sources.__all__,
+        "Pipeline",
+        "connect",
+        "new_job",
+        "map_using_imap",
+    }
     for name, offered in table.items():
         called = set(re.findall(r"\b(\w+)\(", offered))
         assert name == plain(name), "names are found by their plain form"
         assert not hasattr(cls, name), name
         has = [each in known or hasattr(BatchStage, each) or hasattr(Pipeline, each) for each in called]
         assert all(has), offered
+
+
+@pytest.mark.parametrize("name", ["ingestion_timestamps", "native_timestamps", "join_within"])
+def test_what_only_endless_stages_have_leads_to_a_source_without_an_end(name):
+    """As for who reads a socket that ends, and wants windows."""
+    with pytest.raises(
+        AttributeError, match=r"use a source without an end, such as socket_lines\(\.\.\., durable=True"
+    ):
+        getattr(Pipeline().read_from(sources.items(1)), name)
 
 
 def test_no_operation_of_streams_is_left_without_words():

@@ -177,7 +177,7 @@ def test_wrong_arguments_of_windows_are_named(stamped, name):
 
 INSTEAD = {
     "aggregate": r"window\(\.\.\.\)\.aggregate\(op\)",
-    "sorted": r"window\(\.\.\.\)\.aggregate\(op\)",
+    "sorted": r"window\(\.\.\.\)\.aggregate\(sorting\(key\)\)",
     "limit": r"window\(\.\.\.\)\.aggregate\(op\)",
     "distinct": r"grouping_key\(fn\)\.distinct\(within=\.\.\.\)",
     "join": "join_within",

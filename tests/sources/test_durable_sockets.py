@@ -10,6 +10,7 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, SourceError
 from dstream.spi import Source, StreamSource
+from reducers import to_ilist
 from sources import socket_lines
 
 
@@ -140,6 +141,19 @@ def test_lines_that_are_gone_are_an_error(context, server):
         source.reach({"lines": "x"})
     with pytest.raises(SourceError, match="there is no partition 'other'"):
         source.split("other", 0, 0)
+
+
+def test_a_job_ends_with_its_server(context, server):
+    """All lines are written first, also the last one, which has no line break."""
+    pipeline = ds.Pipeline()
+    pipeline.read_from(socket_lines("127.0.0.1", server.port, durable="lines")).write_to(to_ilist("read"))
+    with context.new_job(pipeline, name="lines") as job:
+        server.accept()
+        server.send("one\ntwo")
+        server.hang_up()
+        job.join(timeout=20)
+
+    assert context.get_list("read").copy() == ["one", "two"]
 
 
 def test_it_is_a_source_without_an_end(server):

@@ -133,6 +133,17 @@ def test_a_map_that_is_not_there_is_an_error(context, ages):
         journal.reach({})
 
 
+def test_a_map_that_was_made_anew_is_an_error(context, ages):
+    """A job that goes on would wait for events behind those of the old map, and miss those before."""
+    offsets = imap_journal("ages").opened(context).reach({})
+    ages.destroy()
+    context.get_map("ages", journal=True)["Ada"] = 37
+
+    with pytest.raises(SourceError, match=r"read up to the offset \d+, but the journal ends at \d+: .* made anew"):
+        imap_journal("ages").opened(context).reach(offsets)
+    assert imap_journal("ages", start=9**18).opened(context).reach({"events": 9**18}) == {"events": 9**18}
+
+
 def test_it_is_a_name_until_it_is_opened():
     """By a context."""
     source = imap_journal("ages")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 
 from dstream.errors import IllegalStateError
+from dstream.values.blaming import given_to
 from tests.state.counting import Counting, moment
 from tests.state.epochs import Epochs
 
@@ -229,14 +231,14 @@ def test_state_writes_one_snapshot_at_a_time(epochs):
 
 
 def test_state_that_cannot_be_pickled_names_the_step(epochs):
-    """The item is in the delta, and the user sees which step keeps it."""
+    """The item is in the delta, and the user sees whose state it is; the engine names the step."""
     state = epochs.state()
     opened = state.open(0, epochs.operator)
     opened.apply([(0, {(value for value in "ab"): (1, None)})], moment())
 
     with pytest.raises(TypeError, match="cannot be stored") as raised:
         state.keep(0, opened)
-    assert raised.value.__notes__ == ["the state of step 'counts' is pickled at the end of each epoch"]
+    assert re.match("where the state of the key <generator .*> was pickled, at the end of", given_to(raised.value))
 
 
 def test_state_is_not_given_to_an_operator_of_another_kind(epochs):

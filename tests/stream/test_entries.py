@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import dstream as ds
 from collectors import averaging, counting, to_list
 from dstream import Entry, Stream
 from dstream.errors import NullElementError, UnstableKeyError
@@ -106,6 +107,66 @@ def test_what_is_done_by_key_agrees_with_a_dict_on_spark(spark_context, name, it
     found = ours(spark_context.stream(items, parts)).to_list()
 
     assert told(found) == told((key, theirs(values)) for key, values in grouped(items).items())
+
+
+PAIRED = {
+    "one": lambda item: (item, 1),
+    "true": lambda item: (item, True),
+    "half": lambda item: (item, 0.5),
+    "none": lambda item: (item, None),
+    "text": lambda item: (item, "t"),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in BY_KEY if name not in ("top", "reduce")])
+@pytest.mark.parametrize("paired", PAIRED)
+@settings(max_examples=10)
+@given(items=st.lists(keys, max_size=20), partitions=st.integers(1, 4))
+def test_pairs_of_one_value_agree_with_a_dict(local_context, name, paired, items, partitions):
+    """A value that stands in each pair is not looked at for each of them."""
+    ours, theirs = BY_KEY[name]
+    fn = PAIRED[paired]
+
+    found = ours(local_context.stream(items, partitions).map(fn)).to_list()
+
+    assert told(found) == told((key, theirs(values)) for key, values in grouped(map(fn, items)).items())
+
+
+@pytest.mark.parametrize("paired", [name for name in PAIRED if name != "none"])
+@settings(max_examples=10)
+@given(items=st.lists(keys, max_size=20), mixed=pairs, partitions=st.integers(1, 4))
+def test_pairs_of_one_value_are_added_up(local_context, paired, items, mixed, partitions):
+    """Also beside pairs of other values, which another stream brings."""
+    fn = PAIRED[paired]
+    others = [] if paired == "text" else mixed
+    alone = local_context.stream(items, partitions).map(fn)
+    for stream, given_pairs in (
+        (alone, [*map(fn, items)]),
+        (Stream.concat(alone, local_context.stream(others, 1)), [*map(fn, items), *others]),
+    ):
+        found = stream.reduce_by_key(operator.add).to_list()
+
+        expected = grouped(given_pairs)
+        assert told(found) == told((key, functools.reduce(operator.add, values)) for key, values in expected.items())
+
+
+def test_pairs_of_one_value_on_spark(spark_context):
+    """What a worker gets of the function is the same code."""
+    words = spark_context.stream(["to", "be", "or", "not", "to", "be"], 3)
+    counts = {"to": 2, "be": 2, "or": 1, "not": 1}
+
+    assert dict(words.map(lambda word: (word, 1)).reduce_by_key(operator.add).to_list()) == counts
+    assert dict(words.map(lambda word: (word, None)).count_by_key().to_list()) == counts
+
+
+@pytest.mark.parametrize("by_key", [lambda s: s.reduce_by_key(operator.add), lambda s: s.count_by_key()])
+def test_a_refused_key_of_pairs_of_one_value_is_told_with_its_pair(local_context, by_key):
+    """As one of any other pairs."""
+    refused = object()
+
+    with pytest.raises(UnstableKeyError) as caught:
+        by_key(local_context.stream(["a", refused]).map(lambda key: (key, 1))).to_list()
+    assert ds.failure(caught.value).item == (refused, 1)
 
 
 def test_reduce_by_key_takes_what_op_gives_also_none(engine):

@@ -25,6 +25,7 @@ from dstream.plan.steps import Step
 from dstream.spi import AggregateOperation, Collector
 from dstream.values import Entry
 from dstream.values.blaming import in_group
+from dstream.values.pairs import Pairs, PairsOfOneValue
 
 __all__ = ["finishing", "partial"]
 
@@ -45,8 +46,9 @@ def _groups(
     """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items."""
     with naming(step), holding():
         groups, seen, items_travel = reduction.supplier(), 0, False
-        for piece in pieces(items, _PIECE):
+        for piece in _pieces(items):
             if items_travel:
+                piece = list(piece)
                 keys = _keys_of(reduction, piece)
                 if _hardly_repeat(len(set(keys)), len(keys)):
                     yield keys, piece, [number] * len(piece)
@@ -63,6 +65,13 @@ def _groups(
                 task.bound.spilled()
         if groups:
             yield list(groups), list(groups.values())
+
+
+def _pieces(items: Iterator[Any]) -> Iterator[Sequence[Any]]:
+    """Give the items in lists; pairs that share their value as their keys and the value."""
+    if type(items) is PairsOfOneValue:
+        return (Pairs(keys, items.value) for keys in pieces(items.keys, _PIECE))
+    return pieces(items, _PIECE)
 
 
 _PIECE = 512
@@ -83,10 +92,10 @@ def _hardly_repeat(keys: int, items: int) -> bool:
     return items - keys <= items >> 8
 
 
-def _are_smaller(items: list[Any], groups: dict[Any, Any]) -> bool:
+def _are_smaller(items: Sequence[Any], groups: dict[Any, Any]) -> bool:
     """Say whether the items take no more bytes than the containers of the last ones."""
     containers = list(islice(reversed(groups.values()), len(items)))
-    return size_of(items) <= size_of(containers)
+    return size_of(list(items)) <= size_of(containers)
 
 
 def _containers(reduction: Collector[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:

@@ -19,6 +19,8 @@ from dstream.failures import blame
 from dstream.plan.steps import Op, unchanged
 from dstream.values.flattened import many
 from dstream.values.numbers import exact_float, exact_int
+from dstream.values.pairs import PairsOfOneValue
+from dstream.values.plain_functions import plain
 
 __all__ = ["converted", "many", "run_branches", "run_chain"]
 
@@ -32,6 +34,8 @@ Loop = Callable[[Iterable[Any], Sequence[Op], Sequence[Callable[[Any], Any]]], I
 
 def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
     """Give what the steps `ops` make of `items`, one item at a time, nothing ahead of time."""
+    if ops and (known := _known_pair(ops[-1])) is not None:
+        return PairsOfOneValue(run_chain(ops[:-1], items), *known)
     if ops and type(items) is _INTS and (safe := _safe_on_ints(ops[0])) is not None:
         ops, items = ops[1:], map(safe, items)
     segments = list(_segments(ops))
@@ -43,6 +47,14 @@ def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
         if segment[-1].action == "flat_map":
             items = chain.from_iterable(items)
     return iter(items)
+
+
+def _known_pair(op: Op) -> tuple[Any] | None:
+    """Return the constant that a step puts beside each item, if its code says that it does nothing else."""
+    if op.action != "map" or op.kind is not None:
+        return None
+    known = plain(op.fn)
+    return (known[1],) if known is not None and known[0] == "pair" else None
 
 
 _INTS = type(iter(range(0)))

@@ -12,7 +12,7 @@ from dstream.errors import IllegalStateError
 from dstream.failures import naming, shown
 from dstream.plan.core_of_epochs import Stamped
 from dstream.plan.steps import Op, Step
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, WatermarkPolicy
+from dstream.spi.epochs import PartitionReceipt, PartitionTime, WatermarkPolicy, watermark_of
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Timed
 
 __all__ = ["stamping", "telling"]
@@ -70,14 +70,7 @@ class _Stamping:
 
     def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
         seen.report_rest()
-        return END_OF_TIME if time.ends else max(time.watermark, _reached(seen.policy.watermark(time.now)))
-
-
-def _reached(watermark: Any) -> int:
-    """Return what a policy gave, which may be one of the user's."""
-    if isinstance(watermark, int):
-        return watermark
-    raise TypeError(f"policy.watermark(now) must give milliseconds as int, not {shown(watermark)}")
+        return END_OF_TIME if time.ends else max(time.watermark, watermark_of(seen.policy, time.now))
 
 
 class _Seen:

@@ -7,7 +7,7 @@ the watermarks that it knows. A target that misses a row, or the control row of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -18,10 +18,13 @@ from dstream.engine.worker.behind_items import LAST
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
 from dstream.engine.worker.stage_task import StageTask
-from dstream.errors import EngineError
+from dstream.errors import EngineError, SerializationError
+from dstream.failures import naming
+from dstream.operators.unpicklable import culprit
 from dstream.pickling import dumps
 from dstream.plan.steps import Step
 from dstream.spi.epochs import target_of
+from dstream.values.blaming import failed_on, in_group, shown
 
 __all__ = ["ReadShards", "RouteToShards"]
 
@@ -54,9 +57,14 @@ class RouteToShards:
 
     def __call__(self, items: Iterator[Arrival], task: StageTask) -> Iterator[Row]:
         sent, counted = Counter[int](), _Counted()
-        for row in Router(self.targets, task).rows(counted.placed(items, self.shards, self.targets)):
-            sent[row.target] += 1
-            yield row
+        try:
+            for row in Router(self.targets, task).rows(counted.placed(items, self.shards, self.targets)):
+                sent[row.target] += 1
+                yield row
+        except SerializationError as error:
+            with naming(self.step):
+                _look_at_each(counted.partials)
+            raise error  # Of what stands before this step.
         watermarks = task.watermarks.all()
         for target in range(self.targets):
             # What a task counted is counted once, at some target.
@@ -71,6 +79,7 @@ class _Counted:
 
     items: int = 0
     late: int = 0
+    partials: list[object] = field(default_factory=list)
 
     def placed(self, arrivals: Iterator[Arrival], shards: int, targets: int) -> Iterator[tuple[int, object]]:
         """Give (target, (shard, number of the input, partial))."""
@@ -78,7 +87,30 @@ class _Counted:
             self.items += partials.items
             self.late += partials.late
             for shard, partial in partials.of_shards.items():
+                self.partials.append(partial)
                 yield target_of(shard, shards, targets), (shard, number, partial)
+
+
+def _look_at_each(partials: Iterable[object]) -> None:
+    """Raise what an item, or a group, raises that cannot be pickled, in words about that one alone.
+
+    Raises:
+        SerializationError: there is one.
+    """
+    for partial in partials:
+        found = culprit(partial, dumps)
+        if found is None:
+            continue
+        what = "an item" if found.is_item else "a group"
+        failed = SerializationError(
+            f"{what} cannot travel between processes: {type(found.value).__name__} {shown(found.value)} cannot be "
+            f"pickled: {found.error}"
+        )
+        if found.is_item:
+            failed_on(failed, found.value)
+        else:
+            in_group(failed, found.key)
+        raise failed from found.error
 
 
 @dataclass(frozen=True)

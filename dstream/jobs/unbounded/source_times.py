@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import EngineError
+from dstream.failures import naming
 from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
 from dstream.jobs.unbounded.open_plan import OpenPlan
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, Tick, WatermarkPolicy
+from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, Tick, WatermarkPolicy, watermark_of
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["EventTime"]
+
+_NEW_STEP = StepMark(NO_WATERMARK, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,9 @@ class EventTime:
     def _told(self, place: Place) -> _Known:
         found = self._before.times.get(place)
         if found is not None:
-            return _Known(found.watermark, self._load(found.policy), max(found.heard_at, self._started_at))
+            with self._naming(place):
+                policy = self._load(found.policy)
+            return _Known(found.watermark, policy, max(found.heard_at, self._started_at))
         policy = self._plan.stamps[place.stamp].policy
         assert policy is not None, "what gives timestamps has a policy"
         return _Known(NO_WATERMARK, policy(), self._now)
@@ -100,9 +105,9 @@ class EventTime:
             read: the places of which tasks will tell the time.
         """
         stamps = self._plan.stamps_of[step]
-        old = self._before.steps[step].watermark if step in self._before.steps else NO_WATERMARK
-        standing = self.standing(step, frozenset(read))
-        return Tick(epoch, self._now, old, standing, stamps, self._is_resumed, self.all_idle(step))
+        mark = self._before.steps.get(step, _NEW_STEP)
+        standing, idle = self.standing(step, frozenset(read)), self.all_idle(step)
+        return Tick(epoch, self._now, mark.watermark, standing, stamps, self._is_resumed, idle, mark.clock_deadline)
 
     def standing(self, step: str, read: frozenset[Place]) -> int:
         """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
@@ -128,7 +133,12 @@ class EventTime:
         if self._has_ended(place):
             return END_OF_TIME
         known = self._known[place]
-        return max(known.watermark, known.policy.watermark(self._now))
+        with self._naming(place):
+            return max(known.watermark, watermark_of(known.policy, self._now))
+
+    def _naming(self, place: Place) -> naming:
+        """Let what a policy of the user's raises name the step that it was given to."""
+        return naming(self._plan.stamps[place.stamp].step)
 
     def _has_ended(self, place: Place) -> bool:
         return not self._sources[place.source].goes_on(place.partition)

@@ -133,6 +133,32 @@ def test_admission_follows_the_time_that_epochs_take(items, seconds, limit):
     assert Admission(0.2, 1000).after(items, seconds).limit == limit
 
 
+def limit_after(costs, target=0.02, limit=10_000, epochs=40):
+    """Return what epochs take in the end that are always full, if `costs` says how long each of them lasts."""
+    admission = Admission(target, limit)
+    for _ in range(epochs):
+        admission = admission.after(admission.limit, costs(admission.limit))
+    return admission.limit
+
+
+def test_admission_does_not_shrink_where_epochs_are_long_without_items():
+    """An epoch of half a second for itself, with a target of 0.02: fewer items would not make it shorter."""
+    assert limit_after(lambda items: 0.5 + items * 1e-4) == pytest.approx(2500, rel=0.1)
+    assert limit_after(lambda items: 0.5) > 1_000_000
+
+
+def test_admission_keeps_to_the_target_where_that_can_be_met():
+    """What epochs cost for themselves is a part of the target then, also behind a first one that was slow."""
+    assert limit_after(lambda items: 0.1 + items * 1e-5, 0.2) == pytest.approx(10_000, rel=0.1)
+    assert limit_after(lambda items: 0.1 + items * 1e-5 + (items == 10_000) * 5, 0.2) == pytest.approx(10_000, rel=0.1)
+    assert limit_after(lambda items: items * 1e-3, 0.2) == pytest.approx(200, rel=0.1)
+
+
+def test_admission_is_halved():
+    """Down to one item, however few epochs take as a rule."""
+    assert [Admission(0.2, 1000).halved().limit, Admission(0.2, 1).halved().limit] == [500, 1]
+
+
 def test_admission_divides_what_it_takes():
     """Over partitions; what the user allows is a bound."""
     assert [Admission(0.2, 1000).of_each(4), Admission(0.2, 1000, 20).of_each(4), Admission(0.2, 1).of_each(9)] == [

@@ -90,3 +90,17 @@ def test_late_items_are_logged_once_for_each_epoch(ctx, caplog):
 
     said = [text for text in caplog.messages if "late" in text]
     assert [text.partition(": ")[2] for text in said] == ["items that came too late: 2 at 'counts'"]
+
+
+def test_early_results_come_of_all_keys_in_one_epoch():
+    """Also of keys that came just then, whose shard was empty before."""
+    by_hand = epochs()
+    clicks = by_hand.source("clicks")
+    pipeline = ds.Pipeline()
+    windows = pipeline.read_from(clicks).add_timestamps(itemgetter(0)).grouping_key(itemgetter(1))
+    windows.window(tumbling(10).early_results(5)).aggregate(counting()).write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+
+    assert by_hand.cut({clicks: [(1, "a")]}, now=103.0) == {"write_to": []}
+    early = by_hand.cut({clicks: [(2, key) for key in range(9)]}, now=105.0)["write_to"]
+    assert sorted((str(each.key), each.is_early) for each in early) == [(key, True) for key in "012345678a"]
