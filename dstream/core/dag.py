@@ -11,6 +11,7 @@ from dstream.core.edge import Edge
 from dstream.core.order_of_vertices import in_topological_order, refuse_gaps
 from dstream.core.vertex import Vertex
 from dstream.pickling import dumps
+from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import GraphVertex, VertexGraph
 from dstream.spi.processor_suppliers import AnySupplier
@@ -177,6 +178,17 @@ class DAG:
             ),
             tuple(each.as_value() for each in self._edges),
         )
+
+    def plan(self) -> PipelinePlan:
+        """Return what a job runs, which later changes leave as it is.
+
+        Raises:
+            UnsupportedError: no engine runs such a graph.
+            ValueError: the graph is not valid.
+        """
+        from dstream.core.graph_plan import plan_of_graph
+
+        return plan_of_graph(self.graph())
 
     def __repr__(self) -> str:
         from dstream.core.drawn_dag import as_lines
