@@ -1,8 +1,7 @@
 """The Core API: graphs of processors, for those who write their own vertices.
 
 `dag`, `vertex` and `edge` have the graph, `abstract_processor` and `traverser` what processors are written with,
-`generator_processor` a shorter way to write one. `processors` is the library. `dstream.testing.verify_processor` tests
-a processor by itself.
+`generator_processor` a shorter way to write one. `processors` is the library.
 """
 
 from importlib import import_module

@@ -19,18 +19,18 @@ _SEVERAL = 5
 
 
 class AbstractProcessor(Processor):
-    """A processor that gets items one by one; a subclass overrides `try_process`, and `complete` if it has more to emit.
+    """A processor that gets items one by one; a subclass overrides `try_process`, and often `complete`.
 
-    An item that is not done stays at the head of the inbox and comes again. So what emits several items for one keeps its
-    place: `flat_mapper` and `emit_from_traverser` do.
+    An item that is not done stays at the head of the inbox and comes again. So what emits several items for one keeps
+    its place: `flat_mapper` and `emit_from_traverser` do.
 
     Example:
-        >>> from dstream.core import AbstractProcessor
+        >>> from dstream.core import DAG, AbstractProcessor
         >>> class Doubled(AbstractProcessor):
         ...     def try_process(self, ordinal, item):
         ...         return self.try_emit(2 * item)
-        >>> from dstream.testing import verify_processor
-        >>> verify_processor(Doubled).input([1, 2]).expect_output([2, 4])
+        >>> DAG().new_vertex("doubled", Doubled)
+        Vertex('doubled')
     """
 
     _context: ProcessorContext | None = None
@@ -175,7 +175,9 @@ class AbstractProcessor(Processor):
         """
         return self.outbox.offer_to_snapshot(key, value)
 
-    def emit_from_traverser_to_snapshot(self, traverser: Traverser[tuple[Any, Any]] | Iterator[tuple[Any, Any]]) -> bool:
+    def emit_from_traverser_to_snapshot(
+        self, traverser: Traverser[tuple[Any, Any]] | Iterator[tuple[Any, Any]]
+    ) -> bool:
         """Save entries until there are no more, or one is not taken, which is kept for the next call.
 
         Args:
@@ -201,9 +203,7 @@ class AbstractProcessor(Processor):
             entry = following()
         return True
 
-    def flat_mapper(
-        self, fn: Callable[[T], Traverser[Any] | Iterable[Any]], to: Targets = None
-    ) -> FlatMapper[T]:
+    def flat_mapper(self, fn: Callable[[T], Traverser[Any] | Iterable[Any]], to: Targets = None) -> FlatMapper[T]:
         """Return what emits all that a function makes of an item, over as many calls as it takes.
 
         Args:
@@ -240,8 +240,8 @@ class AbstractProcessor(Processor):
         own = f"try_process{ordinal}" if ordinal < _SEVERAL else "try_process"
         name = own if getattr(type(self), own) is not getattr(AbstractProcessor, own) else "try_process"
         return TypeError(
-            f"{name}() of {type(self).__name__} must return True when it is done with the item, or False to get it again, "
-            "not None"
+            f"{name}() of {type(self).__name__} must return True when it is done with the item, or False to get it "
+            "again, not None"
         )
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
@@ -287,6 +287,6 @@ def _following(traverser: Any) -> Callable[[], Any]:
     if isinstance(traverser, Iterator):
         return traverse(traverser).next
     raise TypeError(
-        f"emit_from_traverser() takes a traverser or an iterator, which keeps its place, not {type(traverser).__name__}: "
-        "make it once, with traverse(...), and pass the same one until this returns True"
+        f"emit_from_traverser() takes a traverser or an iterator, which keeps its place, not "
+        f"{type(traverser).__name__}: make it once, with traverse(...), and pass the same one until this returns True"
     )

@@ -237,6 +237,8 @@ def _refuse_both(edge: Edge, other: Edge) -> None:
             f"{edge.described()}: ordinal {edge.source_ordinal} of what leaves {edge.source.name!r} is taken by "
             f"{other.described()}{_advice(edge.source_ordinal)}"
         )
+    if edge.destination is None:
+        return
     if edge.destination is other.destination and edge.destination_ordinal == other.destination_ordinal:
         raise ValueError(
             f"{edge.described()}: ordinal {edge.destination_ordinal} of what leads to {edge.destination.name!r} is "

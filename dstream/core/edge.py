@@ -147,9 +147,7 @@ class Edge:
         """Give each item to every processor of the destination."""
         return self._routed(Routing.BROADCAST)
 
-    def partitioned(
-        self, key: Callable[[Any], Any], partitioner: Callable[[Any, int], int] | None = None
-    ) -> Self:
+    def partitioned(self, key: Callable[[Any], Any], partitioner: Callable[[Any, int], int] | None = None) -> Self:
         """Give items of one key to one processor: over every edge into the destination that is partitioned alike.
 
         Args:

@@ -186,7 +186,7 @@ class _Made(Traverser[T]):
     __slots__ = ("next",)
 
     def __init__(self, advance: Callable[[], T | None]) -> None:
-        self.next = advance
+        self.next = advance  # type: ignore[method-assign]  # The slot stands in place of the method.
 
 
 def _item(item: Any) -> Any:
@@ -302,7 +302,9 @@ class ResettableSingletonTraverser(Traverser[T]):
             IllegalStateError: the one before is still there.
         """
         if self._value is not None:
-            raise IllegalStateError(f"the item {self._value!r} is still there: next() takes it out before another one comes")
+            raise IllegalStateError(
+                f"the item {self._value!r} is still there: next() takes it out before another one comes"
+            )
         self._value = item
 
     def next(self) -> T | None:
