@@ -100,7 +100,7 @@ class Journal:
 
     named: NamedJournal
     store: MapStore
-    _is_known: bool = field(default=False, init=False)
+    _is_known: bool = field(default=False, init=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -114,7 +114,7 @@ class Journal:
     def _begin(self, start: JournalStart) -> int:
         if isinstance(start, datetime.datetime):
             with self._blaming():
-                return self.store.journal_before(math.ceil(start.timestamp() * 1000))
+                return self.store.journal_before(math.floor(start.timestamp() * 1000))
         return start if isinstance(start, int) else 0 if start == "oldest" else self._reach(0, None)
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:

@@ -57,7 +57,7 @@ def imap_journal(
     Args:
         name: the name of the map.
         start: `"oldest"`, all that is kept; `"current"`, what happens from now on; a datetime with a time zone, what
-            was committed from then on; an int, what happened after this offset.
+            was committed from its millisecond on; an int, what happened after this offset.
         predicate: which events; it runs where they are read.
         projection: what to make of each, there too; an event of which it makes None is dropped.
         events: `"puts"`, or `"all"`, with entries that were removed.

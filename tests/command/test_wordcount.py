@@ -33,5 +33,5 @@ def test_a_file_that_is_not_there_is_one_message(command, folder):
 
     assert (ended.exit_code, ended.stdout) == (1, "")
     assert "nowhere.txt" in ended.stderr
-    assert "What to do: check that the path exists" in ended.stderr
+    assert "What to do: check that what it reads is there" in ended.stderr
     assert not re.search(r"Traceback|\.py:", ended.stderr)

@@ -110,7 +110,7 @@ def test_what_an_exception_was_raised_from_is_told(source):
 
 
 OURS = {
-    errors.SourceError: ("the source could not be read", "check that the path exists"),
+    errors.SourceError: ("the source could not be read", "check that what it reads is there"),
     errors.NullElementError: ("a None came to a place", "leave the None out with .filter"),
     errors.UnstableKeyError: ("a key cannot be grouped safely", "use a key that is a str"),
     errors.SerializationError: ("something cannot travel", "make such an object inside the function"),

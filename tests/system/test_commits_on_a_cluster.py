@@ -41,10 +41,14 @@ COLLIDING = """
         def collide(self, receipts):
             from pyspark import TaskContext
             task = TaskContext.get()
-            mark = pathlib.Path(marks, f"{self.buckets}-{task.partitionId()}-{task.attemptNumber()}-{os.getpid()}")
+            name = f"{self.buckets}-{task.partitionId()}"
+            mark = pathlib.Path(marks, f"{name}-{task.attemptNumber()}-{os.getpid()}")
             if mark.exists():
                 return receipts
             mark.write_text("wrote")
+            if task.partitionId() < 2 and task.attemptNumber() > 0:  # else the first would be stopped before it wrote
+                while not any(pathlib.Path(marks).glob(f"{name}-0-*")):
+                    time.sleep(0.05)
             if task.partitionId() == 0 and task.attemptNumber() == 0:
                 raise OSError("this attempt fails after it has written")
             if task.partitionId() == 1 and task.attemptNumber() == 0:

@@ -86,7 +86,3 @@ class Admission:
         if 2 * items < self.limit:
             return replace(self, costs=costs)
         return replace(self, limit=max(self.limit, fitting), costs=costs)
-
-    def halved(self) -> Admission:
-        """Return what holds when the last epoch was too large to be committed."""
-        return replace(self, limit=max(1, self.limit // 2))

@@ -154,11 +154,6 @@ def test_admission_keeps_to_the_target_where_that_can_be_met():
     assert limit_after(lambda items: items * 1e-3, 0.2) == pytest.approx(200, rel=0.1)
 
 
-def test_admission_is_halved():
-    """Down to one item, however few epochs take as a rule."""
-    assert [Admission(0.2, 1000).halved().limit, Admission(0.2, 1).halved().limit] == [500, 1]
-
-
 def test_admission_divides_what_it_takes():
     """Over partitions; what the user allows is a bound."""
     assert [Admission(0.2, 1000).of_each(4), Admission(0.2, 1000, 20).of_each(4), Admission(0.2, 1).of_each(9)] == [
