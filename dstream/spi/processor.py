@@ -12,7 +12,20 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["BroadcastKey", "Inbox", "Outbox", "Processor", "ProcessorContext", "Targets", "Watermark"]
+__all__ = [
+    "SHARDS",
+    "BroadcastKey",
+    "Inbox",
+    "Outbox",
+    "Processor",
+    "ProcessorContext",
+    "ShardKey",
+    "Targets",
+    "Watermark",
+]
+
+SHARDS = 64
+"""How many shards the keys of a vertex are divided into; `dstream.keys.shards` says which one a key belongs to."""
 
 Targets = int | Sequence[int] | None
 """To which outbound edges an item goes, by their ordinals; None: to all of them."""
@@ -38,6 +51,20 @@ class BroadcastKey:
     """
 
     key: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class ShardKey:
+    """A key of a snapshot for all that a processor knows of the keys of one shard: it goes where these keys go.
+
+    That is processor `target_of(shard, SHARDS, total_parallelism)` of its vertex, as a partitioned edge has it that uses
+    the default partitioner.
+
+    Attributes:
+        shard: from 0 up to `SHARDS`.
+    """
+
+    shard: int
 
 
 class Inbox(Protocol):
