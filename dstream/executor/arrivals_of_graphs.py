@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dstream.spi.processor import Watermark
 
-__all__ = ["GraphArrival", "GraphBlock", "Mark", "items_of_outlet"]
+__all__ = ["MARKS", "GraphArrival", "GraphBlock", "Mark", "items_of_outlet", "users_items"]
 
 
 class Mark(Enum):
@@ -16,6 +16,10 @@ class Mark(Enum):
 
     ENDED = "ended"
     IDLE = "idle"
+
+
+MARKS: frozenset[type] = frozenset((Watermark, Mark))
+"""The kinds of what travels among items and is none."""
 
 
 class GraphBlock(NamedTuple):
@@ -57,7 +61,6 @@ def items_of_outlet(outlet: int, blocks: Iterable[GraphBlock]) -> Iterator[Any]:
 
 def users_items(block: GraphBlock) -> list[Any]:
     """Return the items of a block without watermarks and marks."""
-    kinds = set(map(type, block.items))
-    if Watermark in kinds or Mark in kinds:
-        return [item for item in block.items if type(item) is not Watermark and type(item) is not Mark]
-    return block.items
+    if MARKS.isdisjoint(map(type, block.items)):
+        return block.items
+    return [item for item in block.items if type(item) not in MARKS]
