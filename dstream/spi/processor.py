@@ -57,8 +57,8 @@ class BroadcastKey:
 class ShardKey:
     """A key of a snapshot for all that a processor knows of the keys of one shard: it goes where these keys go.
 
-    That is processor `target_of(shard, SHARDS, total_parallelism)` of its vertex, as a partitioned edge has it that uses
-    the default partitioner.
+    That is processor `target_of(shard, SHARDS, total_parallelism)` of its vertex, as a partitioned edge with
+    the default partitioner has it.
 
     Attributes:
         shard: from 0 up to `SHARDS`.
