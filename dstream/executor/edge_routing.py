@@ -10,12 +10,10 @@ from dstream.keys import canonical_all
 from dstream.keys.shards import shard_numbers
 from dstream.plan.vertex_graph import GraphEdge, Routing
 from dstream.spi.epochs import target_of
+from dstream.spi.processor import SHARDS
 from dstream.values.blaming import each
 
-__all__ = ["KEY_SHARDS", "EdgeRouter", "router_of"]
-
-KEY_SHARDS = 64
-"""Keys are dealt out to so many shards, and those to processors: who keeps state by shard has it where its keys go."""
+__all__ = ["EdgeRouter", "router_of"]
 
 
 class EdgeRouter:
@@ -86,7 +84,7 @@ class _ByKey(EdgeRouter):
         assert key is not None, "a partitioned edge has a key"
         keys = each(key, items)
         if partitioner is None:
-            return [target_of(shard, KEY_SHARDS, count) for shard in self._shards(keys, items)]
+            return [target_of(shard, SHARDS, count) for shard in self._shards(keys, items)]
         numbers = each(lambda one, item: partitioner(one, count), items, keys)
         for number, item in zip(numbers, items, strict=True):
             if not isinstance(number, int) or not 0 <= number < count:
@@ -95,9 +93,9 @@ class _ByKey(EdgeRouter):
 
     def _shards(self, keys: list[Any], items: list[Any]) -> list[int]:
         try:
-            return shard_numbers(canonical_all(keys), KEY_SHARDS)
+            return shard_numbers(canonical_all(keys), SHARDS)
         except Exception:  # The key that is refused can be told with its item.
-            return each(lambda key, item: shard_numbers(canonical_all([key]), KEY_SHARDS)[0], items, keys)
+            return each(lambda key, item: shard_numbers(canonical_all([key]), SHARDS)[0], items, keys)
 
 
 def router_of(edge: GraphEdge, sender: int, senders: int, targets: int) -> EdgeRouter:

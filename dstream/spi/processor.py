@@ -15,7 +15,20 @@ from typing import Any, Protocol
 from dstream.errors import UnsupportedError
 from dstream.values.state_values import state_value
 
-__all__ = ["BroadcastKey", "Inbox", "Outbox", "Processor", "ProcessorContext", "Targets", "Watermark"]
+__all__ = [
+    "SHARDS",
+    "BroadcastKey",
+    "Inbox",
+    "Outbox",
+    "Processor",
+    "ProcessorContext",
+    "ShardKey",
+    "Targets",
+    "Watermark",
+]
+
+SHARDS = 64
+"""How many shards the keys of a vertex are divided into; `dstream.keys.shards` says which one a key belongs to."""
 
 Targets = int | Sequence[int] | None
 """To which outbound edges an item goes, by their ordinals; None: to all of them."""
@@ -42,6 +55,21 @@ class BroadcastKey:
     """
 
     key: Hashable
+
+
+@state_value
+@dataclass(frozen=True, slots=True)
+class ShardKey:
+    """A key of a snapshot for all that a processor knows of the keys of one shard: it goes where these keys go.
+
+    That is processor `target_of(shard, SHARDS, total_parallelism)` of its vertex, as a partitioned edge with
+    the default partitioner has it.
+
+    Attributes:
+        shard: from 0 up to `SHARDS`.
+    """
+
+    shard: int
 
 
 class Inbox(Protocol):
