@@ -1,6 +1,7 @@
 """The library of processors: each name gives what `dag.new_vertex(name, ...)` takes."""
 
 from dstream.core.processors.element_wise import filter, flat_map, map, noop
+from dstream.core.processors.ends_of_graphs import read, write
 from dstream.core.processors.group_vertices import (
     accumulate,
     accumulate_by_key,
@@ -9,12 +10,15 @@ from dstream.core.processors.group_vertices import (
     combine,
     combine_by_key,
 )
+from dstream.core.processors.service_vertices import filter_using, flat_map_using, map_using
+from dstream.core.processors.watermark_insertion import insert_watermarks
 from dstream.core.processors.window_vertices import (
     accumulate_by_frame,
     aggregate_to_session_window,
     aggregate_to_sliding_window,
     combine_to_sliding_window,
 )
+from dstream.core.processors.writing_vertices import write_buffered, write_logger
 
 __all__ = [
     "accumulate",
@@ -28,9 +32,17 @@ __all__ = [
     "combine_by_key",
     "combine_to_sliding_window",
     "filter",
+    "filter_using",
     "flat_map",
+    "flat_map_using",
+    "insert_watermarks",
     "map",
+    "map_using",
     "noop",
+    "read",
+    "write",
+    "write_buffered",
+    "write_logger",
 ]
 
 
