@@ -10,6 +10,8 @@ from dstream.core.processors.group_vertices import (
     combine,
     combine_by_key,
 )
+from dstream.core.processors.joining_vertices import hash_join
+from dstream.core.processors.peeking_suppliers import peek_input, peek_output, peek_snapshot
 from dstream.core.processors.service_vertices import filter_using, flat_map_using, map_using
 from dstream.core.processors.watermark_insertion import insert_watermarks
 from dstream.core.processors.window_vertices import (
@@ -35,10 +37,14 @@ __all__ = [
     "filter_using",
     "flat_map",
     "flat_map_using",
+    "hash_join",
     "insert_watermarks",
     "map",
     "map_using",
     "noop",
+    "peek_input",
+    "peek_output",
+    "peek_snapshot",
     "read",
     "write",
     "write_buffered",
