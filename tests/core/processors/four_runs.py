@@ -29,7 +29,7 @@ class OneItemOutbox:
     def offer_all(self, items: Any, to: Any = None) -> int:
         """Take the first item if there is room."""
         assert None not in items
-        taken = min(self.room, len(items))
+        taken = min(self.room, len(items))  # Usually 0 or 1.
         self.emitted += items[:taken]
         self.room -= taken
         return taken

@@ -15,7 +15,7 @@ from dstream.failures import failure
 from dstream.pickling import dumps
 from dstream.plan.vertex_graph import Routing
 from dstream.spi import AggregateOperation
-from tests.core.processors.four_runs import emitted_in_four_runs
+from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 TOTALS = AggregateOperation(list, (list.append, list.append), list.extend, finish=sum)
@@ -46,9 +46,9 @@ def test_combine_gives_the_result_of_all_containers():
 
 def test_aggregate_by_key_gives_an_entry_for_each_key():
     """In the order of the first items; each edge has its own key function."""
-    keyed = processors.aggregate_by_key([len, abs], AggregateOperation(list, (list.append, list.append)))
+    keyed = processors.aggregate_by_key([len, abs], AggregateOperation(int, (_add_length, operator.sub)))
 
-    assert emitted_in_four_runs(keyed, ["aa", "b"], [-1, 3]) == [(2, ["aa"]), (1, ["b", -1]), (3, [3])]
+    assert emitted_in_four_runs(keyed, ["aa", "b"], [-1, 3]) == [(2, 2), (1, 2), (3, -3)]
 
 
 def test_aggregate_by_key_makes_what_it_is_told_to():
@@ -139,3 +139,29 @@ def test_a_failing_accumulator_names_the_item():
         run_of([vertex("v", summed)], [edge("in", "v"), edge("v", "out")], [GraphArrival(0, 0, None, [1, "x"])])
 
     assert failure(caught.value).item == "x"
+
+
+def _add_length(total, text):
+    return total + len(text)
+
+
+def test_a_result_that_waited_is_emitted_once():
+    """The outbox was full when the items ended; then the processor was saved and restored."""
+    one = OneProcessor(processors.aggregate(counting()), RUNS[3])
+    one.outbox.room = 0
+    assert not one.processor.complete()
+    one.snapshot()
+    one.complete()
+
+    assert one.emitted == [0]
+
+
+def test_what_was_saved_does_not_change():
+    """Also where an operation has no combine."""
+    for operation in (to_list(), AggregateOperation(list, list.append)):
+        one = OneProcessor(processors.aggregate_by_key([abs], operation), RUNS[1])
+        one.process(0, 1)
+        saved = dict(one.outbox.entries)
+        one.process(0, 1)
+
+        assert [value for value in saved.values() if value] == [{1: [1]}]

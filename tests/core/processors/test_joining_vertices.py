@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 import pytest
@@ -68,10 +69,12 @@ def test_a_join_makes_what_it_is_told_to():
 
 
 def test_equal_keys_match():
-    """1 and 1.0."""
-    numbers = processors.hash_join(joins=[JoinClause.on_keys(float, int)])
+    """1 and 1.0, and NaN, also after it was restored."""
+    numbers = processors.hash_join(
+        joins=[JoinClause.on_keys(float, lambda pair: pair[0])], to=lambda left, pair: pair[1]
+    )
 
-    assert joined(numbers, [1, 2], [True, 2]) == [(1, True), (2, 2)]
+    assert joined(numbers, [1, 2, "nan"], [(True, "x"), (2, "y"), (math.nan, "z")]) == ["x", "y", "z"]
 
 
 def in_graph(items, priority=-1, **options):

@@ -144,3 +144,16 @@ def test_what_makes_no_processors_is_refused():
     for each in (processors.read(text_files("x")), processors.write(to_ilist("x"))):
         with pytest.raises(UnsupportedError, match="makes no processors to look at"):
             processors.peek_input(each)
+
+
+def test_an_item_that_was_seen_before_the_others_were_taken_is_logged_once(lines):
+    """By `peek`, then `drain`."""
+
+    class SeesFirst(Processor):
+        def process(self, ordinal, inbox):
+            inbox.peek()
+            inbox.drain()
+
+    through(processors.peek_input(SeesFirst), [1, 2])
+
+    assert lines() == ["Input from ordinal 0: 1", "Input from ordinal 0: 2"]

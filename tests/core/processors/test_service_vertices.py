@@ -11,6 +11,7 @@ from dstream.core import processors
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.pickling import dumps
+from dstream.spi.processor_suppliers import SupplierContext
 from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
@@ -74,3 +75,17 @@ def test_what_is_no_service_is_refused():
 def test_vertices_with_services_travel():
     """Pickled, with lambdas."""
     assert given(pickle.loads(dumps(processors.map_using(TENS, lambda ten, n: ten + n))), [1]) == [11]
+
+
+def test_all_services_are_destroyed_although_one_fails():
+    """The failure is told, and logged by who runs this."""
+    destroyed = []
+    made = iter([1, 0, 2])
+    service = ds.Service(lambda: next(made), lambda one: destroyed.append(1 // one), shared=False)
+    supplier = processors.map_using(service, max).get(["here"])("here")
+    supplier.init(SupplierContext("v"))
+    supplier.get(3)
+    with pytest.raises(ZeroDivisionError):
+        supplier.close(None)
+
+    assert destroyed == [1, 0]

@@ -9,6 +9,7 @@ import pytest
 
 from dstream.core import Watermark, processors
 from dstream.executor.arrivals_of_graphs import GraphArrival, Mark
+from dstream.executor.block_inbox import BlockInbox
 from dstream.failures import failure
 from dstream.pickling import dumps
 from dstream.spi import AggregateOperation
@@ -184,3 +185,29 @@ def test_a_timestamp_that_is_no_int_names_the_item():
         run_of([vertex("v", made)], [edge("in", "v"), edge("v", "out")], [GraphArrival(0, 0, None, [1])])
 
     assert failure(caught.value).item == 1
+
+
+class Told:
+    """A policy that keeps what it is told."""
+
+    def __init__(self):
+        self.count = 0
+
+    def report(self, timestamp, now):
+        """Count."""
+        self.count += 1
+
+    def watermark(self, now):
+        """Return the count."""
+        return self.count
+
+
+def test_a_policy_is_told_all_timestamps():
+    """Unless it asks for the greatest alone."""
+    one = OneProcessor(processors.insert_watermarks(timestamps=abs, policy=Told()), RUNS[0])
+    inbox = BlockInbox()
+    inbox.fill([3, 2, 1])
+    one.outbox.room = 10
+    one.processor.process(0, inbox)
+
+    assert one.emitted == [Watermark(1), 3, Watermark(2), 2, Watermark(3), 1]

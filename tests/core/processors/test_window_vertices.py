@@ -238,3 +238,14 @@ def test_each_input_has_a_timestamp_function(timestamps):
     """Of each inbound edge."""
     with pytest.raises(TypeError, match="timestamp"):
         processors.aggregate_to_sliding_window(timestamps=timestamps, window=tumbling(1), operation=counting())
+
+
+def test_late_items_are_counted_in_the_log(caplog):
+    """Jet logs them; here once for each watermark."""
+    caplog.set_level("INFO", "dstream.core")
+    vertex = processors.aggregate_to_sliding_window(timestamps=[abs], window=tumbling(10), operation=counting())
+    one = OneProcessor(vertex, RUNS[0])
+    for item in [Watermark(20), 1, 2, Watermark(30)]:
+        one.process(0, item)
+
+    assert [each.getMessage() for each in caplog.records] == ["2 items came behind the watermark 20, and were dropped"]
