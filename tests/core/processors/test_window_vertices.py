@@ -9,9 +9,12 @@ import pytest
 from collectors import counting, to_list
 from dstream.core import Watermark, processors
 from dstream.errors import UnsupportedError
+from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.failures import failure
 from dstream.spi import AggregateOperation
 from dstream.windows import KeyedWindowResult, WindowResult, session, sliding, tumbling
 from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
+from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 
 def sums(deducts):
@@ -249,3 +252,15 @@ def test_late_items_are_counted_in_the_log(caplog):
         one.process(0, item)
 
     assert [each.getMessage() for each in caplog.records] == ["2 items came behind the watermark 20, and were dropped"]
+
+
+@pytest.mark.parametrize("role", ["keys", "timestamps"])
+def test_a_failure_names_the_item_that_waited(role):
+    """Keys are asked for when a watermark comes, timestamps before."""
+    given = {"keys": [abs], "timestamps": [abs]} | {role: [lambda n: 6 // n]}
+    windows = processors.aggregate_to_sliding_window(**given, window=tumbling(10), operation=counting())
+    edges = [edge("in", "v"), edge("v", "out")]
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_of([vertex("v", windows)], edges, [GraphArrival(0, 0, None, [1, 0, 2, Watermark(20)])])
+
+    assert failure(caught.value).item == 0
