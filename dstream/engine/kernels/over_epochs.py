@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dstream.engine.kernels.core_operations import Operation, Task, operation
@@ -168,7 +168,7 @@ class _Run:
         for number in sorted({*gathered.of_shards, *touched}):
             with naming(self._step):
                 shard = state.open(number, self._operator)
-                applied = shard.apply(gathered.of_shards.pop(number, ()), moment)
+                applied = shard.apply(gathered.of_shards.pop(number, ()), replace(moment, shard=number))
                 for output in applied.outputs:
                     self._outputs += 1
                     yield output
