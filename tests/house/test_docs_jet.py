@@ -10,6 +10,7 @@ import pytest
 
 import collectors
 import dstream as ds
+import dstream.core
 import dstream.testing
 import dstream.windows
 import reducers
@@ -42,7 +43,7 @@ ROLES = {
 }
 """What the names stand for that the page writes before a dot."""
 
-HOMES = [ds, collectors, reducers, sources, dstream.testing, dstream.windows]
+HOMES = [ds, collectors, reducers, sources, dstream.core, dstream.testing, dstream.windows]
 """Where names without a dot are."""
 
 CODE = re.compile(r"`([^`]+)`")
