@@ -14,7 +14,7 @@ from dstream.failures import blame, naming
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import GraphEdge
 
-__all__ = ["Door", "Feed", "Giving", "Sending"]
+__all__ = ["Door", "Feed", "Giving", "Sending", "check_items"]
 
 _AT_ONCE = 4
 """So many blocks come in before the processors have their next turn."""
@@ -106,15 +106,24 @@ class Door:
         """
         sender, items = arrival.sender, arrival.items
         with naming(self.step):
-            if type(None) in set(map(type, items)):
-                error = TypeError(f"None came to the vertex {self.edge.destination!r}: processors take items alone")
-                blame(error, self.step, None)
-                raise error
+            check_items(items, self.edge.destination, self.step)
             if arrival.target is not None:
                 return [(self.inflows[arrival.target], sender, items)]
             if sender not in self._routers:
                 self._routers[sender] = router_of(self.edge, sender, self.senders, self.targets)
             return [(self.inflows[target], sender, block) for target, block in self._routers[sender].route(items)]
+
+
+def check_items(items: list[Any], vertex: str, step: Step) -> None:
+    """Refuse None, which stands for nothing in the protocol.
+
+    Raises:
+        TypeError: one of the items is None.
+    """
+    if type(None) in set(map(type, items)):
+        error = TypeError(f"None came to the vertex {vertex!r}: processors take items alone")
+        blame(error, step, None)
+        raise error
 
 
 class Feed:

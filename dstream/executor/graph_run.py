@@ -23,7 +23,7 @@ from dstream.executor.processor_tasklet import ProcessorTasklet, TaskletState
 from dstream.failures import naming
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, VertexGraph
 from dstream.spi.processor import Processor, ProcessorContext
-from dstream.spi.processor_suppliers import ProcessorSupplier, SupplierContext
+from dstream.spi.processor_suppliers import ProcessorSupplier, SupplierContext, checked_count
 
 __all__ = ["SLICE", "GraphRun", "Saved"]
 
@@ -110,10 +110,12 @@ class GraphRun:
         with naming(vertex.step):
             supplier = vertex.supplier.get([HERE])(HERE)
             self._suppliers.append((vertex.name, supplier))
-            supplier.init(SupplierContext(vertex.name, self._parallelism[vertex.name], self._guarantee))
-            made = list(supplier.get(len(numbers)))
-            if len(made) != len(numbers):
-                raise ValueError(f"the supplier of {vertex.name!r} gave {len(made)} processors, not {len(numbers)}")
+            count = self._parallelism[vertex.name]
+            supplier.init(SupplierContext(vertex.name, count, self._guarantee))
+            if self._here is None:
+                made = checked_count(supplier.get(count), count)
+            else:
+                made = [supplier.get_one(self._here, count)]
         return [self._tasklet(vertex, number, each) for number, each in zip(numbers, made, strict=True)]
 
     def _tasklet(self, vertex: GraphVertex, number: int, processor: Processor) -> ProcessorTasklet:

@@ -19,6 +19,7 @@ __all__ = [
     "ProcessorMetaSupplier",
     "ProcessorSupplier",
     "SupplierContext",
+    "checked_count",
     "meta_supplier",
 ]
 
@@ -65,6 +66,18 @@ class ProcessorSupplier:
         """
         raise NotImplementedError(f"{type(self).__name__} has no get()")
 
+    def get_one(self, number: int, count: int) -> Processor:
+        """Return the new processor of one number, for a task that runs this one alone; others leave it as it is.
+
+        Args:
+            number: below `count`.
+            count: how many processors the vertex has.
+
+        Raises:
+            ValueError: `get` gave another number of processors.
+        """
+        return checked_count(self.get(count), count)[number]
+
     def close(self, error: BaseException | None) -> None:
         """Let go of what is held; called once, after all processors were closed. What this raises is logged alone.
 
@@ -76,6 +89,18 @@ class ProcessorSupplier:
     def of(create: Callable[[], Processor]) -> ProcessorSupplier:
         """Return one that calls a function for each processor."""
         return _OfFunction(create)
+
+
+def checked_count(made: Sequence[Processor], count: int) -> list[Processor]:
+    """Return what a supplier gave.
+
+    Raises:
+        ValueError: those are not so many.
+    """
+    found = list(made)
+    if len(found) != count:
+        raise ValueError(f"the supplier gave {len(found)} processors, not {count}")
+    return found
 
 
 class ProcessorMetaSupplier:
@@ -139,6 +164,10 @@ class _OfFunction(ProcessorSupplier):
         for each in made:
             if not isinstance(each, Processor):
                 raise TypeError(f"a supplier of processors gave {each!r}, which is no Processor")
+        return made
+
+    def get_one(self, number: int, count: int) -> Processor:
+        (made,) = self.get(1)
         return made
 
 

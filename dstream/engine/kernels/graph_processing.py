@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.stamping import telling
 from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark
+from dstream.executor.graph_doors import check_items
 from dstream.executor.graph_run import GraphRun
+from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.plan.core_of_graphs import Processing
 from dstream.plan.graph_parallelism import parallelism_of, with_parallelism
-from dstream.plan.steps import Op
+from dstream.plan.steps import Op, Step
 from dstream.plan.vertex_graph import GraphEdge, VertexGraph
 
-__all__ = ["InOneTask", "Inlet", "RunsGraph", "by_priority", "in_turn", "whole"]
+__all__ = [
+    "BlocksOfTask",
+    "InOneTask",
+    "Inlet",
+    "OfWholeGraph",
+    "ProcessorNumbers",
+    "RunsGraph",
+    "RunsPart",
+    "by_priority",
+    "in_turn",
+    "whole",
+]
 
 _BLOCK = 1024
 
@@ -29,25 +42,16 @@ class RunsGraph:
     Attributes:
         graph: whose vertices say how many processors they have.
         receipts: takes the counts of the edges.
-        part: how many tasks run the same graph, each the processors of one number: that for which things arrive, else
-            that of the task. None: this task runs all processors.
         senders: how many tasks or processors send by each inlet.
     """
 
     graph: VertexGraph
     guarantee: str
     receipts: Op
-    part: int | None = None
     senders: Sequence[int] = ()
 
-    def __call__(self, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphBlock]:
-        here = None
-        if self.part is not None:
-            first = next(arrivals, None)
-            here = task.partition % self.part
-            if first is not None:
-                here = here if first.target is None else first.target
-                arrivals = chain((first,), arrivals)
+    def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
+        """Give the blocks of all processors, or of those of one number."""
         run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders)
         failed: BaseException | None = None
         try:
@@ -73,26 +77,94 @@ def whole(node: Processing, cores: int, receipts: Op | None = None) -> RunsGraph
 
 
 @dataclass(frozen=True)
+class RunsPart:
+    """Runs the processors of one number of a part of a graph: the number comes first, then what arrives for them."""
+
+    runs: RunsGraph
+
+    def __call__(self, arrivals: Iterator[Any], task: Task) -> Iterator[GraphBlock]:
+        here = next(arrivals, None)
+        assert isinstance(here, int), "every target hears of every task that sends"
+        return self.runs(arrivals, task, here)
+
+
+@dataclass(frozen=True)
 class Inlet:
-    """Makes arrivals of the items that come by an inlet.
+    """Makes arrivals of the items that come by an inlet of a graph that one task runs.
 
     Attributes:
         number: that of the inlet.
-        senders: how many tasks send by it, each of which says when it has ended; 0: another one will say it.
-        stays: the items are for the processors of the number of the task.
     """
 
     number: int
-    senders: int = 0
-    stays: bool = False
 
     def __call__(self, items: Iterator[Any], task: Task) -> Iterator[GraphArrival]:
-        sender = task.partition % self.senders if self.senders else 0
-        target = sender if self.stays else None
         for piece in pieces(items, _BLOCK):
-            yield GraphArrival(self.number, sender, target, piece)
-        if self.senders:
-            yield GraphArrival(self.number, sender, target, [Mark.ENDED])
+            yield GraphArrival(self.number, 0, None, piece)
+
+
+@dataclass(frozen=True)
+class BlocksOfTask:
+    """Makes blocks of the items that a task has for an inlet, as if a processor of its number had emitted them.
+
+    Attributes:
+        destination: the vertex to which the inlet leads.
+        first: the number of the task that is the sender 0.
+        step: of the destination.
+    """
+
+    destination: str
+    first: int
+    step: Step
+
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[GraphBlock]:
+        sender = task.partition - self.first
+        for piece in pieces(items, _BLOCK):
+            with naming(self.step):
+                check_items(piece, self.destination, self.step)
+            yield GraphBlock(0, sender, piece)
+        yield GraphBlock(0, sender, [Mark.ENDED])
+
+
+@dataclass(frozen=True)
+class OfWholeGraph:
+    """Gives blocks the numbers that their outlets have in the whole graph.
+
+    Attributes:
+        outlets: those numbers, by the numbers of the outlets in the part.
+    """
+
+    outlets: Mapping[int, int]
+
+    def __call__(self, blocks: Iterator[GraphBlock], task: Task) -> Iterator[GraphBlock]:
+        for block in blocks:
+            yield block._replace(outlet=self.outlets[block.outlet])
+
+
+@dataclass(frozen=True)
+class ProcessorNumbers:
+    """A source of the numbers of processors, each in a split: for parts of a graph to which nothing leads."""
+
+    count: int
+
+    ordered = True
+    bounded = True
+    in_caller = False
+
+    def splits(self, parallelism: int) -> Iterable[ProcessorNumber]:
+        """Return one split for each."""
+        return map(ProcessorNumber, range(self.count))
+
+
+@dataclass(frozen=True)
+class ProcessorNumber:
+    """The number of one processor as a split."""
+
+    number: int
+
+    def read(self) -> Iterator[int]:
+        """Give it."""
+        yield self.number
 
 
 def by_priority(inlets: Sequence[GraphEdge]) -> list[int]:
