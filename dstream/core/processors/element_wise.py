@@ -12,7 +12,7 @@ from dstream.spi.functions import shown_function
 from dstream.spi.processor import Inbox, Processor
 from dstream.stream.stream_arguments import function, kind_of, running
 
-__all__ = ["filter", "flat_map", "map", "noop"]
+__all__ = ["Filtering", "FlatMapping", "Mapping", "filter", "flat_map", "map", "noop"]
 
 
 def map(fn: Callable[[Any], Any]) -> Callable[[], Processor]:
@@ -26,7 +26,7 @@ def map(fn: Callable[[Any], Any]) -> Callable[[], Processor]:
         >>> processors.map(str.upper)
         map(str.upper)
     """
-    return _Maker(_Map, function(fn, "fn"))
+    return _Maker(Mapping, function(fn, "fn"))
 
 
 def filter(predicate: Callable[[Any], object]) -> Callable[[], Processor]:
@@ -40,7 +40,7 @@ def filter(predicate: Callable[[Any], object]) -> Callable[[], Processor]:
         >>> processors.filter(bool)
         filter(bool)
     """
-    return _Maker(_Filter, running(predicate, "predicate"))
+    return _Maker(Filtering, running(predicate, "predicate"))
 
 
 def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any]]) -> Callable[[], Processor]:
@@ -57,7 +57,7 @@ def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any]]) -> Callable[[]
         >>> processors.flat_map(str.split)
         flat_map(str.split)
     """
-    return _Maker(_FlatMap, function(fn, "fn"))
+    return _Maker(FlatMapping, function(fn, "fn"))
 
 
 def noop() -> Callable[[], Processor]:
@@ -80,7 +80,9 @@ class _Maker:
         return f"{kind}({shown_function(self.fn)})"
 
 
-class _Map(BlockProcessor):
+class Mapping(BlockProcessor):
+    """Emits what a function makes of each item; None is left out."""
+
     name = "map"
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
@@ -88,11 +90,14 @@ class _Map(BlockProcessor):
         self._fn = fn
 
     def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
+        """Return what the function makes of the items."""
         fn = self._fn
         return [made for item in items if (made := fn(item)) is not None]
 
 
-class _Filter(BlockProcessor):
+class Filtering(BlockProcessor):
+    """Emits the items that satisfy a predicate."""
+
     name = "filter"
 
     def __init__(self, predicate: Callable[[Any], object]) -> None:
@@ -100,11 +105,14 @@ class _Filter(BlockProcessor):
         self._predicate = predicate
 
     def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
+        """Return the items that satisfy it."""
         predicate = self._predicate
         return [item for item in items if predicate(item)]
 
 
-class _FlatMap(BlockProcessor):
+class FlatMapping(BlockProcessor):
+    """Emits all that a function makes of each item."""
+
     name = "flat_map"
 
     def __init__(self, fn: Callable[[Any], Iterable[Any]]) -> None:
@@ -112,6 +120,7 @@ class _FlatMap(BlockProcessor):
         self._fn = fn
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterator[Any]:
+        """Give all that the function makes of each item."""
         fn = self._fn
         for item in items:
             made = fn(item)
