@@ -6,7 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from dstream.core import AbstractProcessor, BroadcastKey, Processor, Watermark, processors, traverse
+from dstream.core import (
+    AbstractProcessor,
+    BroadcastKey,
+    Processor,
+    ProcessorMetaSupplier,
+    ProcessorSupplier,
+    Watermark,
+    processors,
+    traverse,
+)
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.testing import same_items_in_any_order, verify_processor
 
@@ -192,17 +201,17 @@ def test_a_snapshot_that_nobody_takes_back_is_found():
 
 
 class SavesAnywhere(Total):
-    """Saves while it processes."""
+    """Saves while it processes, if there are snapshots."""
 
     def try_process(self, ordinal, item):
         """Save an item."""
-        return self.try_emit_to_snapshot("item", item)
+        return not self.context.snapshotting_enabled or self.try_emit_to_snapshot("item", item)
 
 
 def test_saving_outside_of_a_snapshot_is_found():
     """There is none that it could go into."""
     with pytest.raises(IllegalStateError, match=r"inside of save_to_snapshot\(\) alone"):
-        verify_processor(SavesAnywhere).input([1]).expect_output([])
+        verify_processor(SavesAnywhere).input([1]).expect_output([0])
 
 
 class EmitsWhenClosed(AbstractProcessor):
@@ -352,6 +361,112 @@ def test_a_processor_itself_runs_once():
 def test_snapshots_are_disabled():
     """For what has none."""
     verify_processor(SavesNothing).input([1, 2]).disable_snapshots().expect_output([3])
+
+
+class Waits(Processor):
+    """Waits for the second call."""
+
+    called = 0
+
+    def complete(self):
+        """Be done in every second call."""
+        self.called += 1
+        return self.called % 2 == 0
+
+
+def test_progress_is_not_asserted():
+    """For what waits for something outside."""
+    verify_processor(Waits).disable_progress_assertion().disable_snapshots().expect_output([])
+    with pytest.raises(AssertionError, match="made no progress"):
+        verify_processor(Waits).expect_output([])
+
+
+class Logged(Total):
+    """Notes the calls that it gets, and all that is made for it."""
+
+    calls = []  # noqa: RUF012  # Shared on purpose: processors are made again.
+
+    def start(self, context):
+        """Note the guarantee."""
+        self.calls.append(context.guarantee)
+
+    def tick(self):
+        """Note it."""
+        self.calls.append("tick")
+        return True
+
+    def finish_snapshot_restore(self):
+        """Note it."""
+        self.calls.append("restored")
+        return True
+
+    def close(self, error):
+        """Note the error."""
+        self.calls.append(f"close({error!r})")
+
+
+def test_calls_come_in_the_order_of_the_protocol():
+    """`tick` before items and before the end; a processor that is restored is another one."""
+    Logged.calls.clear()
+    verify_processor(Logged).input([1]).expect_output([1])
+    once = ["tick", "tick", "tick", "close(None)"]
+
+    assert Logged.calls[:10] == ["none", *once, "exactly-once", *once]
+    assert Logged.calls[10:14] == ["exactly-once", "tick", "tick", "close(None)"]
+    assert Logged.calls[14:16] == ["exactly-once", "restored"]
+
+
+def test_a_failure_reaches_close_and_is_not_hidden_by_it():
+    """What `close` raises then is less than why."""
+    Logged.calls.clear()
+    failing = type("Failing", (Logged,), {"close": lambda self, error: self.calls.append(error) or 1 // 0})
+
+    with pytest.raises(AssertionError, match="unexpected: 1"):
+        verify_processor(Logged).input([1]).expect_output([])
+    with pytest.raises(TypeError, match="unsupported operand"):
+        verify_processor(failing).input(["x"]).expect_output([])
+    assert type(Logged.calls[-1]) is TypeError
+
+
+class Suppliers(ProcessorMetaSupplier, ProcessorSupplier):
+    """Notes its calls."""
+
+    def __init__(self):
+        self.calls = []
+
+    def init(self, context):
+        """Note it."""
+        self.calls.append(type(context).__name__)
+
+    def get(self, given):
+        """Return itself, or a processor."""
+        return (lambda address: self) if isinstance(given, list) else [Twice()]
+
+    def close(self, error):
+        """Note it."""
+        self.calls.append("close")
+
+
+def test_suppliers_are_used_as_engines_do():
+    """Both are told where they are, and closed."""
+    supplier = Suppliers()
+    verify_processor(supplier).input([1]).disable_snapshots().expect_output([1, 1])
+
+    assert supplier.calls == ["MetaSupplierContext", "SupplierContext", "close", "close"]
+
+
+class SavesGenerator(Total):
+    """Saves what cannot travel."""
+
+    def save_to_snapshot(self):
+        """Save a generator."""
+        return self.try_emit_to_snapshot("left", (each for each in "ab"))
+
+
+def test_a_state_that_cannot_travel_is_found():
+    """It is pickled, as on an engine."""
+    with pytest.raises(TypeError, match="cannot pickle"):
+        verify_processor(SavesGenerator).input([1]).expect_output([1])
 
 
 def test_the_end_is_disabled():
