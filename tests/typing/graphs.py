@@ -35,6 +35,7 @@ def graphs(dag: DAG) -> None:
     assert_type(dag.get_vertex("v"), Vertex | None)
     assert_type(dag.inbound_edges("v"), list[Edge])
     assert_type([each.name for each in dag], list[str])
+    assert_type(dag.to_dot(), str)
     dag.new_vertex("g", processor_of(lambda ordinal, items: (item for item in items)))
 
 
