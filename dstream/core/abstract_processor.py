@@ -86,7 +86,7 @@ class AbstractProcessor(Processor):
         """Take an entry of a snapshot back.
 
         Args:
-            key: as it was saved; that of a `BroadcastKey` comes without it.
+            key: as it was saved; a `BroadcastKey` comes as one.
             value: as it was saved.
 
         Raises:

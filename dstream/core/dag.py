@@ -195,6 +195,34 @@ class DAG:
 
         return as_lines(list(self._vertices.values()), self._edges)
 
+    def to_dot(self) -> str:
+        r"""Return the graph in the language of Graphviz: a box for each vertex, and edges with what was said of them.
+
+        Example:
+            >>> from dstream.core import DAG, Edge, processors
+            >>> dag = DAG()
+            >>> a, b = dag.new_vertex("a", processors.noop()), dag.new_vertex("b", processors.noop())
+            >>> print(dag.edge(Edge.between(a, b).broadcast()).to_dot().splitlines()[-2].strip())
+            v0 -> v1 [label="0 to 0\lbroadcast\l"];
+        """
+        from dstream.core.drawn_dag import as_digraph
+
+        return as_digraph(list(self._vertices.values()), self._edges)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the vertices and edges, and the picture of what runs unless nothing can."""
+        import html
+
+        from dstream.plan.show.drawing import drawn
+        from dstream.stream.runtime import default_stages
+
+        try:
+            plan = self.plan()
+            below = str(drawn(default_stages(plan.several([None] * len(plan.writes)), None), "html"))
+        except Exception as error:
+            below = f"<pre>{html.escape(f'{type(error).__name__}: {error}')}</pre>"
+        return f"<pre>{html.escape(repr(self))}</pre>\n{below}"
+
     # Copies
 
     def __copy__(self) -> Self:

@@ -9,6 +9,8 @@ from itertools import pairwise
 import pytest
 
 from dstream.core import DAG, Edge, EdgeConfig, Routing, Vertex, processors, whole_item
+from reducers import to_ilist
+from sources import items
 
 
 def dag_of(names):
@@ -284,3 +286,39 @@ def test_dag_text_says_what_edges_do():
         "    from a(0) to (0), all to one",
         "    from b(0) to (1), broadcast, priority -1",
     ]
+
+
+def test_dag_is_drawn_by_graphviz():
+    """A box for each vertex; names and functions are quoted."""
+    dag, a = dag_of("a")
+    b = dag.new_vertex('"b"', processors.noop()).local_parallelism(2)
+    dag.edge(Edge.from_(a).to(b).partitioned(whole_item).priority(1))
+
+    lines = [line.strip().partition(", tooltip=")[0] for line in dag.to_dot().splitlines()]
+    assert lines == [
+        "digraph dstream {",
+        "rankdir=TB;",
+        'node [shape=box, fontname="monospace"];',
+        'v0 [label="a"',
+        r'v1 [label="\"b\"\llocal_parallelism=2\l"',
+        r'v0 -> v1 [label="0 to 0\lpartitioned by whole_item\lpriority 1\l"];',
+        "}",
+    ]
+
+
+def test_dag_shows_itself_in_notebooks():
+    """Its vertices and edges, and the picture of what runs."""
+    dag = DAG()
+    read = dag.new_vertex("<read>", processors.read(items(1)))
+    dag.edge(Edge.between(read, dag.new_vertex("write", processors.write(to_ilist("l")))))
+    shown = dag._repr_html_()
+
+    assert shown.startswith(
+        "<pre>DAG with 2 vertices\n  &lt;read&gt;\n  write\n    from &lt;read&gt;(0) to (0)</pre>\n"
+    )
+    assert "<svg" in shown
+
+
+def test_dag_that_cannot_run_shows_why():
+    """In a notebook nothing is raised for looking at it."""
+    assert "<pre>ValueError: this graph has no vertices: " in DAG()._repr_html_()

@@ -7,8 +7,9 @@ import pytest
 import dstream as ds
 from collectors import counting
 from dstream.core import Watermark, processors, whole_item
+from dstream.testing.processor_run import RUNS, ProcessorRun
 from dstream.windows import KeyedWindowResult, limiting_lag, session, sliding, tumbling
-from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
+from tests.core.processors.four_runs import emitted_in_four_runs
 
 TEN = ds.Service(lambda: 10)
 STAMPED = {"timestamps": [abs], "operation": counting()}
@@ -72,7 +73,7 @@ def test_no_processor_is_left_out():
 @pytest.mark.parametrize("run", range(4))
 def test_frames_add_up_wherever_they_are_handed_over(run):
     """The second stage combines what the first one emits in pieces."""
-    first = OneProcessor(processors.accumulate_by_frame(keys=[whole_item], **STAMPED, window=tumbling(10)), RUNS[run])
+    first = ProcessorRun(processors.accumulate_by_frame(keys=[whole_item], **STAMPED, window=tumbling(10)), RUNS[run])
     for item in [1, 1, 2, Watermark(10), 11, 1]:
         first.process(0, item)
     first.complete()

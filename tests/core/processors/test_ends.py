@@ -11,9 +11,10 @@ from collectors import counting
 from dstream.core import DAG, Edge, Watermark, processors, whole_item
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.testing.processor_run import RUNS, ProcessorRun
 from reducers import to_ilist, to_imap
 from sources import text_files
-from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
+from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 
@@ -78,7 +79,7 @@ def test_a_buffer_is_destroyed_after_a_failure():
     """Once."""
     log = []
     end = processors.write_buffered(lambda context: 0, lambda buffer, item: 1 // item, len, log.append)
-    one = OneProcessor(end, RUNS[0])
+    one = ProcessorRun(end, RUNS[0])
     with pytest.raises(ZeroDivisionError) as caught:
         one.process(0, 0)
     one.processor.close(caught.value)
@@ -92,7 +93,7 @@ def test_a_buffer_waits_in_a_thread_of_its_own():
     end = processors.write_buffered(lambda context: [], list.append, len)
 
     assert emitted_in_four_runs(end, [1, Watermark(2)]) == [Watermark(2)]
-    assert not OneProcessor(end, RUNS[0]).processor.is_cooperative
+    assert not ProcessorRun(end, RUNS[0]).processor.is_cooperative
 
 
 def test_the_log_has_items_and_watermarks(caplog):

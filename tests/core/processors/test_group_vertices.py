@@ -15,7 +15,8 @@ from dstream.failures import failure
 from dstream.pickling import dumps
 from dstream.plan.vertex_graph import Routing
 from dstream.spi import AggregateOperation
-from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
+from dstream.testing.processor_run import RUNS, ProcessorRun
+from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 TOTALS = AggregateOperation(list, (list.append, list.append), list.extend, finish=sum)
@@ -147,9 +148,11 @@ def _add_length(total, text):
 
 def test_a_result_that_waited_is_emitted_once():
     """The outbox was full when the items ended; then the processor was saved and restored."""
-    one = OneProcessor(processors.aggregate(counting()), RUNS[3])
-    one.outbox.room = 0
+    one = ProcessorRun(processors.aggregate(counting()), RUNS[3])
+    one.outbox.capacities = [0]
     assert not one.processor.complete()
+    one.outbox.capacities = [1]
+    one.outbox.reset()
     one.snapshot()
     one.complete()
 
@@ -159,9 +162,9 @@ def test_a_result_that_waited_is_emitted_once():
 def test_what_was_saved_does_not_change():
     """Also where an operation has no combine."""
     for operation in (to_list(), AggregateOperation(list, list.append)):
-        one = OneProcessor(processors.aggregate_by_key([abs], operation), RUNS[1])
+        one = ProcessorRun(processors.aggregate_by_key([abs], operation), RUNS[1])
         one.process(0, 1)
-        saved = dict(one.outbox.entries)
+        saved = dict(one.saved)
         one.process(0, 1)
 
         assert [value for value in saved.values() if value] == [{1: [1]}]

@@ -13,7 +13,7 @@ from dstream.errors import IllegalStateError
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.failures import failure
 from dstream.plan.vertex_graph import Routing
-from tests.core.processors.four_runs import RUNS, OneProcessor
+from dstream.testing.processor_run import RUNS, ProcessorRun
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 NAMES = JoinClause.join_map_entries(operator.itemgetter(0))
@@ -24,14 +24,14 @@ def joined(supplier, items, *sides):
     """Return what comes of items behind those of other edges, the same in all runs."""
     found = []
     for run in RUNS:
-        one = OneProcessor(supplier, run)
+        one = ProcessorRun(supplier, run)
         for ordinal, side in enumerate(sides, 1):
             for item in side:
                 one.process(ordinal, item)
-            one.step("complete_edge", ordinal)
+            one.complete_edge(ordinal)
         for item in items:
             one.process(0, item)
-        one.step("complete_edge", 0)
+        one.complete_edge(0)
         one.complete()
         found.append(one.emitted)
     assert found == found[:1] * len(RUNS)

@@ -18,9 +18,10 @@ from dstream.core import (
 )
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.testing.processor_run import RUNS, ProcessorRun
 from reducers import to_ilist
 from sources import text_files
-from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
+from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 
@@ -107,7 +108,7 @@ def test_items_to_some_edges_are_logged_for_these(lines):
 
 def test_what_is_saved_is_logged(lines):
     """Jet: peekSnapshot."""
-    one = OneProcessor(processors.peek_snapshot(processors.aggregate(counting())), RUNS[1])
+    one = ProcessorRun(processors.peek_snapshot(processors.aggregate(counting())), RUNS[1])
     one.process(0, "x")
 
     assert lines() == [

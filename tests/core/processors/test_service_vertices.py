@@ -12,7 +12,8 @@ from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.pickling import dumps
 from dstream.spi.processor_suppliers import SupplierContext
-from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
+from dstream.testing.processor_run import RUNS, ProcessorRun
+from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 
@@ -56,7 +57,7 @@ def test_a_service_is_made_once_for_a_process_or_for_each_processor(shared, serv
 def test_a_service_is_destroyed_after_a_failure():
     """Of a function."""
     destroyed = []
-    one = OneProcessor(processors.map_using(ds.Service(list, destroyed.append), lambda one, n: 1 // n), RUNS[0])
+    one = ProcessorRun(processors.map_using(ds.Service(list, destroyed.append), lambda one, n: 1 // n), RUNS[0])
     with pytest.raises(ZeroDivisionError) as caught:
         one.process(0, 0)
     one.supplier.close(caught.value)

@@ -13,6 +13,7 @@ from dstream.executor.block_inbox import BlockInbox
 from dstream.failures import failure
 from dstream.pickling import dumps
 from dstream.spi import AggregateOperation
+from dstream.testing.processor_run import RUNS, ProcessorRun
 from dstream.windows import (
     emit_by_frame,
     emit_by_min_step,
@@ -22,7 +23,7 @@ from dstream.windows import (
     sliding,
     tumbling,
 )
-from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
+from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 
@@ -99,11 +100,11 @@ def idle_ones(timeout, script):
     made = processors.insert_watermarks(
         timestamps=abs, policy=limiting_lag(3), idle_timeout=timeout, clock=lambda: now[0]
     )
-    one = OneProcessor(made, RUNS[0])
+    one = ProcessorRun(made, RUNS[0])
     for at, item in script:
         now[0] = at
         if item is None:
-            one.until_done(one.processor.tick)
+            one.until_done("tick")
         else:
             one.process(0, item)
     return one.emitted
@@ -126,10 +127,10 @@ def test_time_goes_on_with_the_clock():
     now = [10.0]
     policy = limiting_timestamp_and_wall_clock_lag(3, wall_lag=5)
     made = processors.insert_watermarks(timestamps=abs, policy=policy, clock=lambda: now[0])
-    one = OneProcessor(made, RUNS[0])
-    one.until_done(one.processor.tick)
+    one = ProcessorRun(made, RUNS[0])
+    one.until_done("tick")
     now[0] = 11.0
-    one.until_done(one.processor.tick)
+    one.until_done("tick")
 
     assert one.emitted == [Watermark(5000), Watermark(6000)]
 
@@ -137,7 +138,7 @@ def test_time_goes_on_with_the_clock():
 def test_the_last_watermark_is_saved():
     """Jet: time does not go back after a restart."""
     made = pickle.loads(dumps(processors.insert_watermarks(timestamps=abs, policy=limiting_lag(0), clock=float)))
-    one = OneProcessor(made, RUNS[3])
+    one = ProcessorRun(made, RUNS[3])
     one.process(0, 20)
     one.process(0, 10)
 
@@ -204,10 +205,10 @@ class Told:
 
 def test_a_policy_is_told_all_timestamps():
     """Unless it asks for the greatest alone."""
-    one = OneProcessor(processors.insert_watermarks(timestamps=abs, policy=Told()), RUNS[0])
+    one = ProcessorRun(processors.insert_watermarks(timestamps=abs, policy=Told()), RUNS[0])
     inbox = BlockInbox()
     inbox.fill([3, 2, 1])
-    one.outbox.room = 10
+    one.outbox.capacities = [10]
     one.processor.process(0, inbox)
 
-    assert one.emitted == [Watermark(1), 3, Watermark(2), 2, Watermark(3), 1]
+    assert one.outbox.queue(0) == [Watermark(1), 3, Watermark(2), 2, Watermark(3), 1]

@@ -12,8 +12,9 @@ from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.failures import failure
 from dstream.spi import AggregateOperation
+from dstream.testing.processor_run import RUNS, ProcessorRun
 from dstream.windows import KeyedWindowResult, WindowResult, session, sliding, tumbling
-from tests.core.processors.four_runs import RUNS, OneProcessor, emitted_in_four_runs
+from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
 
@@ -150,7 +151,7 @@ def test_the_first_stage_emits_a_frame_when_it_closes():
     vertex = processors.accumulate_by_frame(
         keys=[lambda event: event[1]], timestamps=[lambda event: event[0]], window=sliding(4, by=2), operation=to_list()
     )
-    one = OneProcessor(vertex, RUNS[0])
+    one = ProcessorRun(vertex, RUNS[0])
     for each in [(0, "a"), (1, "b"), (2, "a"), Watermark(2), (1, "late"), Watermark(4)]:
         one.process(0, each)
 
@@ -166,12 +167,12 @@ def test_the_first_stage_emits_a_frame_when_it_closes():
 def test_the_first_stage_hands_over_what_is_open_when_it_saves():
     """Jet: twoStageSnapshotTest: nothing but the watermark is saved."""
     vertex = processors.accumulate_by_frame(keys=[str], timestamps=[abs], window=sliding(4, by=2), operation=counting())
-    one = OneProcessor(vertex, RUNS[1])
+    one = ProcessorRun(vertex, RUNS[1])
     for each in [Watermark(0), 1, 1]:
         one.process(0, each)
 
     assert one.emitted == [Watermark(0), KeyedWindowResult(0, 2, "1", 1), KeyedWindowResult(0, 2, "1", 1)]
-    assert list(one.outbox.entries.values()) == [0]
+    assert list(one.saved.values()) == [0]
 
 
 SESSION = (1, 6, 12, 30, 35, 40)
@@ -247,7 +248,7 @@ def test_late_items_are_counted_in_the_log(caplog):
     """Jet logs them; here once for each watermark."""
     caplog.set_level("INFO", "dstream.core")
     vertex = processors.aggregate_to_sliding_window(timestamps=[abs], window=tumbling(10), operation=counting())
-    one = OneProcessor(vertex, RUNS[0])
+    one = ProcessorRun(vertex, RUNS[0])
     for item in [Watermark(20), 1, 2, Watermark(30)]:
         one.process(0, item)
 
