@@ -8,6 +8,8 @@ import pytest
 
 import dstream as ds
 from dstream.core import DAG, Edge, processors
+from dstream.plan.show.drawing import drawn
+from dstream.session.explaining import stages_on
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
 from dstream.spi.processor_suppliers import ProcessorMetaSupplier
 from reducers import to_ilist
@@ -93,3 +95,17 @@ def test_a_failure_names_the_vertex_its_inbound_edge_and_the_item(engine: Any) -
     notes = " ".join(caught.value.__notes__)
     assert "vertex 'both', inbound edge 1 at tests/engine/test_graph_plans.py" in notes
     assert "on the item 7" in notes
+
+
+def test_a_plan_of_a_graph_is_explained_without_running() -> None:
+    """Each part of it is a stage; also where nobody knows how many cores there will be."""
+    dag = DAG()
+    numbers, twice = dag.new_vertex("numbers", Doubling), dag.new_vertex("twice", Doubling)
+    sink = dag.new_vertex("sink", processors.write(to_ilist("never")))
+    dag.edge(Edge.between(numbers, twice).broadcast()).edge(Edge.between(twice, sink))
+
+    text = drawn(stages_on(None, dag.plan().several([None]), None), "text")
+
+    assert "each task runs one processor of numbers" in text
+    assert "1 or more tasks (one for each processor), in no order" in text
+    assert "4,611" not in text
