@@ -34,17 +34,19 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
     """Return what a job runs of a graph, whose vertices stand in topological order.
 
     Raises:
-        UnsupportedError: nothing is read or written by `processors.read` and `processors.write`, or an edge into a
-            `write` does more than to bring items there.
+        UnsupportedError: nothing is written by `processors.write`, or an edge into one does more than to bring items
+            there.
     """
     sources = {each.name: source for each in graph.vertices if (source := getattr(each.supplier, "source", None))}
     sinks = {each.name: sink for each in graph.vertices if (sink := getattr(each.supplier, "sink", None))}
-    if not sources or not sinks:
-        raise UnsupportedError("a job runs graphs with a vertex of processors.read() and one of processors.write()")
+    if not sinks:
+        raise UnsupportedError("a job runs graphs with a vertex of processors.write()")
     given: dict[str, Node] = {}
+    reads: list[tuple[str, Node]] = []
     for vertex in graph.vertices:
         if vertex.name in sources:
             node: Node = _read(vertex, sources[vertex.name])
+            reads.append((vertex.name, node))
             given[vertex.name] = Shared(node) if len(graph.out_of(vertex.name)) > 1 else node
     inner = tuple(each for each in graph.vertices if each.name not in sources and each.name not in sinks)
     names = {each.name for each in inner}
@@ -66,7 +68,7 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
         PlannedStage(each.name, "vertex", tuple(edge.source for edge in graph.into(each.name)), each.step.where)
         for each in graph.vertices
     )
-    return PipelinePlan(stages, tuple(writes))
+    return PipelinePlan(stages, tuple(writes), tuple(reads))
 
 
 def _read(vertex: GraphVertex, source: Any) -> Read:

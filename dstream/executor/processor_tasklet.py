@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dstream.executor.arrivals_of_graphs import Mark
@@ -67,6 +68,7 @@ class ProcessorTasklet:
         self._inflows = inflows
         self._outbox = outbox
         self._step = step
+        self._steps = [replace(step, label=f"{step.label}, inbound edge {n}") for n in range(len(inflows))]
         self._inbox = BlockInbox()
         self._ordinal = 0
         self._watermark: Watermark | None = None
@@ -247,12 +249,15 @@ class ProcessorTasklet:
     def _calling(self, method: Callable[..., Any], *given: Any) -> Any:
         """Call a method of the processor; a failure names the vertex, and the item."""
         inbox = next((each for each in given if isinstance(each, BlockInbox)), None)
+        step = self._step
         if inbox is not None:
             inbox.forget_last()
-        with naming(self._step):
+            if len(given) == 2 and len(self._inflows) > 1:
+                step = self._steps[given[0]]
+        with naming(step):
             try:
                 return method(*given)
             except Exception as error:
                 if inbox is not None and inbox.failing is not MISSING:
-                    blame(error, self._step, inbox.failing)
+                    blame(error, step, inbox.failing)
                 raise

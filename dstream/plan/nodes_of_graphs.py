@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dstream.plan import core_of_graphs
 from dstream.plan.core import Core, node
@@ -26,6 +26,7 @@ class Processing(Node):
         is_one_step: its one vertex is a step of the chain that the user wrote, and names itself so.
         guarantee: what processors are told.
         known_as: the name under which its state is found again; the plan fills it in.
+        take: is called in the driver with the counts of each task, once; a job fills it in.
     """
 
     upstreams: tuple[Node, ...]
@@ -35,6 +36,7 @@ class Processing(Node):
     is_one_step: bool = False
     guarantee: str = "none"
     known_as: str = ""
+    take: Callable[[core_of_graphs.Counts], object] | None = None
 
     def inputs(self) -> tuple[Node, ...]:
         return self.upstreams
@@ -49,7 +51,8 @@ class Processing(Node):
 @core_of.register
 def _(node: Processing, inputs: Sequence[Core], step: Step) -> Core:
     graph = _of_one_step(node.graph, step) if node.is_one_step else node.graph
-    return core_of_graphs.Processing(tuple(inputs), graph, node.guarantee, node.known_as or node.name, step=step)
+    known_as = node.known_as or node.name
+    return core_of_graphs.Processing(tuple(inputs), graph, node.guarantee, known_as, node.take, step=step)
 
 
 def _of_one_step(graph: VertexGraph, step: Step) -> VertexGraph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from dstream.plan.properties import is_bounded, is_ordered
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
-from dstream.spi.processor_suppliers import ProcessorMetaSupplier, ProcessorSupplier
+from dstream.spi.processor_suppliers import MetaSupplierContext, ProcessorMetaSupplier, ProcessorSupplier
 from sources import Items
 
 
@@ -167,6 +168,56 @@ def test_a_supplier_may_give_processors_that_differ(engine: Any) -> None:
     assert sorted(listed(engine.context, graph)) == [("a", 0), ("b", 1), ("c", 2)]
 
 
+CALLS: list[Any] = []
+
+
+class Told(ProcessorMetaSupplier):
+    """Notes what it is asked in the driver, where it stays."""
+
+    preferred_local_parallelism = 3
+
+    def __init__(self, create: Any = Own) -> None:
+        self.create, self.lock = create, threading.Lock()
+
+    def init(self, context: MetaSupplierContext) -> None:
+        CALLS.append(("init", context.vertex, context.total_parallelism))
+
+    def get(self, addresses: Any) -> Any:
+        CALLS.append(("get", len(addresses)))
+        create = self.create
+        return lambda address: ProcessorSupplier.of(create)
+
+    def close(self, error: BaseException | None) -> None:
+        CALLS.append(("close", type(error)))
+
+
+def test_a_meta_supplier_is_asked_once_in_the_driver(engine: Any) -> None:
+    """It gets ready, gives suppliers, and closes when all have run."""
+    CALLS.clear()
+    graph = VertexGraph((GraphVertex("a", Told(), -1, Step("a", None, 1, 1)),), (GraphEdge("a", 0, "out", 0),))
+
+    assert sorted(listed(engine.context, graph)) == [0, 1, 2]
+    assert [("init", "a", 3), ("get", 1), ("close", type(None))] == CALLS
+
+
+class Broken(Own):
+    """Fails at its end."""
+
+    def complete(self) -> bool:
+        raise ValueError("broken")
+
+
+def test_a_meta_supplier_closes_with_what_failed(engine: Any) -> None:
+    """The failure goes on."""
+    CALLS.clear()
+    graph = VertexGraph((GraphVertex("a", Told(Broken), -1, Step("a", None, 1, 1)),), (GraphEdge("a", 0, "out", 0),))
+
+    with pytest.raises(ValueError, match="broken"):
+        listed(engine.context, graph)
+
+    assert CALLS[2:] == [("close", ValueError)]
+
+
 def test_all_processors_run_where_no_item_comes(engine: Any) -> None:
     """Of a source without splits."""
     edges = GraphEdge("in", 0, "a", 0), GraphEdge("a", 0, "out", 0)
@@ -215,8 +266,6 @@ def test_the_items_of_a_graph_end_with_those_of_its_inputs_and_have_no_order() -
 
 def test_what_a_supplier_captures_is_checked() -> None:
     """The refusal names the vertex."""
-    import threading
-
     lock = threading.Lock()
     graph = VertexGraph((vertex("a", lambda: lock),), (GraphEdge("in", 0, "a", 0),))
 

@@ -210,7 +210,7 @@ class _Cutting:
                 for sender, first in self._sending[number].items()
             )
             reader = ReadArrivals(sum(map(self._tasks, self._sending[number])), self._node.step)
-            items = (Rows(taken, processors, reader, is_ordered=False, why=_GO),)
+            items = (Rows(taken, processors, reader, is_ordered=False, why=_GO, counted=_EACH),)
         names = ", ".join(each.name for each in part.vertices)
         return piped(items, self._node, runs, f"each task runs one processor of {names}")
 
@@ -241,6 +241,7 @@ class _Sender(NamedTuple):
     number: int
 
 
+_EACH = "one for each processor"
 _GO = "items go to the processors that the edges say"
 
 

@@ -155,6 +155,10 @@ class ProcessorNumbers:
         """Return one split for each."""
         return map(ProcessorNumber, range(self.count))
 
+    def count_splits(self, parallelism: int) -> int:
+        """Return how many splits there are."""
+        return self.count
+
 
 @dataclass(frozen=True)
 class ProcessorNumber:

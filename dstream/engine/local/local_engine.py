@@ -30,6 +30,7 @@ from dstream.engine.kernels.membership import Membership
 from dstream.engine.kernels.nearest import Nearest
 from dstream.engine.kernels.over_epochs import reducing
 from dstream.engine.kernels.reading import items_of
+from dstream.engine.kernels.supplied_graphs import supplied
 from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.kernels.zipping import SideBySide
 from dstream.engine.memory_bound import DEFAULT_BROADCAST, Bound
@@ -112,22 +113,20 @@ class LocalEngine:
         if isinstance(plan, Several):
             check(plan, needs_end=True)
         end = recalled(of_one_run(plan), self._caches.found)
-        step = end.step
-        task = _LocalTask(
-            self._worker_memory,
-            self._broadcast_limit,
-            self._progress,
-            self._caches,
-            call or Call.of_step(step),
-            end,
-            cancellation,
-        )
+        call = call or Call.of_step(end.step)
         if isinstance(end, Loop | Partitions):
-            return _lazily(end, task)
-        with task.ending(), task.waiting():
-            if isinstance(end, Several):
-                return [self._result(each, task) for each in end.ends]
-            return self._result(end, task)
+            return _lazily(end, self._task(end, call, cancellation))
+        with supplied(end, cores_here) as end:
+            task = self._task(end, call, cancellation)
+            with task.ending(), task.waiting():
+                if isinstance(end, Several):
+                    return [self._result(each, task) for each in end.ends]
+                return self._result(end, task)
+
+    def _task(self, end: End | Several, call: Call, cancellation: Cancellation) -> _LocalTask:
+        return _LocalTask(
+            self._worker_memory, self._broadcast_limit, self._progress, self._caches, call, end, cancellation
+        )
 
     def _result(self, end: End, task: _LocalTask) -> Any:
         items, step = _open(end.upstream, task), end.step
