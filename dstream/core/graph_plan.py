@@ -10,9 +10,9 @@ from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.pipeline.source_in_parts import InParts
-from dstream.plan import FlatMap, Node, Read, Union
+from dstream.plan import Node, Read, Union
 from dstream.plan.nodes_of_forks import Shared
-from dstream.plan.nodes_of_graphs import Processing
+from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Spread
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.spi import Source
@@ -89,4 +89,4 @@ def _checked(edge: GraphEdge, given: dict[str, Node], blocks: Node | None, outle
     if edge.source in given:
         return given[edge.source]
     assert blocks is not None, "an edge comes from a vertex"
-    return FlatMap(blocks, _OfOutlet(outlets[id(edge)]), given="")
+    return ItemsOfOutlet(blocks, _OfOutlet(outlets[id(edge)]))

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from dstream.plan import core_of_graphs
 from dstream.plan.core import Core, node
-from dstream.plan.nodes import Node
+from dstream.plan.nodes import FlatMap, Node
 from dstream.plan.rewrite import core_of
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import VertexGraph
 
-__all__ = ["Processing"]
+__all__ = ["ItemsOfOutlet", "Processing"]
 
 
 @node
@@ -43,6 +43,14 @@ class Processing(Node):
 
     def label(self) -> str:
         return f".{self.name}({self.given})" if self.is_one_step else f"{self.name}({self.given})"
+
+
+@node
+class ItemsOfOutlet(FlatMap):
+    """The items of the blocks of one outlet; the user wrote no call for it."""
+
+    def label(self) -> str:
+        return ""
 
 
 # Few programs have this node, so `rewrite` learns of it here.
