@@ -256,3 +256,14 @@ def test_what_is_not_overridden_is_done():
     assert processor.finish_snapshot_restore()
     assert processor.close(None) is None
     assert outbox.queue(0) == []
+
+
+def test_what_start_and_try_process_raise_is_raised():
+    """Unchanged."""
+    raising = type("Raising", (AbstractProcessor,), {"start": lambda self, context: 1 // 0})
+    with pytest.raises(ZeroDivisionError):
+        started(raising())
+    failing, _ = started(type("Failing", (AbstractProcessor,), {"try_process": lambda self, ordinal, item: 1 // 0})())
+
+    with pytest.raises(ZeroDivisionError):
+        failing.process(0, TestInbox("a"))
