@@ -120,6 +120,16 @@ def test_emit_from_traverser_keeps_the_refused_item(kind):
     assert calls_until_done(lambda: processor.emit_from_traverser(items), outbox) == [[["a"]], [["b"]], [["c"]]]
 
 
+def test_emit_from_traverser_keeps_the_item_for_its_own_traverser():
+    """Another one does not give it: its first item comes, and the outbox refuses that."""
+    processor, outbox = started()
+    processor.emit_from_traverser(iter("ab"))
+    outbox.drain_queues_and_reset()
+
+    with pytest.raises(IllegalStateError, match="refused 'b', which is to be offered again first, and got 'x'"):
+        processor.emit_from_traverser(iter("x"))
+
+
 def test_emit_from_traverser_refuses_a_list():
     """A list keeps no place, so the second call would begin again."""
     processor, _ = started()
