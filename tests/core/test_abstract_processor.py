@@ -120,6 +120,16 @@ def test_emit_from_traverser_keeps_the_refused_item(kind):
     assert calls_until_done(lambda: processor.emit_from_traverser(items), outbox) == [[["a"]], [["b"]], [["c"]]]
 
 
+def test_emit_from_traverser_keeps_the_item_for_its_own_traverser():
+    """Another one does not give it: its first item comes, and the outbox refuses that."""
+    processor, outbox = started()
+    processor.emit_from_traverser(iter("ab"))
+    outbox.drain_queues_and_reset()
+
+    with pytest.raises(IllegalStateError, match="refused 'b', which is to be offered again first, and got 'x'"):
+        processor.emit_from_traverser(iter("x"))
+
+
 def test_emit_from_traverser_refuses_a_list():
     """A list keeps no place, so the second call would begin again."""
     processor, _ = started()
@@ -256,3 +266,14 @@ def test_what_is_not_overridden_is_done():
     assert processor.finish_snapshot_restore()
     assert processor.close(None) is None
     assert outbox.queue(0) == []
+
+
+def test_what_start_and_try_process_raise_is_raised():
+    """Unchanged."""
+    raising = type("Raising", (AbstractProcessor,), {"start": lambda self, context: 1 // 0})
+    with pytest.raises(ZeroDivisionError):
+        started(raising())
+    failing, _ = started(type("Failing", (AbstractProcessor,), {"try_process": lambda self, ordinal, item: 1 // 0})())
+
+    with pytest.raises(ZeroDivisionError):
+        failing.process(0, TestInbox("a"))
