@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dstream.plan.core import Core, node
 from dstream.plan.steps import Step
-from dstream.plan.vertex_graph import VertexGraph
-from dstream.spi.processor_suppliers import ProcessorMetaSupplier, ProcessorSupplier
+
+if TYPE_CHECKING:  # Few programs have graphs, and every one loads this module.
+    from dstream.plan.vertex_graph import VertexGraph
+    from dstream.spi.processor_suppliers import ProcessorMetaSupplier, ProcessorSupplier
 
 __all__ = ["Counts", "Processing", "functions_of_graph"]
 
