@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
+from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, one_after_another, piped
 from dstream.engine.kernels.core_operations import Operation, operation
@@ -196,7 +197,8 @@ class Waves(Wide):
         vertex = Vertex((some,), self.sink, step, is_kept=True, first=self.partitions)
         outcomes = (Outcome(self.prefix.found_in(self.partitions)), Outcome())
         purpose = f"looking for its {self._wanted()}"
-        return Ask(self, vertex, "places", f"channel <= {ITEMS}", step, purpose, unless_empty=True, outcomes=outcomes)
+        port = output_ports.ITEMS_AND_MARKS
+        return Ask(self, vertex, "places", port, step, purpose, unless_empty=True, outcomes=outcomes)
 
     def _wanted(self) -> str:
         return "start" if self.prefix.reads_rest else "end"
@@ -274,7 +276,7 @@ class Sort(Wide):
             looking,
             runs,
             "rows",
-            f"channel = {SAMPLE}",
+            output_ports.SAMPLE,
             step,
             "sample of keys",
             outcomes=outcomes,
@@ -285,7 +287,7 @@ class Sort(Wide):
         samples: Sequence[Row] = report.rows
         step, total = self.node.step, sum(row.size for row in samples)
         targets = min(self.facts.targets(self.sources), 1 + total // _ITEMS_WORTH_A_TARGET)
-        runs = Taken(self.runs, f"channel <> {SAMPLE}")
+        runs = Taken(self.runs, output_ports.SORTED_RUNS)
         if targets > 1:
             chosen = tuple(bytes(row.payload) for row in samples[:: 1 + len(samples) // _RUNS_LOOKED_AT])
             by_range = RouteByRange(self.node.key, self.node.reverse, chosen, targets, step)

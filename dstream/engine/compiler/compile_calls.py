@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 from dstream.engine.compiler.compile_by_key import back_in_place
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
+from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
 from dstream.engine.kernels.concurrent_calls import called_once, calls_of
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.worker.readers import read_places, without_places
 from dstream.engine.worker.routing import RouteByInput, RouteTogether
-from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
 from dstream.plan.core import Called, Core
 from dstream.plan.properties import is_bounded
@@ -101,7 +101,7 @@ class CallsFirst(OfOne):
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
         step = self.node.step
         results = Vertex(inputs[0], WriteItems(), step, is_kept=True)
-        return Ask(self, results, "places", f"channel = {ITEMS}", step, "calls, for several that read the results")
+        return Ask(self, results, "places", output_ports.ITEMS, step, "calls, for several that read the results")
 
     def next(self, report: Report) -> Move:
         return Done((Rows((Taken(report.vertex),), None, why="the results stay where they are"),))

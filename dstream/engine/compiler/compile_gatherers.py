@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node
+from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Totalled
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, piped
 from dstream.engine.kernels import gather as gather  # registers what each partition runs
@@ -30,7 +31,7 @@ from dstream.engine.worker.partition_summaries import (
 )
 from dstream.engine.worker.read_ahead import ReadAhead
 from dstream.engine.worker.readers import KeepRange
-from dstream.engine.worker.rows import ITEMS, TOLD, Row
+from dstream.engine.worker.rows import Row
 from dstream.engine.worker.sinks import WriteItems
 from dstream.plan.core import Chain, Core, Gather, Hint, Read
 from dstream.plan.steps import Op, unchanged
@@ -111,13 +112,14 @@ class WithNeighbours(Wide):
         kept = Vertex(inputs, WriteWithHead(self.kind.following, largest), step, is_kept=True)
         first = f", and its first {self.kind.following:,}" if self.kind.following else ""
         purpose = f"how many items each partition has{first}"
-        return Ask(replace(self, partitions=partitions), kept, "rows", _TOLD, step, purpose)
+        return Ask(replace(self, partitions=partitions), kept, "rows", output_ports.TOLD, step, purpose)
 
     def next(self, report: Report) -> Move:
         told: Sequence[Row] = report.rows
         heads = [bytes(row.payload) for row in told]
         if any(row.size < 0 for row in told[1:]) or sum(map(len, heads)) > _LARGEST_TOGETHER:
-            return Done(_in_one_task(Taken(report.vertex, _ITEMS_AND_BESIDE), self.node, operation(self.node)))
+            together = Taken(report.vertex, output_ports.ITEMS_AND_BESIDE)
+            return Done(_in_one_task(together, self.node, operation(self.node)))
         reader = ReadByPlace(self.kind, [row.sequence for row in told], heads)
         why = "the items stay where they are; this process learns how many each partition has"
         again = Rows((Taken(report.vertex),), None, reader, why=why, notes=(_IF_LARGE,) if self.kind.following else ())
@@ -125,8 +127,6 @@ class WithNeighbours(Wide):
 
 
 _IF_LARGE = "if that is more than 16 MB together, one task takes all items in order, which is not counted"
-_TOLD = f"channel = {TOLD}"
-_ITEMS_AND_BESIDE = f"channel >= {ITEMS}"
 
 
 def _in_one_task(
@@ -151,7 +151,7 @@ class FromTotals(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         step = self.node.step
         kept = Vertex(inputs, WriteWithTotal(self.kind, step, partitions - 1), step, is_kept=True)
-        return Ask(replace(self, kept=kept), kept, "rows", _TOLD, step, "the value of each partition")
+        return Ask(replace(self, kept=kept), kept, "rows", output_ports.TOLD, step, "the value of each partition")
 
     def next(self, report: Any) -> Move:
         if isinstance(report, Report):
@@ -159,7 +159,7 @@ class FromTotals(Wide):
             return Totalled(self, functools.partial(_values_before, self.kind), totals, self.node.step)
         assert self.kept is not None, "totals come from what is kept"
         if sum(map(len, report.values())) > _LARGEST_TOGETHER:
-            return Done(_in_one_task(Taken(self.kept, _ITEMS_AND_BESIDE), self.node, operation(self.node)))
+            return Done(_in_one_task(Taken(self.kept, output_ports.ITEMS_AND_BESIDE), self.node, operation(self.node)))
         reader = ReadRunning(self.kind, self.node.step, report)
         why = "the items stay where they are; this process learns the value of each partition"
         again = Rows((Taken(self.kept),), None, reader, why=why, notes=(_IF_LARGE,))
@@ -207,7 +207,7 @@ class Integrated(Wide):
         step = self.node.step
         does = "each partition with a state of its own"
         kept = Vertex(inputs, WriteIntegrated(self.node.gatherer, step), step, is_kept=True, does=does)
-        return Ask(self, kept, "places", _TOLD, step, "whether its integrator wanted no more")
+        return Ask(self, kept, "places", output_ports.TOLD, step, "whether its integrator wanted no more")
 
     def next(self, report: Report) -> Move:
         last = -1
@@ -217,7 +217,7 @@ class Integrated(Wide):
                 break
         wanted = KeepRange(dict.fromkeys(range(last + 1), (0, None)))
         pushed = Rows((Taken(report.vertex),), None, wanted, why="the items stay where they are")
-        states = Taken(report.vertex, f"{_TOLD} and source <= {last}", as_items=True)
+        states = Taken(report.vertex, output_ports.TOLD.of_sources(0, last + 1), as_items=True)
         end = functools.partial(finish, self.node.gatherer, self.node.step)
         given = piped((pushed,), self.node, None, "up to where it wanted no more")
         return Done((*given, *_in_one_task(states, self.node, end, _STATES, _COMBINES)))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from dstream.engine.compiler.compile_inputs import in_the_caller
 from dstream.engine.compiler.compiling import Compiling, compile_node
 from dstream.engine.graph.decisions import Done, Move, Several
+from dstream.engine.graph.output_ports import EVERYTHING
 from dstream.engine.graph.vertices import (
     Items,
     Rows,
@@ -138,7 +139,7 @@ class _Cutting:
             is_kept = len(readers) + bool(results) > 1
             vertices[number] = Vertex(blocks, sink, self._node.step, is_kept=is_kept)
             if results:
-                taken = Taken(vertices[number], f"target = {sink.targets - 1}")
+                taken = Taken(vertices[number], EVERYTHING.to_targets(sink.targets - 1, sink.targets))
                 result.append((Rows((taken,), None, is_ordered=False, why="the blocks stay where they are"),))
         return tuple(chain.from_iterable(result))
 
@@ -231,7 +232,7 @@ class _Cutting:
             return Taken(vertices[part])
         behind = self._behind(readers, reader)
         end = behind + self._processors(reader)
-        return Taken(vertices[part], f"target >= {behind} and target < {end}", -behind)
+        return Taken(vertices[part], EVERYTHING.to_targets(behind, end), -behind)
 
 
 class _Sender(NamedTuple):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dstream.engine.compiler.compiling import Compiling, compile_node
+from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report, SendToAll, Several
 from dstream.engine.graph.vertices import Items, Vertex, piped
 from dstream.engine.kernels.lookup_tables import RightSide
@@ -54,7 +55,7 @@ class Broadcast:
         vertex = Vertex(right, WriteRightSide(self.side), step, is_kept=True, does=does)
         measured = replace(self, left=left, right=right, go_on=Broadcast._measured)
         purpose = f"the right side is computed, and measured: at most {self.side.limit:,} bytes"
-        return Ask(measured, vertex, "bytes", _ITEMS_ALONE, step, purpose, outcomes=(Outcome(((ITEMS, 0),)),))
+        return Ask(measured, vertex, "bytes", output_ports.ITEMS, step, purpose, outcomes=(Outcome(((ITEMS, 0),)),))
 
     def next(self, report: Any) -> Move:
         assert self.go_on is not None, "whoever is told something has asked for it"
@@ -64,7 +65,8 @@ class Broadcast:
         with naming(self.node.step):
             self.side.check(sum(size for _, size in report.rows))
         come = replace(self, go_on=Broadcast._come)
-        return Ask(come, report.vertex, "rows", _ITEMS_ALONE, self.node.step, "the right side comes to this process")
+        purpose = "the right side comes to this process"
+        return Ask(come, report.vertex, "rows", output_ports.ITEMS, self.node.step, purpose)
 
     def _come(self, report: Report) -> Move:
         return SendToAll(replace(self, go_on=Broadcast._sent), tuple(row.payload for row in report.rows))
@@ -72,6 +74,3 @@ class Broadcast:
     def _sent(self, sent: Sent) -> Move:
         note = "each process has the whole right side, as a table"
         return Done(piped(self.left, self.node, LookUp(self.node, sent), note))
-
-
-_ITEMS_ALONE = f"channel = {ITEMS}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dstream.engine.compiler.compiling import Compiling, Facts, compile_node
+from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report, Several
 from dstream.engine.graph.vertices import Input, Items, Rows, Taken, Vertex, piped
 from dstream.engine.kernels.hash_join import Matching
@@ -103,7 +104,7 @@ class Meet:
         vertex = self._routed(is_left, is_kept=True)
         looking = replace(self, kept={**self.kept, is_left: vertex})
         purpose = f"the {_name(is_left)} side is computed, and measured"
-        return Ask(looking, vertex, "bytes", "", self.node.step, purpose, outcomes=self._sizes())
+        return Ask(looking, vertex, "bytes", output_ports.EVERYTHING, self.node.step, purpose, outcomes=self._sizes())
 
     def _sizes(self) -> tuple[Outcome, ...]:
         """Return how large the side may be that is looked at; `peek` steps may have seen something of a small one."""
@@ -127,8 +128,8 @@ class Meet:
             known = replace(known, beside=self.beside | {is_left})
         if size <= self.facts.largest_small_side:
             purpose = f"the {_name(is_left)} side comes to this process"
-            where = f"channel = {ITEMS}"
-            return Ask(replace(known, is_coming=True), report.vertex, "rows", where, self.node.step, purpose)
+            coming = replace(known, is_coming=True)
+            return Ask(coming, report.vertex, "rows", output_ports.ITEMS, self.node.step, purpose)
         return replace(known, candidates=tuple(others))._look_at_next()
 
     def _travelling(self, is_left: IsLeft, payloads: tuple[bytes, ...]) -> Move:
@@ -148,8 +149,7 @@ class Meet:
     def _beside(self, is_left: IsLeft) -> Iterator[Input]:
         """Give an input without items that hands on what came beside those of a side that is not read again."""
         if is_left in self.beside:
-            beside = f"channel > {ITEMS} or channel = {WATERMARKS}"
-            yield Rows((Taken(self.kept[is_left], beside),), None)
+            yield Rows((Taken(self.kept[is_left], output_ports.BESIDE_AND_WATERMARKS),), None)
 
     def _all_move(self) -> Move:
         """Let both sides meet by key, the one that is held before the other one in each partition."""

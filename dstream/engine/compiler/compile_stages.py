@@ -9,6 +9,7 @@ from itertools import accumulate, chain
 
 from dstream.engine.compiler.compile_by_key import back_in_place
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
+from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import (
     Items,
@@ -26,7 +27,6 @@ from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.stateful import at_places, calls_of
 from dstream.engine.worker.readers import read_columns, read_columns_of_sources, without_places
 from dstream.engine.worker.routing import RouteByKeyAndPlace, RouteEvenly, RouteInTurn, RoutePartials
-from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import RouteByPlace, WriteItems
 from dstream.plan.core_of_stages import Aggregate, Spread, Stateful
 
@@ -162,7 +162,7 @@ class Spreading(OfOne):
             return self._spread(in_turn, f"each task sends its items to the {self.count} partitions in turn")
         kept = Vertex(inputs[0], WriteItems(), step, is_kept=True)
         asking = replace(self, items=inputs[0])
-        return Ask(asking, kept, "places", f"channel = {ITEMS}", step, "how many items each partition has")
+        return Ask(asking, kept, "places", output_ports.ITEMS, step, "how many items each partition has")
 
     def next(self, report: Report) -> Move:
         sizes = [0] * report.partitions

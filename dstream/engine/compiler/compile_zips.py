@@ -14,13 +14,13 @@ from itertools import accumulate
 from typing import Any
 
 from dstream.engine.compiler.compiling import Compiling, Facts, compile_node
+from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, in_one_task, piped
 from dstream.engine.kernels.core_operations import Task, some
 from dstream.engine.kernels.zipping import SideBySide, zipped_batches
 from dstream.engine.worker.readers import ReadPlaces, read_buckets
 from dstream.engine.worker.routing import RouteByPlaceAmongAll
-from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sinks import WriteItems
 from dstream.errors import UnsupportedError
 from dstream.plan.core_of_pairs import Zip
@@ -89,7 +89,7 @@ class Stretches:
         sides = (self.left if self.ends[0] else ()) + (self.right if self.ends[1] else ())
         kept = Vertex(sides, WriteItems(), self.node.step, is_kept=True)
         purpose = f"how many items each partition {'of both sides ' if all(self.ends) else ''}has"
-        return Ask(self, kept, "places", f"channel = {ITEMS}", self.node.step, purpose)
+        return Ask(self, kept, "places", output_ports.ITEMS, self.node.step, purpose)
 
     def next(self, report: Report) -> Move:
         left, right = self.partitions
@@ -115,9 +115,9 @@ class Stretches:
 
     def _places_kept(self, kept: Vertex, first: int, sizes: Sequence[int], most: int) -> Items:
         """Return the items of a side, which are there, with their places."""
-        where = f"channel = {ITEMS} and source >= {first} and source < {first + len(sizes)}"
+        port = output_ports.ITEMS.of_sources(first, first + len(sizes))
         reader = ReadPlaces(first, tuple(accumulate(sizes, initial=0)), most)
-        return (Rows((Taken(kept, where),), None, reader, why=_STAY),)
+        return (Rows((Taken(kept, port),), None, reader, why=_STAY),)
 
     def _met(self, taken: tuple[Taken, ...], targets: int, wanted: int, why: str) -> Done:
         met = Rows(taken, targets, read_buckets, why=why)

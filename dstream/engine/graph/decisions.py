@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from dstream.engine.graph.output_ports import OutputPort
 from dstream.engine.graph.results import Ending, Last
 from dstream.engine.graph.vertices import Items, Vertex
 from dstream.plan.core import Cache
@@ -70,7 +71,7 @@ class Ask:
 
     Attributes:
         then: the decision to tell it to.
-        where: of which rows, as a condition on their columns.
+        port: of which rows.
         step: for which operation the job runs.
         purpose: what it does for that one.
         unless_empty: no job runs if the vertex has no tasks.
@@ -80,7 +81,7 @@ class Ask:
     then: Waiting
     vertex: Vertex
     what: Literal["places", "bytes", "rows"]
-    where: str
+    port: OutputPort
     step: Step
     purpose: str
     unless_empty: bool = False

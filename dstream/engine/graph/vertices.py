@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any, NamedTuple, overload
 
+from dstream.engine.graph.output_ports import EVERYTHING, OutputPort
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.worker.readers import read_items
 from dstream.engine.worker.rows import Row
@@ -126,13 +127,13 @@ class Taken:
     """Rows of a vertex.
 
     Attributes:
-        where: which of them, as a condition on `channel` and `source`; empty: all.
+        port: which of them.
         behind: how many targets stand before its first one; below 0: how many of those of the vertex are not read.
         as_items: rows of another channel are read as items.
     """
 
     vertex: Vertex
-    where: str = ""
+    port: OutputPort = EVERYTHING
     behind: int = 0
     as_items: bool = False
 

@@ -6,12 +6,13 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.graph.output_ports import ITEMS_AND_WATERMARKS
 from dstream.engine.kernels.caches import HeldByContext
 from dstream.engine.kernels.item_batches import loads
+from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.port.spark_port import Port
 from dstream.engine.spark.segments import Frame
-from dstream.engine.worker.rows import ITEMS, WATERMARKS
 from dstream.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class KeptRows(HeldByContext):
 
     def __init__(self, rows: DataFrame, partitions: int, cluster: Cluster) -> None:
         self.partitions = partitions
-        self._items = rows.where(f"channel in ({ITEMS}, {WATERMARKS})")
+        self._items = chosen_rows(rows, ITEMS_AND_WATERMARKS)
         self._cluster = cluster
         weakref.finalize(self, cluster.port.release, rows).atexit = False
 

@@ -25,6 +25,7 @@ from dstream.engine.graph.decisions import (
     Totalled,
     Wanted,
 )
+from dstream.engine.graph.output_ports import BESIDE_AND_FAILURES
 from dstream.engine.graph.results import Finish, Last
 from dstream.engine.graph.vertices import (
     FromTable,
@@ -45,12 +46,13 @@ from dstream.engine.kernels.cached_items import read_here
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.kernels.item_batches import Batch, Batcher
 from dstream.engine.spark.cached_rows import KeptRows
+from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, rows_of
 from dstream.engine.spark.segments import Splits as SplitSegment
 from dstream.engine.spark.shipped_splits import packed_split
-from dstream.engine.worker.rows import FAILED, ITEMS, Row
+from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece, TableInput
@@ -191,14 +193,14 @@ class GraphRun:
         frame = self._frame(move.vertex)
         if self._ports and move.vertex.is_kept and move.what != "bytes":
             return Report(move.vertex, partitions, self._with_beside(move, frame, cluster))
-        frame = frame.where(move.where) if move.where else frame
+        frame = chosen_rows(frame, move.port)
         ask = {"places": cluster.places, "bytes": cluster.sizes, "rows": cluster.rows}[move.what]
         return Report(move.vertex, partitions, list(ask(frame)))
 
     def _with_beside(self, ask: Ask, frame: DataFrame, cluster: Cluster) -> list[Any]:
         """Return what was asked for, and deliver what came beside the items: whoever reads these may stop before it."""
         payload = "payload" if ask.what == "rows" else f"case when channel > {ITEMS} then payload else X'' end payload"
-        wanted = frame.where(f"({ask.where}) or channel > {ITEMS}")
+        wanted = chosen_rows(frame, ask.port.with_beside())
         beside, asked = SideRows(), list[Row]()
         for row in cluster.rows(wanted.selectExpr("target", "source", "sequence", "channel", "size", payload)):
             beside.add(row) if row.channel > ITEMS else asked.append(row)
@@ -219,7 +221,7 @@ class GraphRun:
     def _computed(self, ask: AskForKept) -> Cached:
         rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
         beside = SideRows()
-        others = rows.where(f"channel > {ITEMS} or channel = {FAILED}")
+        others = chosen_rows(rows, BESIDE_AND_FAILURES)
         for row in self._cluster.doing(ask.vertex.step, "keeping its items").rows(others):
             beside.add(row)
         self._ports.deliver(beside.in_order())
@@ -252,11 +254,8 @@ class GraphRun:
         return self._cluster.port.pinned(made) if is_kept else made
 
     def _rows(self, taken: Taken) -> DataFrame:
-        frame = self._frame(taken.vertex)
-        if id(taken.vertex) in self._delivered:
-            frame = frame.where(f"channel <= {ITEMS}")
-        if taken.where:
-            frame = frame.where(taken.where)
+        is_delivered = id(taken.vertex) in self._delivered
+        frame = chosen_rows(self._frame(taken.vertex), taken.port.without_beside() if is_delivered else taken.port)
         if taken.as_items:
             frame = frame.selectExpr("target", "source", "sequence", f"{ITEMS} as channel", "size", "payload")
         return self._cluster.beside(frame, taken.behind) if taken.behind else frame

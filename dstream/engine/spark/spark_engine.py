@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.engine.compiler.compile_ends import reads_only
 from dstream.engine.compiler.compile_forks import parts_of
+from dstream.engine.graph import output_ports
 from dstream.engine.graph.results import Assembled, Combined, Each, Finish, Framed, Listed, Nothing, Pulled, Separated
 from dstream.engine.graph.vertices import Items
 from dstream.engine.kernels.arrow_columns import schema_of, table_of, unpacked_batches
 from dstream.engine.kernels.guards import Recovered
 from dstream.engine.progress import Call, Progress
+from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.loops import pulled
 from dstream.engine.spark.segments import Splits, piece_rows, segment_rows
@@ -198,7 +200,7 @@ def _arrow(rows: DataFrame, step: Step, run: Run) -> pa.Table:
 def _data_frame(rows: DataFrame, step: Step, run: Run) -> DataFrame:
     """Return a DataFrame that reads columns where they were computed."""
     pinned = run.cluster.port.pinned(rows)
-    schemas = run.payloads(pinned.where(f"channel <> {ITEMS}"), COLUMNS)
+    schemas = run.payloads(chosen_rows(pinned, output_ports.SCHEMAS), COLUMNS)
     with naming(step):
         schema = schema_of(schemas)
-    return run.cluster.columns(pinned.where(f"channel = {ITEMS}"), schema)
+    return run.cluster.columns(chosen_rows(pinned, output_ports.ITEMS), schema)

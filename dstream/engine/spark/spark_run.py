@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.engine.compiler import Facts, compiled
 from dstream.engine.graph.decisions import Graph
+from dstream.engine.graph.output_ports import BESIDE, EVERYTHING, OutputPort
 from dstream.engine.graph.results import Finish
 from dstream.engine.graph.vertices import Items
 from dstream.engine.kernels.guards import Recovered
 from dstream.engine.kernels.item_batches import loads, loads_items
 from dstream.engine.kernels.supplied_graphs import supplied
+from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.port.forked_processes import is_forked
@@ -146,7 +148,7 @@ class Run:
         """
         pinned = self.cluster.port.pinned(frame)
         try:
-            rows = list(self._without_peeked(self._with_letters(pinned, "target = 0")))
+            rows = list(self._without_peeked(self._with_letters(pinned, EVERYTHING.to_targets(0, 1))))
             written = sum(row.sequence if row.channel == WAITING else len(row.payload) for row in rows)
             yield written, self._completed(rows, pinned)
         finally:
@@ -196,14 +198,14 @@ class Run:
         """Run a job and give its rows; dead letters come behind the others."""
         if not self.recovered.has_letters:
             return self.cluster.rows(frame)
-        return self._with_letters(self.cluster.port.pinned(frame), "true")
+        return self._with_letters(self.cluster.port.pinned(frame), EVERYTHING)
 
-    def _with_letters(self, pinned: DataFrame, wanted: str) -> Iterator[Row]:
-        """Give the rows that are `wanted`; dead letters come behind them, a part at a time."""
+    def _with_letters(self, pinned: DataFrame, port: OutputPort) -> Iterator[Row]:
+        """Give the rows of a port; dead letters come behind them, a part at a time."""
         if not self.recovered.has_letters:
-            return self.cluster.rows(pinned.where(wanted))
-        items = self.cluster.rows(pinned.where(f"{wanted} and channel <= {ITEMS}"))
-        return chain(items, self._letters(pinned.where(f"channel > {ITEMS}")))
+            return self.cluster.rows(chosen_rows(pinned, port))
+        items = self.cluster.rows(chosen_rows(pinned, port.without_beside()))
+        return chain(items, self._letters(chosen_rows(pinned, BESIDE)))
 
     def _letters(self, frame: DataFrame) -> Iterator[Row]:
         size = sum(payload for _, payload in self.cluster.sizes(frame))
