@@ -164,6 +164,23 @@ def test_the_first_stage_emits_a_frame_when_it_closes():
     ]
 
 
+def test_both_stages_keep_the_offset_of_a_window():
+    """Frames begin 1 later in the first, and windows end where these do in the second."""
+    window = sliding(4, by=2).with_offset(1)
+    first = processors.accumulate_by_frame(keys=[str], timestamps=[abs], window=window, operation=counting())
+    second = processors.combine_to_sliding_window(window=window, operation=counting(), to=of_key)
+    one, other = ProcessorRun(first, RUNS[0]), ProcessorRun(second, RUNS[0])
+    for each in [1, 2, 3, Watermark(5)]:
+        one.process(0, each)
+    for each in [*one.emitted, Watermark(7)]:
+        other.process(0, each)
+
+    assert {(frame.start, frame.end) for frame in one.emitted[:3]} == {(1, 3), (3, 5)}
+    assert sorted(each for each in other.emitted if not isinstance(each, Watermark)) == [
+        *[(3, "1", 1), (3, "2", 1), (5, "1", 1), (5, "2", 1), (5, "3", 1), (7, "3", 1)]
+    ]
+
+
 def test_the_first_stage_hands_over_what_is_open_when_it_saves():
     """Jet: twoStageSnapshotTest: nothing but the watermark is saved."""
     vertex = processors.accumulate_by_frame(keys=[str], timestamps=[abs], window=sliding(4, by=2), operation=counting())
