@@ -53,7 +53,9 @@ class FrameWindows:
     @property
     def signature(self) -> tuple[Any, ...]:
         """What state depends on."""
-        return (self.window.size, self.window.by, *signature_of(self.keys, self.operation))
+        window = self.window
+        moved = (window.offset,) if window.offset else ()
+        return (window.size, window.by, *moved, *signature_of(self.keys, self.operation))
 
     @property
     def inputs(self) -> int:
@@ -64,7 +66,7 @@ class FrameWindows:
         """Accumulate the items of one task by shard, frame and key."""
         key = None if self.keys is None else self.keys[number]
         arrivals = Arrivals(items, key, self.window.floor(moment.old), self.gives_late)
-        return partial_frames(arrivals, self.window.by, self.operation.on_input(number), shards, key is not None)
+        return partial_frames(arrivals, self.window, self.operation.on_input(number), shards, key is not None)
 
     def new(self) -> FrameState:
         """Return the state of a shard without items."""

@@ -1,7 +1,7 @@
 """Definitions of windows: values that say which items one result is made of.
 
 A *frame* is the part of time by which a sliding window moves; a tumbling window is one frame. Frames are half-open,
-begin at multiples of their length, and are known by their end.
+begin at multiples of their length unless they have an offset, and are known by their end.
 """
 
 from __future__ import annotations
@@ -84,11 +84,13 @@ class FrameWindow:
         size: how long it is, in milliseconds.
         by: how long a frame is.
         early: how often results are given before the window closes, in seconds of the clock; None: never.
+        offset: how far frames begin behind the multiples of `by`, in milliseconds; from 0 up to `by`.
     """
 
     size: int
     by: int
     early: float | None = None
+    offset: int = 0
 
     @property
     def is_tumbling(self) -> bool:
@@ -97,7 +99,7 @@ class FrameWindow:
 
     def floor(self, timestamp: int) -> int:
         """Return the last border between frames that is not behind `timestamp`."""
-        return timestamp - timestamp % self.by
+        return timestamp - (timestamp - self.offset) % self.by
 
     def frame_end(self, timestamp: int) -> int:
         """Return the end of the frame that holds `timestamp`: the first border behind it.
@@ -106,7 +108,24 @@ class FrameWindow:
             >>> tumbling(10).frame_end(9), tumbling(10).frame_end(10), tumbling(10).frame_end(-1)
             (10, 20, 0)
         """
-        return timestamp - timestamp % self.by + self.by
+        return self.floor(timestamp) + self.by
+
+    def with_offset(self, offset: int | timedelta) -> Self:
+        """Return the same with frames that begin so much behind the multiples of their length, such as at noon.
+
+        Args:
+            offset: milliseconds, or a timedelta; what is longer than a frame says the same as its rest.
+
+        Raises:
+            TypeError: it is neither.
+            ValueError: it is negative.
+
+        Example:
+            >>> days = tumbling(timedelta(days=1)).with_offset(timedelta(hours=12))
+            >>> days.floor(0), days.frame_end(0)
+            (-43200000, 43200000)
+        """
+        return dataclasses.replace(self, offset=milliseconds(offset, "offset") % self.by)
 
     def early_results(self, every: float | timedelta) -> Self:
         """Return the same with results of windows that are still open.
@@ -125,7 +144,8 @@ class FrameWindow:
 
     def __repr__(self) -> str:
         shown = f"tumbling({self.size})" if self.is_tumbling else f"sliding({self.size}, by={self.by})"
-        return shown + _shown_early(self.early)
+        moved = f".with_offset({self.offset})" if self.offset else ""
+        return shown + moved + _shown_early(self.early)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -205,6 +205,13 @@ def test_an_appendable_traverser_gives_what_was_added():
     assert all_of(traverser.add(3)) == [3]
 
 
+def test_an_appendable_traverser_may_be_given_again_and_again():
+    """Jet: test_flatMapperUsage: a function fills it for each item, and returns the same one."""
+    held = AppendableTraverser()
+
+    assert all_of(traverse([10, 20]).flat_map(lambda n: held.add(n).add(n + 1))) == [10, 11, 20, 21]
+
+
 def test_an_appendable_traverser_knows_whether_it_is_empty():
     """Before and behind its items; a None is none."""
     traverser = AppendableTraverser()

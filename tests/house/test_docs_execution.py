@@ -11,6 +11,7 @@ import pyspark
 import pytest
 
 import dstream as ds
+import dstream.core
 import dstream.errors
 import dstream.windows
 import reducers
@@ -36,12 +37,15 @@ TESTS = {
     for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
 }
 TAKING = {
+    "EdgeConfig": dstream.core.EdgeConfig,
     "connect": ds.connect,
     "JobConfig": ds.JobConfig,
     "add_timestamps": StreamStage.add_timestamps,
     "distinct": KeyedStreamStage.distinct,
+    "insert_watermarks": dstream.core.processors.insert_watermarks,
     "kafka": sources.kafka,
     "map_stateful": StreamStage.map_stateful,
+    "priority": dstream.core.Edge.priority,
     "socket_lines": sources.socket_lines,
     "window": StreamStage.window,
 }
@@ -70,6 +74,13 @@ def test_docs_execution_has_every_piece():
 def test_docs_execution_says_who_does_it_and_shows_it():
     """Each piece has a part of Spark's or of ours, and a test."""
     assert [row[0] for row in PIECES if not (row[1] or row[2]) or not CODE.search(row[4])] == []
+
+
+def test_docs_execution_says_what_tunes_it():
+    """Each piece has a setting, and each setting stands in code, so that the next tests see it."""
+    without = [row[0] for row in PIECES if not row[3] or CODE.sub("", row[3]).strip(" ,")]
+
+    assert without == []
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import concurrent.futures
 import inspect
 import re
 from pathlib import Path
@@ -11,24 +13,41 @@ import pytest
 import collectors
 import dstream as ds
 import dstream.core
+import dstream.errors
 import dstream.testing
 import dstream.windows
 import reducers
 import sources
 from dstream import Context, JobConfig, JoinClause, Pipeline, Service
+from dstream.core import processors
 from dstream.jobs import Job
 from dstream.pipeline import BatchStage, KeyedStage, StreamStage, WindowedStage
 from dstream.spi import AggregateOperation
+from dstream.spi.epochs import WatermarkPolicy
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = "".join((DOCS / name).read_text() for name in ("coming-from-jet.md", "coming-from-jet-streams.md"))
-ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("| ")]
+LIBRARY = (DOCS / "reference" / "processors.md").read_text()
+
+
+def rows_of(page):
+    """Return the cells of each row of the tables of a page."""
+    lines = [line for line in page.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+ROWS = rows_of(PAGE)
 ROLES = {
     "AppendableTraverser": dstream.core.AppendableTraverser,
+    "FlatMapper": dstream.core.FlatMapper,
+    "ProcessorMetaSupplier": dstream.core.ProcessorMetaSupplier,
+    "ProcessorSupplier": dstream.core.ProcessorSupplier,
+    "ResettableSingletonTraverser": dstream.core.ResettableSingletonTraverser,
     "Edge": dstream.core.Edge,
     "JoinClause": JoinClause,
     "clause": JoinClause,
     "config": JobConfig,
+    "context": dstream.core.ProcessorContext,
     "ctx": Context,
     "dag": dstream.core.DAG,
     "edge": dstream.core.Edge,
@@ -41,6 +60,8 @@ ROLES = {
     "op": AggregateOperation,
     "outbox": dstream.core.Outbox,
     "pipeline": Pipeline,
+    "policy": WatermarkPolicy,
+    "processors": processors,
     "processor": dstream.core.AbstractProcessor,
     "service": Service,
     "stage": BatchStage,
@@ -53,17 +74,25 @@ ROLES = {
 }
 """What the names stand for that the page writes before a dot."""
 
-HOMES = [ds, collectors, reducers, sources, dstream.core, dstream.testing, dstream.windows]
+HOMES = [ds, ds.errors, ds.spi, collectors, reducers, sources, dstream.core, dstream.testing, dstream.windows]
 """Where names without a dot are."""
 
 CODE = re.compile(r"`([^`]+)`")
+CLASS = re.compile(r"[A-Z]\w*[a-z]")
 NAMED = re.compile(r"^(?:(\w+)\.)?(\w+)(\(.*\))?$")
 
 
 def named_here(cells):
-    """Return the pairs (role, name) of the code in these cells: `stage.map(fn)` is (stage, map)."""
+    """Return the pairs (role, name) of the code in these cells: `stage.map(fn)` is (stage, map).
+
+    A word alone is a name if it begins as a class does.
+    """
     found = [NAMED.match(code) for cell in cells for code in CODE.findall(cell)]
-    return {(match[1], match[2]) for match in found if match is not None and (match[1] in ROLES or match[3])}
+    return {
+        (match[1], match[2])
+        for match in found
+        if match is not None and (match[1] in ROLES or match[3] or CLASS.match(match[2]))
+    }
 
 
 OURS = sorted(named_here(row[1] for row in ROWS if len(row) == 3), key=str)
@@ -78,13 +107,90 @@ def test_docs_jet_page_has_tables():
 def test_docs_jet_page_names_what_exists(role, name):
     """Each name in a second column is a member of what stands before its dot, or a public name of a package."""
     if role is None:
-        assert any(name in home.__all__ for home in HOMES) or hasattr(ds.Stream, name) or hasattr(JoinClause, name)
+        of_python = (builtins, concurrent.futures, ds.Stream, JoinClause)
+        assert any(name in home.__all__ for home in HOMES) or any(hasattr(each, name) for each in of_python)
     else:
         members = {*dir(ROLES[role]), *inspect.get_annotations(ROLES[role])}
         assert name in members
 
 
+def test_docs_library_page_names_what_exists():
+    """Each name in the second column of the page of processors is one of theirs, or a policy of windows."""
+    there = {*processors.__all__, *dstream.windows.__all__, *collectors.__all__}
+    named = {code.partition("(")[0] for row in rows_of(LIBRARY) for code in CODE.findall(row[1])}
+
+    assert named - {"here"} - there == set()
+    assert set(processors.__all__) - named == set()
+
+
 JET = {
+    "Processors": """
+        aggregateP accumulateP combineP aggregateByKeyP accumulateByKeyP combineByKeyP aggregateToSlidingWindowP
+        accumulateByFrameP combineToSlidingWindowP aggregateToSessionWindowP insertWatermarksP mapP filterP flatMapP
+        mapUsingContextP filterUsingContextP flatMapUsingContextP noopP nonCooperativeP mapStatefulP flatMapStatefulP
+        mapUsingServiceP mapUsingServiceAsyncP filterUsingServiceP flatMapUsingServiceP sortP coAggregateByKeyP
+        coAccumulateByKeyP coAccumulateByFrameP coAggregateToSlidingWindowP
+    """,
+    "SourceProcessors": """
+        readMapP streamMapP readRemoteMapP streamRemoteMapP readCacheP streamCacheP readRemoteCacheP streamRemoteCacheP
+        readListP readRemoteListP streamSocketP readFilesP streamFilesP streamKafkaP readHdfsP
+    """,
+    "SinkProcessors": """
+        writeMapP writeRemoteMapP mergeMapP mergeRemoteMapP updateMapP updateRemoteMapP writeCacheP writeRemoteCacheP
+        writeListP writeRemoteListP writeSocketP writeFileP writeBufferedP writeKafkaP writeHdfsP
+    """,
+    "DiagnosticProcessors": "writeLoggerP peekInputP peekOutputP peekSnapshotP",
+    "graph": """
+        Vertex getName getMetaSupplier getLocalParallelism checkLocalParallelism getSource getSourceName
+        getSourceOrdinal getDestination getDestName getDestOrdinal getPriority isDistributed getRoutingPolicy getConfig
+        Partitioner HASH_CODE UNICAST ISOLATED PARTITIONED BROADCAST ordered distributeTo fanout
+    """,
+    "suppliers": """
+        ProcessorSupplier ProcessorMetaSupplier preferredLocalParallelism preferLocalParallelismOne isCooperative
+        memberCount memberIndex
+    """,
+    "Context": """
+        getLogger getOutbox logger vertexName globalProcessorIndex totalParallelism localParallelism
+        processingGuarantee snapshottingEnabled jetInstance FlatMapper Watermark BroadcastKey broadcastKey
+    """,
+    "Traverser": """
+        next map filter flatMap takeWhile dropWhile append prepend peek onFirstNull over empty traverseIterator
+        traverseSpliterator traverseEnumeration traverseStream traverseIterable traverseArray lazy isEmpty
+        ResettableSingletonTraverser accept
+    """,
+    "event time": """
+        WatermarkPolicy reportEvent getCurrentWatermark WatermarkEmissionPolicy throttleWm noThrottling emitByMinStep
+        emitByFrame WatermarkGenerationParams wmGenParams noWatermarks withEmitPolicy DEFAULT_IDLE_TIMEOUT
+        WatermarkSourceUtil handleEvent handleNoEvent increasePartitionCount getWatermark restoreWatermark
+        SlidingWindowPolicy slidingWinPolicy tumblingWinPolicy frameSize frameOffset windowSize isTumbling floorFrameTs
+        higherFrameTs withOffset toTumblingByFrame TimestampKind EVENT FRAME
+    """,
+    "TestSupport": """
+        supplierFrom listToString TestInbox TestOutbox snapshotQueue drainQueueAndReset drainQueuesAndReset
+        drainSnapshotQueueAndReset reset TestProcessorContext TestProcessorSupplierContext
+        TestProcessorMetaSupplierContext JetAssert
+    """,
+    "builders": """
+        AggregateBuilder GroupAggregateBuilder WindowAggregateBuilder WindowGroupAggregateBuilder HashJoinBuilder
+        StreamHashJoinBuilder AllOfAggregationBuilder SinkBuilder tag0 add build groupBy coGroup coGroupBuilder
+        StageWithGrouping StageWithWindow StreamStageWithGrouping StageWithGroupingAndWindow SlidingWindowDef
+        SessionWindowDef kind downcast watermarkFrameSize toSlidingWindowPolicy slideBy sessionTimeout
+        AggregateOperation1 AggregateOperation2 AggregateOperation3
+    """,
+    "SourceBuilder": """
+        SourceBuilder batch stream timestampedStream fillBufferFn distributed destroyFn createSnapshotFn
+        restoreSnapshotFn JournalInitialPosition START_FROM_OLDEST START_FROM_CURRENT generate_series generate_stream
+    """,
+    "GenericPredicates": """
+        alwaysTrue alwaysFalse instanceOf and not or notEqual equal like ilike regex greaterThan greaterEqual lessThan
+        lessEqual between in
+    """,
+    "JobStatus": """
+        NOT_STARTED NOT_RUNNING STARTING RUNNING RESTARTING SUSPENDED SUSPENDED_EXPORTING_SNAPSHOT COMPLETING FAILED
+        COMPLETED NONE AT_LEAST_ONCE EXACTLY_ONCE
+    """,
+    "JobStateSnapshot": "name creationTime jobId jobName payloadSize dagJsonString destroy",
+    "Observable": "addObserver removeObserver configureCapacity getConfiguredCapacity toFuture Observable",
     "core": """
         newVertex getVertex getInboundEdges getOutboundEdges localParallelism updateMetaSupplier between priority
         partitioned allToOne broadcast isolated distributed setConfig tryProcess tryProcess0 tryProcess4
@@ -185,9 +291,10 @@ JET = {
         assertCollectedEventually
     """,
 }
-"""Public names of pipelines, aggregate operations and jobs: those of 0.6, and those that came up to 4.5."""
+"""Public names of Jet: those of 0.6, and those that came up to 4.5."""
 
-IN_JET = {name for cell in [row[0] for row in ROWS] for code in CODE.findall(cell) for name in re.findall(r"\w+", code)}
+JET_CELLS = [row[0] for row in [*ROWS, *rows_of(LIBRARY)]]
+IN_JET = {name for cell in JET_CELLS for code in CODE.findall(cell) for name in re.findall(r"\w+", code)}
 WITHOUT = {name for code in CODE.findall(PAGE.partition("need none:")[2].partition("\n\n")[0]) for name in [code]}
 """Those in the sentence on what has no counterpart."""
 

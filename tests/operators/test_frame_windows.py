@@ -56,6 +56,27 @@ def test_sliding_windows_skip_gaps(total):
     assert ends(running.results(ones(0, 10**15), END_OF_TIME)) == [(2, 1), (4, 1), (10**15 + 2, 1), (10**15 + 4, 1)]
 
 
+@SUMS
+def test_windows_with_an_offset_are_those_of_moved_items(total):
+    """Frames that begin 3 later give for items that come 3 later what others give, 3 later."""
+    plain = Running(FrameWindows(sliding(8, by=4), None, total))
+    moved = Running(FrameWindows(sliding(8, by=4).with_offset(3), None, total))
+    stamps = [-5, -1, 0, 3, 4, 9]
+
+    expected = [plain.results(ones(*stamps), 8), plain.results([], 100)]
+    found = [moved.results(ones(*(each + 3 for each in stamps)), 11), moved.results([], 103)]
+    assert [ends(each) for each in found] == [[(end + 3, n) for end, n in ends(each)] for each in expected]
+    assert ends(found[0]) == [(-1, 1), (3, 2), (7, 3), (11, 3)]
+
+
+def test_windows_with_an_offset_keep_another_state():
+    """A job that goes on with other frames cannot take over those it has; without an offset nothing changes."""
+    plain, moved = (FrameWindows(each, None, DEDUCTED) for each in (tumbling(4), tumbling(4).with_offset(1)))
+
+    assert plain.signature[:2] == (4, 4)
+    assert plain.signature != moved.signature != FrameWindows(tumbling(4).with_offset(2), None, DEDUCTED).signature
+
+
 def test_tumbling_windows_are_half_open():
     """What happens at the end of a window belongs to the next; the result has the last instant inside as its time."""
     running = Running(FrameWindows(tumbling(10), None, counting()))

@@ -49,10 +49,57 @@ def test_windows_refuse_floats(make):
         make(2.5)
 
 
+def test_frames_lie_between_their_borders():
+    """A border is the last one not behind its own timestamp, and the frame that begins there ends one step on."""
+    frames = sliding(8, by=2)
+
+    assert [frames.floor(each) for each in (-3, -2, -1, 0, 1, 2)] == [-4, -2, -2, 0, 0, 2]
+    assert [frames.frame_end(each) for each in (-3, -2, -1, 0, 1, 2)] == [-2, 0, 0, 2, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("offset", "floors"), [(0, [-8, -4, -4, 0, 0, 4]), (1, [-7, -7, -3, -3, 1, 1]), (2, [-6, -6, -2, -2, 2, 2])]
+)
+def test_frames_are_those_of_jet(offset, floors):
+    """Jet: SlidingWindowPolicyTest.when_noOffset, when_offset1, when_offset2: frames of 4."""
+    frames = sliding(12, by=4).with_offset(offset)
+    stamps = (-5, -4, -1, 0, 3, 4)
+
+    assert [frames.floor(each) for each in stamps] == floors
+    assert [frames.frame_end(each) for each in stamps] == [each + 4 for each in floors]
+
+
+def test_windows_know_their_measures():
+    """Jet: test_tumblingWindowDef, test_toTumblingByFrame, test_withOffset."""
+    moved = sliding(1000, by=100).with_offset(10)
+
+    assert (tumbling(123).by, tumbling(123).size, tumbling(123).offset) == (123, 123, 0)
+    assert (moved.by, moved.size, moved.offset, moved.is_tumbling) == (100, 1000, 10, False)
+    assert tumbling(moved.by).with_offset(moved.offset) == FrameWindow(100, 100, offset=10)
+
+
+def test_frames_with_an_offset_lie_that_much_later():
+    """Also below zero; an offset of whole frames is none."""
+    frames = sliding(20, by=10).with_offset(3)
+
+    assert [frames.floor(each) for each in (-8, -7, 2, 3, 12, 13)] == [-17, -7, -7, 3, 3, 13]
+    assert [frames.frame_end(each) for each in (-8, -7, 2, 3, 12, 13)] == [-7, 3, 3, 13, 13, 23]
+    assert tumbling(10).with_offset(20) == tumbling(10)
+    assert sliding(20, by=10).with_offset(timedelta(milliseconds=13)) == frames
+
+
+def test_offsets_are_not_negative():
+    """The message names the argument."""
+    with pytest.raises(ValueError, match="offset must be from 0"):
+        tumbling(10).with_offset(-1)
+
+
 def test_windows_read_as_they_were_made():
     """Plans and messages show them."""
     shown = [tumbling(10), sliding(20, by=10), session(5), tumbling(10).early_results(timedelta(seconds=2))]
+    moved = sliding(20, by=10).with_offset(3).early_results(1)
 
+    assert repr(moved) == "sliding(20, by=10).with_offset(3).early_results(1.0)"
     assert list(map(repr, shown)) == [
         "tumbling(10)",
         "sliding(20, by=10)",

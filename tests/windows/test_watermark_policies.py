@@ -42,6 +42,26 @@ def test_policies_know_no_time_before_the_first_event(policy):
     assert policy.watermark(1e9) == NO_WATERMARK
 
 
+@pytest.mark.parametrize("policy", ALL, ids=lambda policy: type(policy).__name__)
+def test_events_out_of_order_move_no_policy_back(policy):
+    """Jet: when_outOfOrderEvents_then_monotonicWm, of each of them; one at the time of the clock moves it on."""
+    kept = pickle.loads(pickle.dumps(policy))
+    seen = []
+    for timestamp in (10_000, 9_000, 8_000, 7_000, 11_000):
+        kept.report(timestamp, 1.0)
+        seen.append(kept.watermark(1.0))
+
+    assert seen == [9997, 9997, 9997, 9997, 10_997]
+
+
+def test_limiting_lag_stops_with_the_events():
+    """Jet: when_eventsStop_then_wmStops, however the clock goes on."""
+    policy = limiting_lag(10)
+    policy.report(10, 0.0)
+
+    assert {policy.watermark(now) for now in (0.0, 1.0, 1e9)} == {0}
+
+
 def test_limiting_lag_follows_the_greatest_timestamp():
     """An event out of order moves nothing back."""
     policy = limiting_lag(timedelta(milliseconds=3))

@@ -106,7 +106,8 @@ def accumulate_by_frame(
     """
     name = "accumulate_by_frame"
     checked = to_containers(checked_operation(operation, name), name)
-    frame = tumbling(_of_kind(window, FrameWindow, name).by)
+    moves = _of_kind(window, FrameWindow, name)
+    frame = tumbling(moves.by).with_offset(moves.offset)
     windows = FrameWindows(frame, checked_keys(keys, checked), checked, KeyedWindowResult)
     create = partial(OperatorProcessor, windows, _timestamps(timestamps, checked), hands_over=True)
     shown = shown_call(name, keys=keys, timestamps=timestamps, window=window, operation=operation)

@@ -71,6 +71,32 @@ def test_input_is_logged_once(supplier, lines):
     ]
 
 
+def peek_and_remove(inbox):
+    """Look, look again, and take."""
+    while (item := inbox.peek()) is not None:
+        assert inbox.peek() is item
+        inbox.remove()
+
+
+def poll(inbox):
+    """Take one after another."""
+    while inbox.poll() is not None:
+        pass
+
+
+@pytest.mark.parametrize("take", [peek_and_remove, poll, list, lambda inbox: inbox.drain()])
+def test_input_is_logged_however_it_is_taken(take, lines):
+    """Jet: when_peekInputWithPeekingProcessorSupplier, PollingProcessorSupplier, IteratingProcessorSupplier."""
+
+    class Taking(Processor):
+        def process(self, ordinal, inbox):
+            take(inbox)
+
+    through(processors.peek_input(Taking), [1, 2])
+
+    assert lines() == ["Input from ordinal 0: 1", "Input from ordinal 0: 2"]
+
+
 @pytest.mark.parametrize("supplier", [processors.map(abs), OneByOne, OfOneByOne(), ProcessorMetaSupplier.of(OneByOne)])
 def test_output_is_logged_for_each_edge(supplier, lines):
     """Jet: peekOutput, for each kind of supplier."""

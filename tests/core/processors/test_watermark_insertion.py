@@ -56,6 +56,25 @@ def test_a_watermark_stands_before_the_item_that_moved_time(items, emitted):
     assert inserted(items) == emitted
 
 
+def test_without_a_lag_a_watermark_is_that_of_its_item():
+    """Jet: when_zeroLag."""
+    assert inserted([10, 13], lag=0) == [wm(10), 10, wm(13), 13]
+
+
+@pytest.mark.parametrize(
+    ("frame", "items", "emitted"),
+    [
+        (2, [10, 11, 12, 13], [wm(6), 10, wm(8), 11, 12, wm(10), 13]),  # eventsIncrease
+        (2, [11, 12, 13, 14], [wm(8), 11, 12, wm(10), 13, 14]),  # eventsIncreaseAndStartAtVergeOfFrame
+        (10, [14, 15, 24], [wm(10), 14, 15, wm(20), 24]),  # eventsNotAtTheVergeOfFrame
+        (2, [11, 15], [wm(8), 11, wm(12), 15]),  # gapBetweenEvents
+    ],
+)
+def test_watermarks_by_frame_are_those_of_jet(frame, items, emitted):
+    """Jet: emitByFrame_when_..., as of 3.0."""
+    assert inserted(items, emission=emit_by_frame(tumbling(frame))) == emitted
+
+
 @pytest.mark.parametrize(
     ("items", "emitted"),
     [

@@ -6,7 +6,7 @@ import operator
 
 import pytest
 
-from collectors import counting, to_list
+from collectors import co_operation, counting, to_list, to_set
 from dstream.core import Watermark, processors
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphArrival
@@ -164,6 +164,88 @@ def test_the_first_stage_emits_a_frame_when_it_closes():
     ]
 
 
+def first_stage():
+    """Return the first of two stages, with frames of 4, and a sum."""
+    return processors.accumulate_by_frame(
+        keys=[lambda event: "k"], timestamps=[operator.itemgetter(0)], window=sliding(16, by=4), operation=sums(True)
+    )
+
+
+def frame(end, total):
+    """Return what the first stage emits."""
+    return KeyedWindowResult(end - 4, end, "k", total)
+
+
+def test_the_first_stage_is_that_of_jet():
+    """Jet: SlidingWindowP_stage1Test.smokeTest: a watermark inside of a frame closes none."""
+    one = ProcessorRun(first_stage(), RUNS[0])
+    events = [*[(0, 1), (1, 1)], *wm(3, 4), *[(4, 1), (5, 1), (8, 1)], *wm(6, 7), (8, 1), *wm(8), (8, 1), *wm(21)]
+    for each in events:
+        one.process(0, each)
+
+    assert one.emitted == [*wm(3), frame(4, 2), *wm(4, 6, 7), frame(8, 2), *wm(8), frame(12, 3), *wm(21)]
+
+
+def test_the_first_stage_lets_watermarks_pass():
+    """Jet: when_noEvents_then_wmtsEmitted."""
+    assert emitted_in_four_runs(first_stage(), wm(2, 3, 4, 5, 6, 8, 20)) == wm(2, 3, 4, 5, 6, 8, 20)
+
+
+def test_the_first_stage_emits_what_is_open_at_the_end():
+    """Jet: when_batch_then_emitEverything: at once, although the last watermark is far from the end of time."""
+    one = ProcessorRun(first_stage(), RUNS[0])
+    for each in [(0, 1), *wm(4), (10**15, 1)]:
+        one.process(0, each)
+    one.complete()
+
+    assert one.emitted == [frame(4, 1), *wm(4), frame(10**15 + 4, 1)]
+
+
+def test_windows_of_two_inputs_have_both_for_each_key():
+    """Jet: SlidingWindowP_CoGroupTest."""
+    vertex = processors.aggregate_to_sliding_window(
+        keys=[operator.itemgetter(0)] * 2,
+        timestamps=[lambda event: 0] * 2,
+        window=tumbling(1),
+        operation=co_operation(to_list(), to_list()),
+        to=lambda start, end, key, lists: (end, key, *lists),
+    )
+    found = emitted_in_four_runs(vertex, [("k1", "a"), ("k2", "b")], [("k1", "c"), ("k3", "d"), ("k1", "e")])
+
+    assert sorted(found) == [
+        (1, "k1", [("k1", "a")], [("k1", "c"), ("k1", "e")]),
+        (1, "k2", [("k2", "b")], []),
+        (1, "k3", [], [("k3", "d")]),
+    ]
+
+
+def test_the_second_stage_combines_frames():
+    """Jet: SlidingWindowP_FrameCombiningTest: sets, which cannot be deducted."""
+    vertex = processors.combine_to_sliding_window(
+        window=sliding(8, by=4), operation=to_set(), to=lambda start, end, key, found: (end, sorted(found))
+    )
+    frames = [KeyedWindowResult(end - 4, end, "k", {letter}) for end, letter in ((4, "a"), (4, "b"), (8, "c"))]
+
+    assert emitted_in_four_runs(vertex, frames) == [(4, ["a", "b"]), (8, ["a", "b", "c"]), (12, ["c"])]
+
+
+def test_both_stages_keep_the_offset_of_a_window():
+    """Frames begin 1 later in the first, and windows end where these do in the second."""
+    window = sliding(4, by=2).with_offset(1)
+    first = processors.accumulate_by_frame(keys=[str], timestamps=[abs], window=window, operation=counting())
+    second = processors.combine_to_sliding_window(window=window, operation=counting(), to=of_key)
+    one, other = ProcessorRun(first, RUNS[0]), ProcessorRun(second, RUNS[0])
+    for each in [1, 2, 3, Watermark(5)]:
+        one.process(0, each)
+    for each in [*one.emitted, Watermark(7)]:
+        other.process(0, each)
+
+    assert {(frame.start, frame.end) for frame in one.emitted[:3]} == {(1, 3), (3, 5)}
+    assert sorted(each for each in other.emitted if not isinstance(each, Watermark)) == [
+        *[(3, "1", 1), (3, "2", 1), (5, "1", 1), (5, "2", 1), (5, "3", 1), (7, "3", 1)]
+    ]
+
+
 def test_the_first_stage_hands_over_what_is_open_when_it_saves():
     """Jet: twoStageSnapshotTest: nothing but the watermark is saved."""
     vertex = processors.accumulate_by_frame(keys=[str], timestamps=[abs], window=sliding(4, by=2), operation=counting())
@@ -205,6 +287,15 @@ def test_sessions_are_found_in_any_order_of_events(order, keys):
 def test_the_end_closes_sessions():
     """Jet: when_batchProcessing_then_flushEverything."""
     assert sessions([("a", 1), ("a", 5)]) == [KeyedWindowResult(1, 15, "a", 2)]
+
+
+def test_a_watermark_closes_one_session_and_the_end_the_other():
+    """Jet: when_batchProcessing_then_flushEverything."""
+    assert sessions([*(("a", at) for at in SESSION), *wm(25)]) == [
+        KeyedWindowResult(1, 22, "a", 3),
+        *wm(25),
+        KeyedWindowResult(30, 50, "a", 3),
+    ]
 
 
 def test_a_session_closes_behind_its_end():
