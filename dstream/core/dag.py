@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from dstream.core.edge import Edge
 from dstream.core.order_of_vertices import in_topological_order, refuse_gaps
@@ -16,6 +16,9 @@ from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import GraphVertex, VertexGraph
 from dstream.spi.processor_suppliers import AnySupplier
 from dstream.stream.stream_arguments import kind_of
+
+if TYPE_CHECKING:
+    from dstream.plan.show.drawing import Drawing
 
 __all__ = ["DAG"]
 
@@ -190,6 +193,29 @@ class DAG:
 
         return plan_of_graph(self.graph())
 
+    @overload
+    def explain(self, format: Literal["text"] = "text") -> None: ...
+
+    @overload
+    def explain(self, format: Literal["dot", "mermaid", "svg", "html"]) -> Drawing: ...
+
+    def explain(self, format: str = "text") -> Drawing | None:
+        """Say in which stages the graph would run, where items are shuffled and why. Nothing runs or starts.
+
+        It is explained for the default context, or for the one that `connect()` would make.
+
+        Args:
+            format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
+                a str; a notebook shows the last two.
+
+        Raises:
+            UnsupportedError: no engine runs such a graph.
+            ValueError: the graph is not valid, or there is no such format.
+        """
+        from dstream.pipeline.drawn_plan import explained_in
+
+        return explained_in(format, self.plan)
+
     def __repr__(self) -> str:
         from dstream.core.drawn_dag import as_lines
 
@@ -213,12 +239,8 @@ class DAG:
         """Return what a notebook shows: the vertices and edges, and the picture of what runs unless nothing can."""
         import html
 
-        from dstream.plan.show.drawing import drawn
-        from dstream.stream.runtime import default_stages
-
         try:
-            plan = self.plan()
-            below = str(drawn(default_stages(plan.several([None] * len(plan.writes)), None), "html"))
+            below = str(self.explain("html"))
         except Exception as error:
             below = f"<pre>{html.escape(f'{type(error).__name__}: {error}')}</pre>"
         return f"<pre>{html.escape(repr(self))}</pre>\n{below}"

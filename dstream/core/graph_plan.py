@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.core.nowhere import Nowhere
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
@@ -34,13 +36,11 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
     """Return what a job runs of a graph, whose vertices stand in topological order.
 
     Raises:
-        UnsupportedError: nothing is written by `processors.write`, or an edge into one does more than to bring items
+        UnsupportedError: there are sources alone, or an edge into `processors.write` does more than to bring items
             there.
     """
     sources = {each.name: source for each in graph.vertices if (source := getattr(each.supplier, "source", None))}
     sinks = {each.name: sink for each in graph.vertices if (sink := getattr(each.supplier, "sink", None))}
-    if not sinks:
-        raise UnsupportedError("a job runs graphs with a vertex of processors.write()")
     given: dict[str, Node] = {}
     reads: list[tuple[str, Node]] = []
     for vertex in graph.vertices:
@@ -49,26 +49,59 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
             reads.append((vertex.name, node))
             given[vertex.name] = Shared(node) if len(graph.out_of(vertex.name)) > 1 else node
     inner = tuple(each for each in graph.vertices if each.name not in sources and each.name not in sinks)
-    names = {each.name for each in inner}
-    part = VertexGraph(inner, tuple(each for each in graph.edges if each.source in names or each.destination in names))
-    blocks: Node | None = None
-    if inner:
-        shown = f"{len(inner)} {'vertex' if len(inner) == 1 else 'vertices'}"
-        blocks = Shared(Processing(tuple(given[each.source] for each in part.inlets), part, "dag", shown))
-    outlets = {id(edge): number for number, edge in enumerate(part.outlets)}
-    writes = []
-    for vertex in graph.vertices:
-        if vertex.name in sinks:
-            nodes = [_checked(edge, given, blocks, outlets) for edge in graph.into(vertex.name)]
-            end = nodes[0] if len(nodes) == 1 else Union(tuple(nodes))
-            if vertex.parallelism != -1:
-                end = Spread(end, vertex.parallelism, "local_parallelism")
-            writes.append(PlannedWrite(vertex.name, end, sinks[vertex.name], vertex.step.where, is_named=True))
+    blocks = _Blocks(graph, inner, given)
+    writes = [
+        _write(vertex, graph.into(vertex.name), sinks[vertex.name], given, blocks)
+        for vertex in graph.vertices
+        if vertex.name in sinks
+    ]
+    if inner and not blocks.is_read:  # Its processors may write by themselves.
+        writes.append(PlannedWrite(inner[-1].name, blocks.none(), Nowhere(), inner[-1].step.where, is_named=True))
+    if not writes:
+        raise UnsupportedError("this graph has sources alone: nothing becomes of their items")
     stages = tuple(
         PlannedStage(each.name, "vertex", tuple(edge.source for edge in graph.into(each.name)), each.step.where)
         for each in graph.vertices
     )
     return PipelinePlan(stages, tuple(writes), tuple(reads))
+
+
+class _Blocks:
+    """The one operation for all vertices that are neither sources nor sinks, and what others read of it.
+
+    Args:
+        graph: the whole graph.
+        inner: those vertices.
+        given: the items of each source.
+    """
+
+    def __init__(self, graph: VertexGraph, inner: tuple[GraphVertex, ...], given: Mapping[str, Node]) -> None:
+        names = {each.name for each in inner}
+        edges = tuple(each for each in graph.edges if each.source in names or each.destination in names)
+        part = VertexGraph(inner, edges)
+        self._outlets = {id(edge): number for number, edge in enumerate(part.outlets)}
+        self.is_read = bool(self._outlets)
+        shown = f"{len(inner)} {'vertex' if len(inner) == 1 else 'vertices'}"
+        node = Processing(tuple(given[each.source] for each in part.inlets), part, "dag", shown)
+        self._node: Node = Shared(node) if len(self._outlets) > 1 else node
+
+    def of(self, edge: GraphEdge) -> Node:
+        """Return the items of an edge into a sink."""
+        return ItemsOfOutlet(self._node, _OfOutlet(self._outlets[id(edge)]))
+
+    def none(self) -> Node:
+        """Return no items, of a graph from which no edge leads away."""
+        return ItemsOfOutlet(self._node, _OfOutlet(-1))
+
+
+def _write(
+    vertex: GraphVertex, edges: Sequence[GraphEdge], sink: Any, given: Mapping[str, Node], blocks: _Blocks
+) -> PlannedWrite:
+    nodes = [_checked(edge, given, blocks) for edge in edges]
+    end = nodes[0] if len(nodes) == 1 else Union(tuple(nodes))
+    if vertex.parallelism != -1:
+        end = Spread(end, vertex.parallelism, "local_parallelism")
+    return PlannedWrite(vertex.name, end, sink, vertex.step.where, is_named=True)
 
 
 def _read(vertex: GraphVertex, source: Any) -> Read:
@@ -79,14 +112,11 @@ def _read(vertex: GraphVertex, source: Any) -> Read:
     return dataclasses.replace(Read(source, "processors.read(...)", where=vertex.step.where), stage=vertex.name)
 
 
-def _checked(edge: GraphEdge, given: dict[str, Node], blocks: Node | None, outlets: dict[int, int]) -> Node:
+def _checked(edge: GraphEdge, given: Mapping[str, Node], blocks: _Blocks) -> Node:
     """Return the items of an edge into a sink."""
     if edge.routing not in (Routing.UNICAST, Routing.ISOLATED) or edge.order is not None or edge.priority:
         raise UnsupportedError(
             f"the edge {edge.source} -> {edge.destination} into processors.write() says which processors get items, or "
-            "when: put a vertex of processors.noop() before it"
+            "when: put a vertex of processors.map(whole_item) before it"
         )
-    if edge.source in given:
-        return given[edge.source]
-    assert blocks is not None, "an edge comes from a vertex"
-    return ItemsOfOutlet(blocks, _OfOutlet(outlets[id(edge)]))
+    return given[edge.source] if edge.source in given else blocks.of(edge)

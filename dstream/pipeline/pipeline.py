@@ -11,6 +11,7 @@ from dstream.failures import shown
 from dstream.pickling import dumps
 from dstream.pipeline.any_stage import placed
 from dstream.pipeline.batch_stage import BatchStage
+from dstream.pipeline.drawn_plan import explained_in
 from dstream.pipeline.flat_records import copied, flattened, restored
 from dstream.pipeline.flowing_stage import FlowingStage
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -24,7 +25,6 @@ from dstream.plan import Read, Union, call_site
 from dstream.plan.stream_read import StreamRead
 from dstream.spi import Sink, Source, StreamSource
 from dstream.stream.error_handling import delivery_of
-from dstream.stream.runtime import default_stages
 from dstream.stream.stream_arguments import kind_of
 
 if TYPE_CHECKING:
@@ -164,15 +164,7 @@ class Pipeline:
             UnsupportedError: the engine does not run such a pipeline.
             ValueError: there is no such format.
         """
-        from dstream.plan.show.drawing import check_format, drawn
-
-        check_format(format)
-        plan = self.plan()
-        drawing = drawn(default_stages(plan.several([None] * len(plan.writes)), None), format)
-        if format != "text":
-            return drawing
-        print(drawing)
-        return None
+        return explained_in(format, self.plan)
 
     # Looking at it, copying it
 

@@ -31,7 +31,9 @@ def key_of(item: Any) -> Any:
     Raises:
         TypeError: `item` is neither.
     """
-    return _checked(item)[0]
+    if isinstance(item, tuple) and len(item) == 2:
+        return item[0]
+    raise _no_entry(item)
 
 
 def value_of(item: Any) -> Any:
@@ -40,10 +42,10 @@ def value_of(item: Any) -> Any:
     Raises:
         TypeError: `item` is neither.
     """
-    return _checked(item)[1]
-
-
-def _checked(item: Any) -> Any:
     if isinstance(item, tuple) and len(item) == 2:
-        return item
-    raise TypeError(f"the items must be entries, (key, value), not {shown(item)}; key_by(fn) makes entries")
+        return item[1]
+    raise _no_entry(item)
+
+
+def _no_entry(item: Any) -> TypeError:
+    return TypeError(f"the items must be entries, (key, value), not {shown(item)}; key_by(fn) makes entries")

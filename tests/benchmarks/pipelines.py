@@ -27,7 +27,17 @@ from sources import Range, items, text_files
 from tests.benchmarks.corpus import corpus
 from tests.benchmarks.harness import Bench, Case, Contestant, Detail
 
-__all__ = ["co_groups", "forks", "small_pipelines", "tf_idf"]
+__all__ = [
+    "co_groups",
+    "context_of",
+    "documents",
+    "forks",
+    "inverted_index",
+    "scores",
+    "small_pipelines",
+    "tf_idf",
+    "words",
+]
 
 _DOCUMENTS = 100
 _Scores = list[tuple[float, str]]
@@ -36,23 +46,23 @@ _Scores = list[tuple[float, str]]
 def tf_idf(bench: Bench) -> list[Case]:
     """Return P1: the inverted index of a hundred documents, by a pipeline and by the shortest way of streams."""
     megabytes = bench.size(100, 2)
-    paths = _documents(bench.folder, megabytes)
-    ctx = _context(bench, "tf-idf", on_spark=True)
+    paths = documents(bench.folder, megabytes)
+    ctx = context_of(bench, "tf-idf", on_spark=True)
 
     def pipeline() -> None:
-        ctx.new_job(_inverted_index(paths)).join()
+        ctx.new_job(inverted_index(paths)).join()
 
     def stream() -> None:
         lines = ctx.read(text_files(paths, with_path=True))
         scored = collecting_and_then(
-            mapping(operator.itemgetter(0), frequencies()), functools.partial(_scores, len(paths))
+            mapping(operator.itemgetter(0), frequencies()), functools.partial(scores, len(paths))
         )
-        lines.flat_map(_words).collect(replacing(grouping_by_to_imap("index", operator.itemgetter(1), scored)))
+        lines.flat_map(words).collect(replacing(grouping_by_to_imap("index", operator.itemgetter(1), scored)))
 
     def some() -> list[Any]:
         index = ctx.get_map("index")
-        words = sorted(index.keys())
-        return [len(words), [(word, index[word]) for word in words[:: max(len(words) // 50, 1)]]]
+        found = sorted(index.keys())
+        return [len(found), [(word, index[word]) for word in found[:: max(len(found) // 50, 1)]]]
 
     return [
         Case(
@@ -64,33 +74,35 @@ def tf_idf(bench: Bench) -> list[Case]:
     ]
 
 
-def _inverted_index(paths: list[str]) -> Pipeline:
+def inverted_index(paths: list[str]) -> Pipeline:
     """Return a pipeline that writes the scored documents of each word."""
     pipeline = Pipeline()
     total = pipeline.read_from(items(*paths)).aggregate(counting())
     holding = (
         pipeline.read_from(text_files(paths, with_path=True))
-        .flat_map(_words)
+        .flat_map(words)
         .grouping_key(operator.itemgetter(1))
         .aggregate(mapping(operator.itemgetter(0), frequencies()))
     )
     one = (lambda entry: 0, lambda count: 0)
-    scored = holding.hash_join(total, on=one, to=lambda entry, count: Entry(entry.key, _scores(count, entry.value)))
+    scored = holding.hash_join(total, on=one, to=lambda entry, count: Entry(entry.key, scores(count, entry.value)))
     scored.write_to(replacing(to_imap("index")))
     return pipeline
 
 
-def _words(line: tuple[str, str]) -> list[tuple[str, str]]:
+def words(line: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return (document, word) for each word of a line."""
     document, text = line
     return [(document, word) for word in text.split()]
 
 
-def _scores(total: int, occurrences: dict[str, int]) -> _Scores:
+def scores(total: int, occurrences: dict[str, int]) -> _Scores:
+    """Return (score, document) for the documents of a word, best first."""
     weight = math.log(total / len(occurrences))
     return sorted(((count * weight, document) for document, count in occurrences.items()), reverse=True)
 
 
-def _documents(folder: Path, megabytes: int) -> list[str]:
+def documents(folder: Path, megabytes: int) -> list[str]:
     """Return the corpus cut into files of about equal size."""
     below = folder / f"documents-{megabytes}mb"
     if not below.exists():
@@ -109,7 +121,7 @@ def forks(bench: Bench) -> list[Case]:
     """Return P2: two sinks that hang on one parsed log, beside one of them."""
     count = bench.size(1_000_000, 20_000)
     logs = {lines: _log(bench.folder, lines) for lines in (count, min(count, 100_000))}
-    ctx = _context(bench, "forks", on_spark=True)
+    ctx = context_of(bench, "forks", on_spark=True)
     calls = bench.folder / "parsed.bin"
 
     def run(sinks: int, note: Path | None = None, lines: int = count) -> None:
@@ -176,7 +188,7 @@ def _called(run: Callable[..., None], note: Path, count: int) -> Detail:
 def co_groups(bench: Bench) -> list[Case]:
     """Return P3: all items of each key of three inputs; they end on the workers, as those of a join in B5."""
     count = bench.size(1_000_000, 20_000)
-    ctx = _context(bench, "co-groups", on_spark=True)
+    ctx = context_of(bench, "co-groups", on_spark=True)
     context = bench.spark.sparkContext
 
     def pipeline(size: int, sink: Any) -> None:
@@ -237,7 +249,7 @@ _MORE = 0.010
 
 
 def _submitting(bench: Bench, where: str, jobs: int, *, on_spark: bool) -> Case:
-    ctx = _context(bench, f"small-{'spark' if on_spark else 'local'}", on_spark=on_spark)
+    ctx = context_of(bench, f"small-{'spark' if on_spark else 'local'}", on_spark=on_spark)
 
     def job() -> None:
         pipeline = Pipeline()
@@ -280,7 +292,7 @@ def _seconds(run: Callable[[], None]) -> float:
     return time.perf_counter() - started
 
 
-def _context(bench: Bench, name: str, *, on_spark: bool) -> ds.Context:
+def context_of(bench: Bench, name: str, *, on_spark: bool) -> ds.Context:
     """Return a context with a lake of its own, which is empty."""
     folder = bench.folder / name
     shutil.rmtree(folder, ignore_errors=True)

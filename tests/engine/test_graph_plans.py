@@ -109,3 +109,37 @@ def test_a_plan_of_a_graph_is_explained_without_running() -> None:
     assert "each task runs one processor of numbers" in text
     assert "1 or more tasks (one for each processor), in no order" in text
     assert "4,611" not in text
+
+
+def read_by(processors_of_vertex: int | None, splits: int, cores: int) -> str:
+    """Return what is said of a graph whose vertex reads a source, with so many splits and cores."""
+    dag = DAG()
+    numbers = dag.new_vertex("numbers", processors.read(Items(range(99), splits))).local_parallelism(splits)
+    twice = dag.new_vertex("twice", Doubling).local_parallelism(processors_of_vertex or -1)
+    sink = dag.new_vertex("sink", processors.write(to_ilist("never")))
+    dag.edge(Edge.between(numbers, twice)).edge(Edge.between(twice, sink))
+    return str(drawn(stages_on(cores, dag.plan().several([None]), None), "text"))
+
+
+@pytest.mark.parametrize(("parallelism", "splits"), [(None, 4), (None, 2), (2, 5), (3, 3)])
+def test_the_tasks_of_a_vertex_read_the_splits_of_its_source(parallelism: int | None, splits: int) -> None:
+    """Nothing moves, where any processor may get an item."""
+    assert "1 job, 0 shuffles" in read_by(parallelism, splits, cores=2)
+
+
+@pytest.mark.parametrize(("parallelism", "splits"), [(3, 2), (2, 4)])
+def test_items_move_where_a_processor_or_a_core_would_have_nothing_to_do(parallelism: int, splits: int) -> None:
+    """There are more processors than splits, or more cores than processors."""
+    assert "1 job, 1 shuffle" in read_by(parallelism, splits, cores=3)
+
+
+@pytest.mark.parametrize("processors_of_vertex", [2, 3])
+def test_each_item_comes_once_where_tasks_read_several_splits(engine: Any, processors_of_vertex: int) -> None:
+    """Five splits, some of them empty, for two tasks or three."""
+    dag, name = DAG(), f"read-by-{processors_of_vertex}-{id(engine)}"
+    numbers = dag.new_vertex("numbers", processors.read(Items([1, 2, 3, 4], 5)))
+    twice = dag.new_vertex("twice", Doubling).local_parallelism(processors_of_vertex)
+    sink = dag.new_vertex("sink", processors.write(to_ilist(name)))
+    engine.context.new_job(dag.edge(Edge.between(numbers, twice)).edge(Edge.between(twice, sink))).join()
+
+    assert sorted(engine.context.get_list(name)) == [2, 4, 6, 8]

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-import runpy
 from collections import Counter
 
 import pytest
 
-from tests.house.test_samples import SAMPLES, output_of, stored
+from tests.house.test_samples import SAMPLES, output_of, sample, stored
 
 MOST_LINES = 80
-
-
-def sample(name):
-    """Return what a sample defines."""
-    return runpy.run_path(str(SAMPLES / name))
 
 
 def test_samples_words_of_map_counts_as_plain_python_does(tmp_path):

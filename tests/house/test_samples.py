@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections import Counter
@@ -129,6 +130,11 @@ def test_samples_access_log_analyses_as_plain_python_does(tmp_path):
         assert list(ctx.get_list("unreadable")) == ["rubbish"]
         failed = ctx.read(json_lines(tmp_path / "failed")).map(lambda request: (request["path"], request["status"]))
         assert failed.to_list() == requests[3:]
+
+
+def sample(name):
+    """Return what a sample defines."""
+    return runpy.run_path(str(SAMPLES / name))
 
 
 def stored(folder):

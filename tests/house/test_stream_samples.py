@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import runpy
 from collections import Counter, defaultdict
 
-from tests.house.test_samples import SAMPLES, output_of, stored
-
-
-def sample(name):
-    """Return what a sample defines."""
-    return runpy.run_path(str(SAMPLES / name))
+from tests.house.test_samples import output_of, sample, stored
 
 
 def ended(folder, name):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, compress, islice
+from operator import length_hint
 from typing import Any
+
+from more_itertools import chunked
 
 from dstream.core.block_processor import BlockProcessor
 from dstream.core.traverser import Traverser
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Inbox, Processor
 from dstream.stream.stream_arguments import function, kind_of, running
+from dstream.values.blaming import each, failed_on
 
 __all__ = ["Filtering", "FlatMapping", "Mapping", "filter", "flat_map", "map", "noop"]
 
@@ -121,12 +126,34 @@ class FlatMapping(BlockProcessor):
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterator[Any]:
         """Give all that the function makes of each item."""
-        fn = self._fn
-        for item in items:
-            made = fn(item)
-            if made is None:
-                raise TypeError(f"{shown_function(fn)} must give what can be iterated, not {kind_of(made)}")
-            yield from made
+        return chain.from_iterable(self._blocks(items))
+
+    def _blocks(self, items: list[Any]) -> Iterator[list[Any]]:
+        """Give the same in lists; what a few items become is read together."""
+        for few in chunked(items, _FEW):
+            made = each(self._fn, few)
+            for item in compress(few, [several is None for several in made]):
+                raise self._gave_none(item)
+            left = iter(made)
+            flat = chain.from_iterable(left)
+            while block := self._next(flat, left, few):
+                yield block
+
+    def _next(self, flat: Iterator[Any], left: Iterator[Any], items: Sequence[Any]) -> list[Any]:
+        try:
+            return list(islice(flat, _AT_ONCE))
+        except Exception as error:  # What was made of an item is read here, so it may fail here.
+            failed_on(error, items[len(items) - length_hint(left) - 1])
+            raise
+
+    def _gave_none(self, item: Any) -> TypeError:
+        error = TypeError(f"{shown_function(self._fn)} must give what can be iterated, not {kind_of(None)}")
+        failed_on(error, item)
+        return error
+
+
+_FEW = 64
+_AT_ONCE = 1024
 
 
 class _Noop(Processor):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+from collectors.grouping import groups_of_any_key
 from dstream.core.block_processor import BlockProcessor
-from dstream.core.processors.item_keys import keys_of
 from dstream.core.processors.saving import Saving
 from dstream.operators.apart import copies_of
 from dstream.operators.arrivals import by_shard
 from dstream.operators.pickled_keys import with_keys_of_this_process
-from dstream.spi import AggregateOperation, Collector
+from dstream.spi import AggregateOperation, Collector, identity
 from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, ShardKey
+from dstream.values import Entry
 from dstream.values.blaming import in_group
 
 __all__ = ["GroupingProcessor"]
 
-_MISSING: Any = object()
 _ENDED = BroadcastKey("ended")
+_entry = partial(tuple.__new__, Entry)
 
 
 class GroupingProcessor(BlockProcessor):
@@ -40,43 +42,19 @@ class GroupingProcessor(BlockProcessor):
         gives_empty: bool = False,
     ) -> None:
         super().__init__()
-        self._keys = keys
+        self._is_keyed = keys is not None
         self._operation = operation
         self._to = to
         self._gives_empty = gives_empty
-        self._groups: dict[Any, Any] = {}
+        self._reductions = [_by_key(keys, operation, number) for number in range(operation.arity)]
+        self._groups: dict[Any, Any] = self._reductions[0].supplier()
         self._has_ended = False
         self._saving = Saving()
 
     def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
         """Take the items; nothing is emitted for them."""
-        operation = self._operation
-        if self._keys is not None:
-            self._accumulate(keys_of(self._keys[ordinal], items), items, operation.accumulates[ordinal])
-            return []
-        container = self._groups.get(None, _MISSING)
-        if container is _MISSING:
-            container = operation.create()
-        if isinstance(operation, Collector):
-            container = operation.accumulated(container, items)
-        else:
-            accumulate = operation.accumulates[ordinal]
-            for item in items:  # A failure finds the item by this name.
-                following = accumulate(container, item)
-                container = container if following is None else following
-        self._groups[None] = container
+        self._groups = self._reductions[ordinal].accumulated(self._groups, items)
         return []
-
-    def _accumulate(self, keys: list[Any], items: list[Any], accumulate: Callable[[Any, Any], Any]) -> None:
-        groups, create = self._groups, self._operation.create
-        find = groups.get
-        for key, item in zip(keys, items, strict=True):  # A failure finds the item by this name.
-            container = find(key, _MISSING)
-            if container is _MISSING:
-                container = groups[key] = create()
-            following = accumulate(container, item)
-            if following is not None:
-                groups[key] = following
 
     def complete(self) -> bool:
         """Emit the results, once."""
@@ -91,12 +69,15 @@ class GroupingProcessor(BlockProcessor):
 
     def _results(self, groups: dict[Any, Any]) -> Iterator[Any]:
         finish, to = self._operation.finish, self._to
+        if finish is identity and to is Entry:
+            yield from map(_entry, groups.items())
+            return
         for key, container in groups.items():
             try:
                 result = finish(container)
                 made = result if to is None else to(key, result)
             except Exception as error:
-                if self._keys is not None:
+                if self._is_keyed:
                     in_group(error, key)
                 raise
             yield made
@@ -108,7 +89,7 @@ class GroupingProcessor(BlockProcessor):
     def _entries(self) -> Iterator[tuple[Any, Any]]:
         yield _ENDED, self._has_ended
         groups = dict(zip(self._groups, self._copies(list(self._groups.values())), strict=True))
-        for shard, part in by_shard(groups, SHARDS, self._keys is not None).items():
+        for shard, part in by_shard(groups, SHARDS, self._is_keyed).items():
             yield ShardKey(shard), part
 
     def _copies(self, containers: list[Any]) -> Any:
@@ -122,4 +103,23 @@ class GroupingProcessor(BlockProcessor):
             if key == _ENDED:
                 self._has_ended = value
             else:
-                self._groups.update(with_keys_of_this_process(value))
+                dict.update(self._groups, with_keys_of_this_process(value))  # A Counter would add.
+
+
+def _by_key(
+    keys: tuple[Callable[[Any], Any], ...] | None, operation: AggregateOperation[Any, Any, Any], number: int
+) -> Collector[Any, Any, Any]:
+    """Return what takes a block of one input into the groups of all; without keys there is one, that of None."""
+    if operation.combine is not None:
+        reduction = operation.on_input(number)
+    else:
+        reduction = Collector(operation.create, operation.accumulates[number], _uncombined, operation.finish)
+    return groups_of_any_key(_no_key if keys is None else keys[number], reduction)
+
+
+def _no_key(item: Any) -> None:
+    return None
+
+
+def _uncombined(left: Any, right: Any) -> Any:
+    raise AssertionError("what one processor accumulates is not combined")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from dstream.spi import AggregateOperation, identity
+from collectors import mapping
+from dstream.spi import AggregateOperation, Collector, identity
 
 __all__ = ["of_containers", "to_containers"]
 
@@ -20,6 +21,8 @@ def to_containers(operation: Operation, name: str) -> Operation:
         TypeError: they could not be combined afterwards; the message names the function of the library.
     """
     _check(operation, name)
+    if isinstance(operation, Collector):  # It keeps what takes many items at a time.
+        return replace(operation, finisher=identity, name=repr(operation))
     return operation.with_finish(identity).called(repr(operation))
 
 
@@ -34,25 +37,12 @@ def of_containers(operation: Operation, container_of: Callable[[Any], Any], name
     Raises:
         TypeError: they cannot be combined.
     """
-    takes = _Taking(_check(operation, name), container_of)
-    made: Operation = AggregateOperation(
-        operation.create, takes, operation.combine, operation.deduct, finish=operation.finish
-    )
-    return made.called(repr(operation))
+    combine = _check(operation, name)
+    taken = Collector(operation.create, combine, combine, operation.finish, deducting=operation.deduct)
+    return replace(mapping(container_of, taken), name=repr(operation))
 
 
 def _check(operation: Operation, name: str) -> Callable[[Any, Any], Any]:
     if operation.combine is None:
         raise TypeError(f"{name}: {operation!r} has no combine, so two stages cannot share its work")
     return operation.combine
-
-
-@dataclass(frozen=True, slots=True)
-class _Taking:
-    """Takes the container in an item into another one."""
-
-    combine: Callable[[Any, Any], Any]
-    container_of: Callable[[Any], Any]
-
-    def __call__(self, container: Any, item: Any) -> Any:
-        return self.combine(container, self.container_of(item))

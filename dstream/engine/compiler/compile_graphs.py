@@ -6,7 +6,7 @@ Where all items stand in one partition, or each vertex has one processor, one ta
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from dstream.engine.graph.vertices import (
     one_after_another,
     piped,
 )
-from dstream.engine.kernels.core_operations import Task
+from dstream.engine.kernels.core_operations import Operation, Task
 from dstream.engine.kernels.graph_processing import (
     BlocksOfTask,
     Inlet,
@@ -36,17 +36,19 @@ from dstream.engine.kernels.graph_processing import (
     ProcessorNumbers,
     RunsGraph,
     RunsPart,
+    ToProcessor,
     by_priority,
 )
 from dstream.engine.kernels.stamping import telling
 from dstream.engine.worker.graph_routing import EdgeToPart, ReadArrivals, RouteToProcessors
 from dstream.engine.worker.sinks import WriteItems
+from dstream.engine.worker.stage import Piece
 from dstream.executor.graph_groups import graph_groups
 from dstream.plan.core import Read
 from dstream.plan.core_of_graphs import Processing
 from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.steps import Op, Step
-from dstream.plan.vertex_graph import GraphEdge, VertexGraph
+from dstream.plan.vertex_graph import GraphEdge, Routing, VertexGraph
 
 __all__: list[str] = []
 
@@ -58,7 +60,7 @@ def _(node: Processing, inputs: Sequence[Items], compiling: Compiling) -> Items:
     node = dataclasses.replace(node, graph=with_parallelism(node.graph, compiling.facts.cores))
     if is_whole:
         return _by_one_task(node, inputs, receipts)
-    return (compiling.decide(InParts(node, tuple(inputs), receipts)),)
+    return (compiling.decide(InParts(node, tuple(inputs), receipts, compiling.facts.cores)),)
 
 
 def _by_one_task(node: Processing, inputs: Sequence[Items], receipts: Op) -> Items:
@@ -92,6 +94,7 @@ class InParts:
     node: Processing
     inputs: tuple[Items, ...]
     receipts: Op
+    cores: int
 
     counts = True
 
@@ -99,7 +102,7 @@ class InParts:
         node = self.node
         if sum(each or 0 for each in partitions) == 1 or all(each.parallelism == 1 for each in node.graph.vertices):
             return Done(_by_one_task(node, inputs, self.receipts))
-        return Done(_Cutting(node, inputs, [each or 0 for each in partitions], self.receipts).items())
+        return Done(_Cutting(node, inputs, [each or 0 for each in partitions], self.receipts, self.cores).items())
 
 
 class _Cutting:
@@ -110,13 +113,17 @@ class _Cutting:
         inputs: one for each inlet of the graph.
         partitions: in how many partitions each of these stands.
         receipts: takes the counts of the edges.
+        cores: how many tasks run at the same time.
     """
 
-    def __init__(self, node: Processing, inputs: Sequence[Items], partitions: Sequence[int], receipts: Op) -> None:
+    def __init__(
+        self, node: Processing, inputs: Sequence[Items], partitions: Sequence[int], receipts: Op, cores: int
+    ) -> None:
         self._node = node
         self._inputs = inputs
         self._partitions = partitions
         self._receipts = receipts
+        self._cores = cores
         self._parts = graph_groups(node.graph)
         self._part_of = {each.name: number for number, part in enumerate(self._parts) for each in part.vertices}
         self._steps = {each.name: each.step for each in node.graph.vertices}
@@ -200,8 +207,9 @@ class _Cutting:
         """Return the blocks that the processors of a part give."""
         part, processors = self._parts[number], self._processors(number)
         senders = [self._tasks(self._sender(edge)) for edge in part.inlets]
-        runs = RunsPart(RunsGraph(part, self._node.guarantee, self._receipts, senders))
-        if not any(senders):  # No row would say to the tasks that they are to run.
+        if (items := self._read_by_part(number)) is not None:
+            senders = [1]
+        elif not any(senders):  # No row would say to the tasks that they are to run.
             items = _numbers(processors, self._node.step)
         else:
             taken = tuple(
@@ -212,8 +220,25 @@ class _Cutting:
             )
             reader = ReadArrivals(sum(map(self._tasks, self._sending[number])), self._node.step)
             items = (Rows(taken, processors, reader, is_ordered=False, why=_GO, counted=_EACH),)
+        runs = RunsPart(RunsGraph(part, self._node.guarantee, self._receipts, senders))
         names = ", ".join(each.name for each in part.vertices)
         return piped(items, self._node, runs, f"each task runs one processor of {names}")
+
+    def _read_by_part(self, number: int) -> Items | None:
+        """Return what the tasks of a part read of sources themselves; None: it has to come from other tasks.
+
+        Each task reads some of the splits that there are: where any processor may get an item, nothing has to move, as
+        long as there are splits for all of them, and no core that could read stands still.
+        """
+        part, processors = self._parts[number], self._processors(number)
+        if len(part.inlets) != 1 or part.inlets[0].carries_blocks or not _goes_to_any(part.inlets[0]):
+            return None
+        inlet = self._inlets[_way(part.inlets[0])]
+        splits = tuple(each for each in self._inputs[inlet] if isinstance(each, Splits))
+        count = self._partitions[inlet]
+        if len(splits) < len(self._inputs[inlet]) or count < processors or processors < min(count, self._cores):
+            return None
+        return (Splits(splits, tasks=processors, for_each=_to_each_processor),)
 
     def _of_input(self, inlet: int, reader: int, first: int) -> Taken:
         """Return the rows of an input of the graph, whose tasks are senders."""
@@ -235,6 +260,10 @@ class _Cutting:
         return Taken(vertices[part], EVERYTHING.to_targets(behind, end), -behind)
 
 
+def _to_each_processor(tasks: tuple[Piece, ...]) -> Callable[[int], Operation]:
+    return ToProcessor
+
+
 class _Sender(NamedTuple):
     """What leads to a part: an input of the graph, or another part."""
 
@@ -244,6 +273,11 @@ class _Sender(NamedTuple):
 
 _EACH = "one for each processor"
 _GO = "items go to the processors that the edges say"
+
+
+def _goes_to_any(edge: GraphEdge) -> bool:
+    """Say whether an item may go to the processor of the task that has it."""
+    return edge.routing in (Routing.UNICAST, Routing.ISOLATED) and edge.order is None
 
 
 def _way(edge: GraphEdge) -> tuple[str, int, str, int]:

@@ -148,8 +148,8 @@ class Counting:
         return amount(rows.targets)
 
     def _of_splits(self, splits: Splits) -> Amount:
-        if splits.is_one_task:
-            return ONE
+        if splits.tasks is not None:
+            return amount(splits.tasks) if splits.tasks < MANY else Amount(1, None, "one for each processor")
         parts = [
             split_count(part) if isinstance(part, SourceSplits) else self._known[_key(part)] for part in splits.parts
         ]
@@ -220,7 +220,7 @@ def _key(each: Splits | Rows) -> tuple[object, ...]:
     """Return what tells inputs apart whose calls do not matter."""
     if isinstance(each, Rows):
         return id(each.taken), each.targets
-    return id(each.parts), each.start, each.stop, each.is_one_task
+    return id(each.parts), each.start, each.stop, each.tasks
 
 
 def _within(bound: int | None, splits: Splits) -> int | None:

@@ -29,7 +29,7 @@ from dstream.engine.graph.vertices import (
 from dstream.plan.core import Called, Chain, Read, Recall
 from dstream.plan.core_of_services import Served
 from dstream.plan.properties import is_ordered_after
-from dstream.plan.stages import ONE, Amount, Call, Exchange, Stage
+from dstream.plan.stages import Amount, Call, Exchange, Stage
 from dstream.plan.steps import Guard, Step
 from dstream.plan.walk import inputs_first
 from dstream.spi.service import Service
@@ -122,7 +122,7 @@ class Picture:
         self._drafts: list[_Draft] = []
         self._inputs: dict[int, Items] = {}
         self._ends: dict[int, tuple[int, ...]] = {}
-        self._begun: dict[tuple[int, bool], tuple[int, Sequence[Applied]]] = {}
+        self._begun: dict[tuple[int, int | None], tuple[int, Sequence[Applied]]] = {}
         self._held: list[object] = []
         self._conditions = {key: words for each in outlook.foreseen for key, words in each.conditions.items()}
         self._tasks = {key: tasks for each in outlook.foreseen for key, tasks in each.tasks.items()}
@@ -218,9 +218,7 @@ class Picture:
                 )
             case Splits(parts=(Splits() as inner,)):
                 (stage,) = self._ends[id(inner)]
-                if each.is_one_task and self._drafts[stage].tasks != ONE:
-                    stage = self._in_one_task(stage)
-                return stage
+                return stage if each.tasks is None else self._in_tasks(stage, self._count(each))
             case Splits(parts=parts):
                 stages = [self._ends[id(part)][0] for part in parts if isinstance(part, Splits)]
                 draft = _Draft(self._count(each), self._all_ordered(stages), self._piped(stages))
@@ -269,11 +267,11 @@ class Picture:
         self._drafts[stage].calls += calls
         return stage
 
-    def _in_one_task(self, stage: int) -> int:
+    def _in_tasks(self, stage: int, tasks: Amount) -> int:
         before = self._drafts[stage]
-        if before.is_closed:
-            return self._added(_Draft(ONE, before.is_ordered, self._piped([stage])))
-        before.tasks = ONE
+        if before.is_closed and before.tasks != tasks:
+            return self._added(_Draft(tasks, before.is_ordered, self._piped([stage])))
+        before.tasks = tasks
         return stage
 
     def _piped(self, stages: Iterable[int]) -> tuple[Exchange, ...]:
@@ -303,24 +301,24 @@ class Picture:
                 waiting += (each.source for each in draft.inputs if each.source not in draft.kept)
 
 
-def _beginning(each: Input) -> tuple[int, bool]:
-    """Return what inputs have in common that differ in their calls only: what they read, and whether in one task."""
+def _beginning(each: Input) -> tuple[int, int | None]:
+    """Return what inputs have in common that differ in their calls only: what they read, and in how many tasks."""
     match each:
-        case Splits(parts=(Splits() as inner,), is_one_task=is_one_task):
-            return id(inner), is_one_task
+        case Splits(parts=(Splits() as inner,), tasks=tasks):
+            return id(inner), tasks
         case Splits(parts=parts):
-            return id(parts), False
+            return id(parts), None
         case Rows(taken=taken):
-            return id(taken), False
+            return id(taken), None
         case Kept(held) | FromTable(held):
-            return id(held), False
+            return id(held), None
         case _:
-            return id(each), False
+            return id(each), None
 
 
-def _members(order: Sequence[Task]) -> dict[tuple[int, bool], list[Sequence[Applied]]]:
+def _members(order: Sequence[Task]) -> dict[tuple[int, int | None], list[Sequence[Applied]]]:
     """Return what inputs that begin in the same way do, each once."""
-    found: dict[tuple[int, bool], dict[tuple[int, ...], Sequence[Applied]]] = defaultdict(dict)
+    found: dict[tuple[int, int | None], dict[tuple[int, ...], Sequence[Applied]]] = defaultdict(dict)
     for each in order:
         if not isinstance(each, Vertex):
             applied = tuple(each.applied)

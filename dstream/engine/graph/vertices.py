@@ -82,16 +82,22 @@ class Splits:
         applied: what each piece does with its items.
         start: the number of the first piece that is read.
         stop: the number of the piece before which it ends; None: after the last one.
-        is_one_task: one task reads all pieces, one after another.
-        for_each: gives each piece a last operation of its own.
+        tasks: so many tasks read the pieces, of which there are as many or more, each some that follow each other;
+            None: one task for each piece.
+        for_each: gives each piece, or each of those tasks, a last operation of its own.
     """
 
     parts: tuple[SourceSplits | Splits, ...]
     applied: Sequence[Applied] = ()
     start: int = 0
     stop: int | None = None
-    is_one_task: bool = False
+    tasks: int | None = None
     for_each: ForEachPiece | None = None
+
+    @property
+    def is_one_task(self) -> bool:
+        """Whether one task reads all pieces, one after another."""
+        return self.tasks == 1
 
     def between(self, start: int, stop: int | None) -> Splits:
         """Return some of the pieces."""
@@ -258,7 +264,7 @@ def in_one_task(inputs: Items) -> Items:
     if is_one_task(inputs):
         return inputs
     assert all(isinstance(each, Splits) for each in inputs), "one task reads from sources"
-    return (Splits(inputs, is_one_task=True),)  # type: ignore[arg-type]
+    return (Splits(inputs, tasks=1),)  # type: ignore[arg-type]
 
 
 def is_one_task(inputs: Items) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "ProcessorNumbers",
     "RunsGraph",
     "RunsPart",
+    "ToProcessor",
     "by_priority",
     "in_turn",
     "whole",
@@ -124,6 +125,23 @@ class BlocksOfTask:
                 check_items(piece, self.destination, self.step)
             yield GraphBlock(0, sender, piece)
         yield GraphBlock(0, sender, [Mark.ENDED])
+
+
+@dataclass(frozen=True)
+class ToProcessor:
+    """Gives the number of the processors that run in a task, and then what arrives for them: all that the task reads.
+
+    Attributes:
+        number: that of the task.
+    """
+
+    number: int
+
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[int | GraphArrival]:
+        yield self.number
+        for piece in pieces(items, _BLOCK):
+            yield GraphArrival(0, 0, self.number, piece)
+        yield GraphArrival(0, 0, self.number, [Mark.ENDED])
 
 
 @dataclass(frozen=True)

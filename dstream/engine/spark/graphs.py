@@ -216,7 +216,7 @@ class GraphRun:
         if read is None:
             return Kept(recall)
         # The local engine kept them, for a context that has both.
-        return Splits((SourceSplits(read, self._facts.parallelism),), is_one_task=self._facts.is_sequential)
+        return Splits((SourceSplits(read, self._facts.parallelism),), tasks=1 if self._facts.is_sequential else None)
 
     def _computed(self, ask: AskForKept) -> Cached:
         rows, partitions = self._frame(ask.vertex), self._partitions(ask.vertex.inputs)
@@ -312,16 +312,16 @@ class GraphRun:
     def _pieces(self, splits: Splits) -> Iterator[Piece]:
         """Give the pieces of splits, asking their sources for one after another."""
         for each in inputs_first(splits, _levels_of):
-            if (each.is_one_task or each.for_each) and id(each) not in self._whole:
+            if (each.tasks or each.for_each) and id(each) not in self._whole:
                 self._whole[id(each)] = self._all_of(each)
                 self._held.append(each)
         yield from self._whole[id(splits)] if id(splits) in self._whole else self._one_by_one(splits)
 
     def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
         """Return the pieces of splits for which all of them must be known."""
-        pieces = tuple(self._one_by_one(replace(splits, applied=(), is_one_task=False, for_each=None)))
-        if splits.is_one_task and len(pieces) != 1:  # One task runs also where there is nothing to read.
-            pieces = (Piece(None, pieces, (), None),)
+        pieces = tuple(self._one_by_one(replace(splits, applied=(), tasks=None, for_each=None)))
+        if splits.tasks is not None and len(pieces) != splits.tasks:
+            pieces = tuple(_dealt(pieces, splits.tasks))
         if splits.for_each is not None:
             last = splits.for_each(pieces)
             pieces = tuple(_followed(each, last(number)) for number, each in enumerate(pieces))
@@ -380,6 +380,13 @@ def _through(levels: list[_Level], piece: Piece) -> Piece | None:
 
 def _followed(piece: Piece, *operations: Operation) -> Piece:
     return replace(piece, operations=(*piece.operations, *operations)) if operations else piece
+
+
+def _dealt(pieces: tuple[Piece, ...], tasks: int) -> Iterator[Piece]:
+    """Give a piece for each task, which reads some that follow each other; it runs also where there is nothing."""
+    for task in range(tasks):
+        first, last = (number * len(pieces) // tasks for number in (task, task + 1))
+        yield Piece(None, pieces[first:last], (), None)
 
 
 def _read_by(vertex: Vertex) -> list[Vertex]:
