@@ -11,6 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -194,6 +195,7 @@ class Database:
         path = self.place.path
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
+            _make_own_file(path)
         except OSError as error:
             raise EngineError(f"the storage sqlite:{path} cannot be made: {error.strerror}") from error
         connection = sqlite3.connect(
@@ -235,6 +237,15 @@ def failure(place: Place, owner: object, error: sqlite3.Error) -> DStreamError:
     if code in _FAILURES:
         return EngineError(f"{owner} {where}: {_FAILURES[code]} ({error})")
     return IllegalStateError(f"{owner} {where} is damaged: {error}; something else than dstream has changed it")
+
+
+def _make_own_file(path: str) -> None:
+    """Make the file, which others may not write to whatever the mask says; SQLite gives its log the same rights.
+
+    Of a file that is there, nothing is opened but by SQLite: closing it would take the locks of this process away.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
 def _prepare(connection: sqlite3.Connection, place: Place) -> None:

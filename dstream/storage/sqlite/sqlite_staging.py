@@ -103,13 +103,16 @@ class StagedFile:
             connection.executemany("INSERT INTO staged (key, value, old, written) VALUES (?, ?, ?, ?)", rows)
 
     def _made(self) -> sqlite3.Connection:
+        collection = self._collection
         try:
-            os.makedirs(self._collection.staged, exist_ok=True)
+            for folder in (collection.place.files, os.path.dirname(collection.staged), collection.staged):
+                with suppress(FileExistsError):
+                    os.mkdir(folder, 0o755)  # others may not write there, whatever the mask says
         except OSError as error:
-            raise EngineError(f"{self._collection}: tasks cannot write into {self._path}: {error.strerror}") from error
+            raise EngineError(f"{collection}: tasks cannot write into {self._path}: {error.strerror}") from error
         self._connection = connection = sqlite3.connect(self._path, isolation_level=None)
         connection.execute("PRAGMA journal_mode = OFF")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if self._collection.place.durable else 'OFF'}")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if collection.place.durable else 'OFF'}")
         connection.execute("BEGIN")
         connection.execute("CREATE TABLE staged (n INTEGER PRIMARY KEY, key, value, old, written)")
         return connection

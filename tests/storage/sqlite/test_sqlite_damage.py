@@ -152,3 +152,16 @@ def test_pickles_are_trusted_only_where_nobody_else_writes(base, shared):
             base.storage().open("map", "m", Options()).get_many(["a"])
     finally:
         os.chmod(target, mode)
+
+
+def test_pickles_are_trusted_in_files_that_were_made_under_a_loose_mask(base):
+    """A mask that lets groups write does not make the user's own files those of others."""
+    mask = os.umask(0o002)
+    try:
+        store = base.map()
+        job, receipts = _staged(store, {"a": _Runs})
+        job.commit(receipts)
+    finally:
+        os.umask(mask)
+
+    assert base.storage().open("map", "m", Options()).get_many(["a"]) == [_Runs]
