@@ -16,6 +16,7 @@ from dstream.engine.memory_bound import DEFAULT_BOUND, DEFAULT_BROADCAST
 from dstream.errors import ConfigurationError
 from dstream.failures import shown
 from dstream.session.configuration_file import ConfigurationFile, find_file
+from dstream.values.places import SQLITE
 from dstream.values.secrets import shown_url
 
 __all__ = ["Configuration", "Setting", "configured", "local_folder"]
@@ -105,9 +106,16 @@ def _settings_of(file: ConfigurationFile) -> dict[str, Setting]:
             f"{file.place('pickle')} may be 'restricted' or 'never'; "
             "a file cannot trust pickles, a program can: connect(pickle='trusted')"
         )
-    if "storage" in checked and (folder := local_folder(checked["storage"])) is not None:
-        checked["storage"] = os.path.join(os.path.dirname(file.path), folder)
+    if "storage" in checked:
+        checked["storage"] = _beside(file.path, checked["storage"])
     return {name: Setting(value, file.path) for name, value in checked.items()}
+
+
+def _beside(file: str, storage: str) -> str:
+    """Return a storage whose path, if it is relative, begins at the folder of a file of settings."""
+    scheme = SQLITE if storage.startswith(SQLITE) else ""
+    path = local_folder(storage.removeprefix(scheme))
+    return storage if path is None else scheme + os.path.join(os.path.dirname(file), path)
 
 
 def _checked(key: _Key, place: str, value: Any) -> Any:

@@ -1,7 +1,7 @@
 """The stores behind distributed maps, lists and caches. The contract stands in `dstream.spi.store`.
 
-`memory` is the readable definition, `lake` the default, `redis` the one over the network; `codec` is
-how keys and values become bytes and columns in all of them. Each is imported when it is asked for.
+`memory` is the readable definition, `lake` the default, `redis` the one over the network, `sqlite` that of one machine;
+`codec` is how keys and values become bytes and columns in all of them. Each is imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -32,11 +32,16 @@ def open_storage(url: str, settings: Settings) -> Storage:
         from dstream.storage.memory import open_memory
 
         return open_memory(url, settings)
+    if scheme == "sqlite":
+        from dstream.storage.sqlite import open_sqlite
+
+        return open_sqlite(url, settings)
     if is_url and scheme in _REDIS:
         from dstream.storage.redis import open_redis
 
         return open_redis(url, settings)
     shown = f"{scheme}:{'//' if is_url else ''}..."
     raise ValueError(
-        f"no storage has a URL such as {shown}; storage is a folder, file:///..., s3://..., redis://... or memory:"
+        f"no storage has a URL such as {shown}; storage is a folder, file:///..., s3://..., sqlite:..., redis://... or "
+        "memory:"
     )

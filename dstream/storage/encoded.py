@@ -21,6 +21,7 @@ __all__ = [
     "Entries",
     "Items",
     "changed",
+    "check_answers",
     "checked_splice",
     "decoded",
     "divided",
@@ -128,11 +129,7 @@ def changed(
     Raises:
         ValueError: there are more or fewer values than keys.
     """
-    if len(new) != len(keys):
-        raise ValueError(
-            f"a change of {codec.kind} {codec.name!r} got {len(keys)} values and returned {len(new)}; return one for "
-            "each: the new value, None to remove the entry, or UNCHANGED"
-        )
+    check_answers(codec, keys, new)
     kept = [(key, value) for key, value in zip(keys, new, strict=True) if _is_value(value)]
     codec = codec.decided_by([key for key, _ in kept], [value for _, value in kept])
     for key, value in kept:
@@ -142,6 +139,15 @@ def changed(
         for data, value in zip(encoded, new, strict=True)
         if not isinstance(value, Unchanged)
     }
+
+
+def check_answers(codec: Codec, keys: Sequence[Any], new: Sequence[Any]) -> None:
+    """Refuse what a change returned if it is not one answer for each key; errors as for `changed`."""
+    if len(new) != len(keys):
+        raise ValueError(
+            f"a change of {codec.kind} {codec.name!r} got {len(keys)} values and returned {len(new)}; return one for "
+            "each: the new value, None to remove the entry, or UNCHANGED"
+        )
 
 
 def _is_value(value: Any) -> bool:

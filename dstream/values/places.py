@@ -7,7 +7,10 @@ from typing import Any, TypeAlias
 
 from dstream.values.secrets import shown_url
 
-__all__ = ["Place", "checked_place", "shown_place"]
+__all__ = ["SQLITE", "Place", "checked_place", "shown_place"]
+
+SQLITE = "sqlite:"
+"""Stands before the path of a storage that is a file."""
 
 Place: TypeAlias = "str | os.PathLike[str]"
 
@@ -28,7 +31,10 @@ def checked_place(storage: Any) -> str | None:
         raise ValueError("storage must not be empty")
     if place.startswith("memory:"):
         raise ValueError("storage must be one that can be opened again, and memory: is that of one context")
-    return place if "://" in place else os.path.abspath(os.path.expanduser(place))
+    if "://" in place:
+        return place
+    scheme = SQLITE if place.startswith(SQLITE) else ""
+    return scheme + os.path.abspath(os.path.expanduser(place.removeprefix(scheme)))
 
 
 def shown_place(storage: str | None) -> str:

@@ -80,6 +80,13 @@ def test_connect_looks_settings_up(folder):
     assert (folder / "data" / "here" / "names").is_dir()
 
 
+def test_configuration_of_a_file_of_sqlite_is_relative_to_it_too(folder):
+    """The path behind `sqlite:` begins at the folder of the file, as that of a folder does."""
+    written(folder, 'engine = "local"\nstorage = "sqlite:data/here.db"')
+    with ds.connect() as ctx:
+        assert ctx.running_storage().url == f"sqlite:{folder / 'data' / 'here.db'}"
+
+
 def test_the_nearest_file_counts_alone(folder):
     """A file further up is not read, not even for what the nearer one leaves out."""
     written(folder, 'engine = "local"')

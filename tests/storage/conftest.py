@@ -258,7 +258,7 @@ def emptied(*servers: RedisServer) -> str:
 # ------------------------------------------------------------------------------------------------------------- backends
 
 
-@pytest.fixture(params=["memory", "lake", "redis", "redis-cluster"])
+@pytest.fixture(params=["memory", "lake", "sqlite", "redis", "redis-cluster"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     """Each backend in turn, empty."""
     match request.param:
@@ -266,6 +266,8 @@ def backend(request: pytest.FixtureRequest) -> Backend:
             return Backend("memory", f"memory:{uuid.uuid4()}", shared=False)
         case "lake":
             return Backend("lake", str(request.getfixturevalue("tmp_path") / "lake"))
+        case "sqlite":
+            return Backend("sqlite", f"sqlite:{request.getfixturevalue('tmp_path') / 'data.db'}")
         case "redis":
             return Backend("redis", emptied(request.getfixturevalue("redis_server")), pins=False)
         case _:

@@ -124,12 +124,19 @@ class Codec:
             IllegalStateError: the bytes are no key.
             TypeError: its class is not found, or may not be loaded.
         """
+        return self.shaped_key(self.plain_key(data))
+
+    def plain_key(self, data: bytes) -> Any:
+        """Return the key before the key type gives it a form; errors as for `decode_key`."""
         try:
-            key = decode_key(data, self.pickles)
+            return decode_key(data, self.pickles)
         except ClassRefusedError as error:
             raise self._refused(error, "key_type=") from error
         except NOT_UNDERSTOOD as error:
             raise self._damaged("a key", error) from error
+
+    def shaped_key(self, key: Any) -> Any:
+        """Return a decoded key in the form that the key type gives it."""
         if self.key is None:
             return key
         shaped = self.key.shaped(key)

@@ -10,9 +10,9 @@ from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Kind, ListStore, MapStore, Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
+from dstream.storage.forked_handles import renewed_after_fork
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.forked_handles import renewed_after_fork
 from dstream.storage.lake.lake_lists import LakeList
 from dstream.storage.lake.lake_maps import LakeMap
 from dstream.storage.lake.lake_records import LakeRecords

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.storage.checking import NOT_UNDERSTOOD, number, text
+from dstream.storage.forked_handles import renewed_after_fork
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, condemned_in, data_file
 from dstream.storage.lake.checkpoints import newest_checkpoint, read_checkpoint
 from dstream.storage.lake.entries import LOG, entry_path, entry_version, packed, read_entry, version_in
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.forked_handles import renewed_after_fork
 from dstream.storage.lake.paths import checked_path
 from dstream.storage.lake.turns import turn
 from dstream.storage.settings import MOST_BUCKETS

@@ -11,10 +11,11 @@ from dstream.spi.store import Merge
 from dstream.storage.checking import receipts_of
 from dstream.storage.codec.codec import Codec
 from dstream.storage.redis.map_scripts import PUBLISH
-from dstream.storage.redis.map_writer import EntryWriter, StagedBucket, StagedKeys, merged_with
+from dstream.storage.redis.map_writer import EntryWriter, StagedBucket, StagedKeys
 from dstream.storage.redis.redis_collection import Collection, types_of
 from dstream.storage.redis.redis_staging import Job
 from dstream.storage.redis.server import Connection
+from dstream.storage.written_entries import merged_with
 
 __all__ = ["MapJob"]
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from dstream.spi.store import Merge, Update
+from dstream.spi.store import Merge
 from dstream.storage.checking import number as checked_number
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.codec_keys import bucket_of
-from dstream.storage.encoded import EncodedEntries, merged, updated
+from dstream.storage.encoded import EncodedEntries
 from dstream.storage.portions import Portions
 from dstream.storage.redis.redis_collection import Collection
 from dstream.storage.redis.redis_staging import AT_A_TIME, Sender, Stage
 from dstream.storage.redis.server import Connection
+from dstream.storage.written_entries import encoded_bucket, merged_with
 from dstream.storage.written_types import codec_by
 
-__all__ = ["EntryWriter", "StagedBucket", "StagedKeys", "merged_with"]
+__all__ = ["EntryWriter", "StagedBucket", "StagedKeys"]
 
 
 class StagedKeys(NamedTuple):
@@ -118,7 +119,8 @@ class _Attempt:
 
     def add(self, items: Sequence[tuple[Any, Any]]) -> int:
         """Stage some entries, and return how many bytes they have."""
-        codec, new = self._encoded(items)
+        collection, written = self._collection, self.written
+        codec, new = encoded_bucket(written.codec, items, written.number, collection.bucket_count, self._merge)
         keys = self.written.keys
         if self._merge is None:
             added, *_ = self._sender.send(keys[:1], lambda pipe: pipe.hset(keys.entries, mapping=new))
@@ -130,33 +132,9 @@ class _Attempt:
         self.written = StagedBucket(self.written.stage, codec, self.written.number, self.written.size + added)
         return sum(map(len, chain(new.keys(), new.values())))
 
-    def _encoded(self, items: Sequence[tuple[Any, Any]]) -> tuple[Codec, dict[bytes, bytes]]:
-        codec, number, buckets = self.written.codec, self.written.number, self._collection.bucket_count
-        encoded = {}
-        is_update = isinstance(self._merge, Update)  # What is written are no values of the map then.
-        checking = replace(codec, value=None) if is_update else codec
-        for key, value in items:
-            checking.checked(key, value)
-            if not (codec.is_decided or is_update):
-                codec = codec.decided_by([key], [value])
-            data = codec.encode_key(key)
-            if bucket_of(data, buckets) != number:
-                raise ValueError(f"{self._collection}: {key!r} does not belong into bucket {number}")
-            encoded[data] = codec.encode_value(value)
-        return codec, encoded
-
     def _old(self, new: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Return the values that are there, empty where there is none."""
         with self._collection.pipeline(self._connection) as pipe:
             pipe.hmget(self._collection.bucket(self.written.number), list(new))
             [values] = pipe.execute()
         return {key: value or b"" for key, value in zip(new, values, strict=True)}
-
-
-def merged_with(
-    codec: Codec, old: dict[bytes, bytes], new: dict[bytes, bytes], merge: Merge
-) -> tuple[Codec, dict[bytes, bytes]]:
-    """Return the new values, empty where there is none, and the codec that they leave; `old` is empty there, too."""
-    if isinstance(merge, Update):
-        return updated(codec, old, new, merge)
-    return codec, merged(codec, {key: value for key, value in old.items() if value}, new, merge)

@@ -1,0 +1,111 @@
+"""`Collection`: what one collection is, and where; it travels to tasks."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dstream.errors import CollectionDestroyedError, IllegalStateError
+from dstream.spi.store import Kind, Options
+from dstream.storage.checking import NOT_UNDERSTOOD
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.shape import Shape
+from dstream.storage.sqlite.sqlite_database import Place
+from dstream.storage.sqlite.sqlite_schema import content_table, journal_of
+
+__all__ = ["KEEP_SECONDS", "Collection", "State", "types_of"]
+
+KEEP_SECONDS = 86_400.0
+"""How long staged data and pins stay if nobody removes them."""
+
+
+class State(NamedTuple):
+    """What the database says of a collection: its types as they are stored, and how often a list has changed."""
+
+    types: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Collection:
+    """One collection in a database. One of the same name that is made later has another number."""
+
+    place: Place
+    number: int
+    kind: Kind
+    name: str
+    shape: Shape
+    asked: Options
+    pickles: Pickles
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}"
+
+    @functools.cached_property
+    def table(self) -> str:
+        """The table of its entries or items, quoted."""
+        return content_table(self.kind, self.name, self.number)
+
+    @property
+    def journal(self) -> str:
+        """The table of its changes, quoted."""
+        return journal_of(self.table)
+
+    @property
+    def staged(self) -> str:
+        """The folder of what tasks have written for it."""
+        return f"{self.place.files}/staged/{self.number}"
+
+    def state(self, connection: sqlite3.Connection) -> State:
+        """Look at the collection inside a transaction.
+
+        Raises:
+            CollectionDestroyedError: it is no more.
+        """
+        found = connection.execute("SELECT types, version FROM dstream_collections WHERE id = ?", (self.number,))
+        row = found.fetchone()
+        if row is None:
+            raise self.destroyed()
+        return State(*row)
+
+    def settle(self, connection: sqlite3.Connection, types: str, codec: Codec) -> None:
+        """Write down types that were decided, inside a transaction that saw `types`."""
+        settled = types_of(codec)
+        if settled != types:
+            connection.execute("UPDATE dstream_collections SET types = ? WHERE id = ?", (settled, self.number))
+
+    def codec(self, types: Any) -> Codec:
+        """Return the codec of types as they are stored.
+
+        Raises:
+            IllegalStateError: they are no types.
+        """
+        try:
+            data = json.loads(types)
+        except NOT_UNDERSTOOD as error:
+            raise self.damaged(f"dstream_collections holds no types of it: {error}") from error
+        return Codec.from_json(data, self.kind, self.name, self.asked, self.pickles)
+
+    def destroyed(self) -> CollectionDestroyedError:
+        """Return the error that says that the collection is no more."""
+        return CollectionDestroyedError(f"{self} was destroyed; ask for it again by its name")
+
+    def damaged(self, why: str) -> IllegalStateError:
+        """Return the error that says that the database does not hold what dstream has written there."""
+        return IllegalStateError(f"{self} is damaged: {why}; something else than dstream has changed {self.place.path}")
+
+    def lost(self) -> IllegalStateError:
+        """Return the error that says that temporary data are no more."""
+        return IllegalStateError(
+            f"{self}: what tasks wrote, or what a reader began to read, was removed by vacuum or is older than a day; "
+            "run the job again"
+        )
+
+
+def types_of(codec: Codec) -> str:
+    """Return the types of a codec as they are stored."""
+    return json.dumps(codec.to_json(), sort_keys=True)

@@ -1,0 +1,300 @@
+"""`Database`: the connection of this process to one SQLite file, and what its errors mean.
+
+All handles of a process share one connection, under a lock; no code of users runs while it is held. A forked process
+makes its own, and leaves the inherited one alone: SQLite forbids to use or close it there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dstream.errors import CollectionDestroyedError, DStreamError, EngineError, IllegalStateError, SetupError
+from dstream.storage.forked_handles import renewed_after_fork
+from dstream.storage.sqlite.sqlite_schema import APPLICATION, FORMAT, TABLES
+from dstream.values.contexts import contextmanager
+
+__all__ = ["WAIT_SECONDS", "Database", "Owner", "Place", "Titled", "failure"]
+
+WAIT_SECONDS = 30.0
+"""How long a writer waits for others."""
+
+_FAILURES = {
+    sqlite3.SQLITE_BUSY: f"another process or thread has kept it locked for {WAIT_SECONDS:.0f} seconds; try again",
+    sqlite3.SQLITE_LOCKED: f"another process or thread has kept it locked for {WAIT_SECONDS:.0f} seconds; try again",
+    sqlite3.SQLITE_READONLY: "it cannot be written: the file, its folder or the file system is read-only for this user",
+    sqlite3.SQLITE_PERM: "this user may not use it",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: is the folder there, and may this user write to it?",
+    sqlite3.SQLITE_FULL: "there is no space left for it; nothing was changed",
+    sqlite3.SQLITE_IOERR: "the file system failed",
+    sqlite3.SQLITE_NOMEM: "there is no memory left for it",
+    sqlite3.SQLITE_TOOBIG: "a key or a value has more than a gigabyte; nothing was changed",
+}
+
+
+class Owner(Protocol):
+    """What an operation is about: errors name it; a collection has the number by which the database knows it."""
+
+    @property
+    def number(self) -> int | None:
+        """The number of a collection."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """What an operation is about that is no collection."""
+
+    title: str
+    number: int | None = None
+
+    def __str__(self) -> str:
+        return self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a database is, as a value that travels.
+
+    Attributes:
+        path: that of the file, absolute.
+        durable: an acknowledged change survives the death of the machine, too.
+    """
+
+    path: str
+    durable: bool
+
+    @property
+    def files(self) -> str:
+        """The folder beside it, for what tasks stage and for states of jobs."""
+        return f"{self.path}-files"
+
+    def exists(self) -> bool:
+        """Say whether there is a database."""
+        try:
+            return os.stat(self.path).st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise SetupError(f"the storage sqlite:{self.path} cannot be looked at: {error.strerror}") from error
+
+    def shared(self) -> Database:
+        """Return the one of this process."""
+        return _databases.get(self) or _databases.setdefault(self, Database(self))
+
+
+_databases: dict[Place, Database] = {}
+_abandoned: list[Any] = []
+"""Connections of the parent of a forked process: neither used nor closed here."""
+
+
+class Database:
+    """One file. Nothing is opened before it is used; what was closed opens again."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self.renew()
+        renewed_after_fork(self)
+
+    def renew(self) -> None:
+        """Take a new lock, and leave an inherited connection alone."""
+        self._lock = threading.RLock()
+        if self._connection is not None:
+            _abandoned.append(self._connection)
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    # One statement, which is a transaction of its own
+
+    def row(self, owner: Owner, sql: str, arguments: Sequence[Any] = ()) -> Any:
+        """Return the first row of an answer, or None."""
+        with self._lock:
+            try:
+                return (self._connection or self._opened()).execute(sql, arguments).fetchone()
+            except sqlite3.Error as error:
+                raise self._failed(owner, error) from error
+
+    def rows(self, owner: Owner, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of an answer."""
+        with self._lock:
+            try:
+                return (self._connection or self._opened()).execute(sql, arguments).fetchall()
+            except sqlite3.Error as error:
+                raise self._failed(owner, error) from error
+
+    def change(self, owner: Owner, sql: str, arguments: Sequence[Any] = ()) -> int:
+        """Run a statement, and return how many rows it has changed."""
+        with self._lock:
+            self.check_file()
+            try:
+                return (self._connection or self._opened()).execute(sql, arguments).rowcount
+            except sqlite3.Error as error:
+                raise self._failed(owner, error) from error
+
+    # Several statements
+
+    @contextmanager
+    def writing(self, owner: Owner) -> Iterator[sqlite3.Connection]:
+        """Run statements in one transaction, alone; an exception undoes them."""
+        with self._lock:
+            self.check_file()
+            with self._transaction(owner, "BEGIN IMMEDIATE") as connection:
+                yield connection
+
+    @contextmanager
+    def reading(self, owner: Owner) -> Iterator[sqlite3.Connection]:
+        """Run statements that see one state."""
+        with self._lock, self._transaction(owner, "BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, owner: Owner, begin: str) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._connection or self._opened()
+            connection.execute(begin)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise self._failed(owner, error) from error
+
+    # Opening and failing
+
+    def check_file(self) -> None:
+        """Refuse to write into a file that is no more: SQLite would go on with it, and nobody would ever see it."""
+        if self._file is None or self._connection is None:
+            return
+        try:
+            found = os.stat(self.place.path)
+            if (found.st_dev, found.st_ino) == self._file:
+                return
+        except OSError:
+            pass
+        raise IllegalStateError(
+            f"the storage sqlite:{self.place.path} was removed or replaced while it was in use; connect to it again"
+        )
+
+    def _opened(self) -> sqlite3.Connection:
+        path = self.place.path
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            _make_own_file(path)
+        except OSError as error:
+            raise EngineError(f"the storage sqlite:{path} cannot be made: {error.strerror}") from error
+        connection = sqlite3.connect(
+            path, WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
+        )
+        try:
+            _prepare(connection, self.place)
+        except BaseException:
+            connection.close()
+            raise
+        found = os.stat(path)
+        self._file = found.st_dev, found.st_ino
+        self._connection = connection
+        return connection
+
+    def mark(self, connection: sqlite3.Connection) -> tuple[int, int]:
+        """Return what stays inside transactions as long as nobody has written into the database."""
+        [others] = connection.execute("PRAGMA data_version").fetchone()
+        return others, connection.total_changes
+
+    def _failed(self, owner: Owner, error: sqlite3.Error) -> DStreamError:
+        if owner.number is not None and str(error).startswith("no such table") and self._is_destroyed(owner.number):
+            return CollectionDestroyedError(f"{owner} was destroyed; ask for it again by its name")
+        return failure(self.place, owner, error)
+
+    def _is_destroyed(self, number: int) -> bool:
+        assert self._connection is not None  # it has said that there is no table
+        try:
+            found = self._connection.execute("SELECT 1 FROM dstream_collections WHERE id = ?", (number,)).fetchone()
+        except sqlite3.Error:
+            return False
+        return found is None
+
+
+def failure(place: Place, owner: object, error: sqlite3.Error) -> DStreamError:
+    """Return what an error of SQLite means."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    where = f"in the storage sqlite:{place.path}"
+    if code in _FAILURES:
+        return EngineError(f"{owner} {where}: {_FAILURES[code]} ({error})")
+    return IllegalStateError(f"{owner} {where} is damaged: {error}; something else than dstream has changed it")
+
+
+def _make_own_file(path: str) -> None:
+    """Make the file, which others may not write to whatever the mask says; SQLite gives its log the same rights.
+
+    Of a file that is there, nothing is opened but by SQLite: closing it would take the locks of this process away.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+
+
+def _prepare(connection: sqlite3.Connection, place: Place) -> None:
+    """Set a new connection up, and make the tables that every database has.
+
+    Raises:
+        SetupError: the file is that of something else, or of a later version.
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")  # what others wrote into the schema calls no functions of ours
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA cache_size = -65536")
+    mode = _with_wal(connection)
+    if mode != "wal":
+        raise SetupError(f"the storage sqlite:{place.path} needs a write-ahead log, and the file system has it {mode}")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if place.durable else 'NORMAL'}")
+    if _identified(connection, place):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not _identified(connection, place):
+            for statement in TABLES:
+                connection.execute(statement)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _identified(connection: sqlite3.Connection, place: Place) -> bool:
+    """Say whether it is a storage already; False if it is empty."""
+    [application], [version] = (
+        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    if application == APPLICATION:
+        if version != FORMAT:
+            raise SetupError(f"the storage sqlite:{place.path} has format {version}; this dstream reads {FORMAT}")
+        return True
+    if application or version or connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        raise SetupError(f"{place.path} is an SQLite database of something else; name another file as storage")
+    return False
+
+
+def _with_wal(connection: sqlite3.Connection) -> str:
+    """Switch to a write-ahead log. SQLite does not wait for a lock there (3.40), so several who begin would fail."""
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(0.005)
