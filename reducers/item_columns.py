@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from dstream.values.blaming import failed_on, shown
-from dstream.values.fields import field_names
+from dstream.values.fields import columns_of_fields, field_names
 from reducers.annotated_forms import forms_of_fields
 from reducers.column_forms import UNKNOWN
 from reducers.scalar_forms import Form
@@ -132,7 +132,7 @@ def _values(items: Sequence[Any], wanted: Wanted) -> list[Sequence[Any]]:
             _refuse_fields(items[0], fields, wanted)
         if issubclass(kind, tuple) and fields == names:
             return list(zip(*items, strict=True))
-        return [list(map(attrgetter(name), items)) for name in names]
+        return list(columns_of_fields(names, items))
     if issubclass(kind, dict):
         return _values_of_dicts(items if kind is dict else list(map(dict, items)), wanted)
     if kind is not tuple:
