@@ -60,7 +60,7 @@ __all__ = [
 
 del neighbours
 
-_PLANNED = frozenset({"DAG"})
+_OF_CORE = frozenset({"DAG", "Edge", "Vertex"})
 _WHEN_ASKED_FOR = {
     "IStreamCounter": "dstream.distributed.counter",
     "IStreamQueue": "dstream.distributed.queue",
@@ -79,8 +79,8 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
         if name in _WHEN_ASKED_FOR:
             found = globals()[name] = getattr(import_module(_WHEN_ASKED_FOR[name]), name)
             return found
-        if name in _PLANNED:
-            raise errors.UnsupportedError(f"dstream.{name} does not exist yet; docs/limits.md lists what is missing")
+        if name in _OF_CORE:
+            raise AttributeError(f"module 'dstream' has no attribute {name!r}; it is in dstream.core")
         raise AttributeError(f"module 'dstream' has no attribute {name!r}")
 
 

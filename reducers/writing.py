@@ -47,6 +47,12 @@ class Opened(Generic[R]):
         """Return the collection."""
         return self.collection
 
+    def tidy(self, older_than: float) -> None:
+        """Let the store cut its log, if it keeps one: what a job commits epoch by epoch must not pile up."""
+        cut = getattr(cast(Any, self.collection).store, "cut_log", None)
+        if cut is not None:
+            cut(older_than)
+
 
 class Replaceable:
     """A sink whose fields `replace` and `label` `replacing` sets."""

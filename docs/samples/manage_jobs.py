@@ -48,7 +48,7 @@ def main() -> None:
         print(f"so far it has read {job.metrics().stages['orders'].items_out} orders in {job.epoch} epochs")
 
         job.suspend()
-        wait_until(lambda: job.status is JobStatus.SUSPENDED)
+        job.wait_for(JobStatus.SUSPENDED)
         orders[3] = ("Ada", 5)
         print(f"{job.name} is {job.status.name}, and Ada still has {sums['Ada']}")
         job.resume()
@@ -68,7 +68,7 @@ def main() -> None:
         print(f"restarted, it goes on where it was: {sums['Ada']} in run {job.metrics().runs}")
 
         job.cancel()
-        wait_until(lambda: job.status.has_ended)
+        job.wait_for(JobStatus.CANCELLED)
         print(f"of all jobs: {[(each.name, each.status.name) for each in ctx.jobs()]}")
 
 

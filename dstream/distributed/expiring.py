@@ -264,6 +264,11 @@ class ExpiringStore:
         """Remove what no reader can need any more."""
         return self._store.vacuum(older_than)
 
+    def cut_log(self, older_than: float) -> int:
+        """Cut the log of a store that has one, as `Opened.tidy` of the sinks does."""
+        cut = getattr(self._store, "cut_log", None)
+        return 0 if cut is None else int(cut(older_than))
+
 
 def _unwrapped(event: JournalEvent) -> JournalEvent:
     """Return an event of a store as one of the cache: what had expired is not seen when it is replaced."""

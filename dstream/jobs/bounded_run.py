@@ -15,6 +15,7 @@ from typing import Any
 from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError
 from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
+from dstream.jobs.edge_counts import EdgeCounts
 from dstream.jobs.epoch_record import EpochRecord, Receipts
 from dstream.jobs.job_records import Want
 from dstream.jobs.job_run import Stop
@@ -43,6 +44,7 @@ class BoundedRun:
 
     Attributes:
         counted: how many items stages have given on, by their names; and sinks written, in entries for those of maps.
+        edges: how many items came by each inbound edge of a vertex of a graph, and went by each outbound one.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class BoundedRun:
         counts: bool = True,
     ) -> None:
         self.counted: dict[str, int] = {}
+        self.edges = EdgeCounts()
         self.stop: Stop | None = None
         self.is_void = False
         self.is_decided = False
@@ -95,7 +98,8 @@ class BoundedRun:
 
     def progress(self) -> dict[str, Any]:
         """Return what the state of the job says of it, once it is decided."""
-        return {"epoch": 1, "metrics": {"stages": {stage: {"items_out": n} for stage, n in self.counted.items()}}}
+        counted = {stage: {"items_out": n} for stage, n in self.counted.items()}
+        return {"epoch": 1, "metrics": {"stages": {**counted, **self.edges.by_vertex()}}}
 
     # ------------------------------------------------------------------------------------------------------ the run
 
@@ -163,7 +167,7 @@ class BoundedRun:
         writers = [self._begun[number].writer for number in numbers]
         plan = self._plan.with_writes(writes)
         if self._counts:
-            plan, writers = plan.counting(self._taking), list(map(counting, writers))
+            plan, writers = plan.counting(self._taking, self.edges.take), list(map(counting, writers))
         several = plan.several(writers)
         running = self._context.running_engine().submit(rewrite(opened(several, self._context)))
         with self._lock:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from datetime import UTC, datetime
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dstream.errors import IllegalStateError, JobTakenOverError, UnsupportedError
@@ -39,7 +39,8 @@ __all__ = ["Job"]
 class Job:
     """A pipeline that was submitted: `ctx.new_job(pipeline)` makes one, `ctx.job(name)` finds it in any process.
 
-    In a `with` block it is joined at the end, and cancelled if an exception leaves the block.
+    In a `with` block it is joined at the end, and cancelled if an exception leaves the block. A block that has
+    cancelled it through this object ends without `CancelledError`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Job:
         self._execution = execution
         self._context = context
         self._future: JobFuture | None = None
+        self._was_cancelled = False
 
     @property
     def id(self) -> str:
@@ -179,6 +181,44 @@ class Job:
             BaseException.with_traceback(future.error, future.where)
             raise future.error
 
+    def wait_for(self, *statuses: JobStatus, timeout: float | None = None) -> JobStatus:
+        """Wait until the job has one of these statuses; return which.
+
+        The status is looked at every few milliseconds: one that the job has for a shorter time may be missed.
+
+        Args:
+            *statuses: such as `JobStatus.RUNNING`.
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            IllegalStateError: the job has ended with another status, or its driver is gone. What it failed with is the
+                cause.
+            TimeoutError: it has none of them yet; it goes on.
+            TypeError: there is no status, or something else; or the time-out is no number.
+
+        Example:
+            >>> import dstream as ds
+            >>> from reducers import to_ilist
+            >>> from sources import items
+            >>> pipeline = ds.Pipeline()
+            >>> _ = pipeline.read_from(items([1, 2])).write_to(to_ilist("waited for"))
+            >>> with ds.connect(engine="local") as ctx:
+            ...     ctx.new_job(pipeline).wait_for(ds.JobStatus.COMPLETED, timeout=60).name
+            'COMPLETED'
+        """
+        wanted = _statuses(statuses)
+        patience = _patience(timeout, "wait_for")
+        until = math.inf if patience is None else monotonic() + patience
+        while (status := self.status) not in statuses:
+            if status.has_ended or status is JobStatus.NOT_RUNNING:
+                raise IllegalStateError(f"{title(self._state())} is {status.name}, not {wanted}") from self.failure
+            if monotonic() >= until:
+                raise TimeoutError(
+                    f"{title(self._state())} is {status.name}, not {wanted}, after {timeout} seconds; it goes on"
+                )
+            sleep(_BETWEEN_LOOKS if self._is_here() else _BETWEEN_LOOKS_ELSEWHERE)
+        return status
+
     def future(self) -> Future[None]:
         """Return the end of the job as a future, which `asyncio.wrap_future` makes awaitable."""
         return self._ending()
@@ -191,6 +231,7 @@ class Job:
         It ends within seconds, also if a function of the user's does not return: on the local engine its thread
         is left behind then, and what it makes is thrown away. A job that publishes already is not cancelled.
         """
+        self._was_cancelled = True
         return self._ask("cancel")
 
     def restart(self) -> bool:
@@ -308,7 +349,7 @@ class Job:
         """
         self._check_drives("cancel_and_export_snapshot")
         self.suspend()
-        self._await_pause()
+        self.wait_for(JobStatus.SUSPENDED)
         try:
             snapshot = self.export_snapshot(name)
         except BaseException:
@@ -316,16 +357,6 @@ class Job:
             raise
         self.cancel()
         return snapshot
-
-    def _await_pause(self) -> None:
-        """Wait until the job is suspended.
-
-        Raises:
-            IllegalStateError: it has ended instead, or lost its driver.
-        """
-        while self.status is not JobStatus.SUSPENDED:
-            self._check_drives("suspend")
-            sleep(_BETWEEN_LOOKS)
 
     def upgrade_plan(self, pipeline: Planned | PipelinePlan) -> list[StageVerdict]:
         """Say what `update(pipeline)` would do to what this job remembers, stage by stage. Nothing is changed.
@@ -443,10 +474,14 @@ class Job:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None:
-            self.join()
-        else:
+        if error is not None:
             self.cancel()
+            return
+        try:
+            self.join()
+        except CancelledError:
+            if not self._was_cancelled:
+                raise
 
     def __eq__(self, other: object) -> bool:
         return self._id == other._id if isinstance(other, Job) else NotImplemented
@@ -461,14 +496,22 @@ class Job:
 
 
 _BETWEEN_LOOKS = 0.01
+_BETWEEN_LOOKS_ELSEWHERE = 0.1
 
 
-def _patience(timeout: Any) -> float | None:
+def _statuses(statuses: tuple[Any, ...]) -> str:
+    """Return statuses in words; refuse what is none."""
+    if not statuses or not all(isinstance(status, JobStatus) for status in statuses):
+        raise TypeError(f"wait_for() takes statuses such as JobStatus.RUNNING, not {shown(statuses)}")
+    return " or ".join(status.name for status in statuses)
+
+
+def _patience(timeout: Any, call: str = "join") -> float | None:
     """Return how long a thread may wait: no time that is too long for the system."""
     if timeout is None:
         return None
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or math.isnan(timeout):
-        raise TypeError(f"join() takes seconds, not {shown(timeout)}")
+        raise TypeError(f"{call}() takes seconds, not {shown(timeout)}")
     return min(max(timeout, 0), threading.TIMEOUT_MAX)
 
 

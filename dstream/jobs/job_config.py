@@ -21,10 +21,10 @@ _MOST_DOUBLINGS = 100
 _MOST_RESTARTS = 1_000_000
 _OF_UNBOUNDED = (
     *("max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "files_at", "start_at"),
-    "initial_snapshot",
+    *("initial_snapshot", "max_watermark_retain"),
 )
 """What says nothing to a bounded job."""
-_NOT_YET = ("max_watermark_retain", "files", "modules")
+_NOT_YET = ("files", "modules")
 _DAY = 24 * 60 * 60.0
 
 
@@ -57,7 +57,9 @@ class JobConfig:
             published again, so it needs `force=True`.
         initial_snapshot: a new unbounded job begins with what stands under this name in `ctx.snapshots()`: how far
             sources were read, and the state of steps. One that goes on under its name leaves it out of account.
-        max_watermark_retain: not there yet.
+        max_watermark_retain: seconds, or a timedelta, for which a step of several inputs waits for those that are
+            behind: then its watermark is where the one that was furthest ahead stood so long ago, and what comes behind
+            it is late. A driver that goes on with the job begins to wait anew. Unset, the slowest holds all back.
         files: not there yet.
         modules: not there yet.
 
@@ -78,7 +80,7 @@ class JobConfig:
     metrics: bool = True
     max_items: int | None = None
     suspend_on_failure: bool | None = None
-    max_watermark_retain: float | None = None
+    max_watermark_retain: Any = None
     initial_snapshot: str | None = None
     start_at: Any = None
     force: bool | None = None
@@ -107,6 +109,8 @@ class JobConfig:
             raise TypeError(f"JobConfig: clock must be a function without arguments, not {shown(self.clock)}")
         if self.keep is not None:
             _check_seconds(_in_seconds(self.keep), "keep")
+        if self.max_watermark_retain is not None:
+            _check_seconds(_in_seconds(self.max_watermark_retain), "max_watermark_retain")
         if self.initial_snapshot is not None and not isinstance(self.initial_snapshot, str):
             raise TypeError(f"JobConfig: initial_snapshot must be a name, not {shown(self.initial_snapshot)}")
         if self.files_at is not None and not isinstance(self.files_at, str):
@@ -130,6 +134,11 @@ class JobConfig:
     def keep_seconds(self) -> float:
         """For how many seconds records of epochs are kept."""
         return _DAY if self.keep is None else float(_in_seconds(self.keep))
+
+    @property
+    def retain_seconds(self) -> float | None:
+        """For how many seconds steps wait for inputs that are behind; None: for ever."""
+        return None if self.max_watermark_retain is None else float(_in_seconds(self.max_watermark_retain))
 
     def named(self, name: str | None) -> JobConfig:
         """Return the same under this name.

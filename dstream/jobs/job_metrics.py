@@ -30,11 +30,15 @@ class StageMetrics:
         items_out: how many it gave on, or wrote, in entries for a map. Those that nobody asked for, as behind a limit,
             are not among them.
         late: how many items came to it too late; None if it does not look at that.
+        items_in_by_edge: of a vertex of a graph of processors: how many items came by each inbound edge.
+        items_out_by_edge: how many it gave on by each outbound edge.
     """
 
     items_in: int | None = None
     items_out: int | None = None
     late: int | None = None
+    items_in_by_edge: tuple[int, ...] | None = None
+    items_out_by_edge: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,10 @@ class JobMetrics(Mapping[str, Any]):
         began = state.times.get(JobStatus.STARTING.name)
         ended = state.ended_at if state.ended_at is not None else now
         counted: Mapping[str, Any] = {} if state.metrics is None else state.metrics["stages"]
-        stages = _stages(state.shape, {name: counts.get("items_out") for name, counts in counted.items()})
+        stages = _stages(state.shape, {name: _given_on(counts) for name, counts in counted.items()})
         for name, counts in counted.items():
-            if "late" in counts and name in stages:
-                stages[name] = dataclasses.replace(stages[name], late=counts["late"])
+            if name in stages:
+                stages[name] = _with_more(stages[name], counts)
         of_epochs = {name: (state.metrics or {})[name] for name in _OF_EPOCHS if name in (state.metrics or {})}
         seconds = 0.0 if began is None else max(ended - began, 0.0)
         return JobMetrics(
@@ -90,7 +94,7 @@ class JobMetrics(Mapping[str, Any]):
         if name not in _NAMES:
             raise KeyError(name)
         if name == "stages":
-            return {stage: dataclasses.asdict(counts) for stage, counts in self.stages.items()}
+            return {stage: _as_dict(counts) for stage, counts in self.stages.items()}
         found = getattr(self, name)
         return dict(found) if isinstance(found, Mapping) else found
 
@@ -142,8 +146,19 @@ class JobMetrics(Mapping[str, Any]):
             for stage, counts in self.stages.items():
                 if (value := getattr(counts, name)) is not None:
                     lines.append(f'dstream_stage_{name}_total{{{job},stage="{_escaped(stage)}"}} {value}')
+        lines += self._openmetrics_of_edges(job)
         lines += self._openmetrics_of_epochs(job)
         return "\n".join([*lines, "# EOF", ""])
+
+    def _openmetrics_of_edges(self, job: str) -> Iterator[str]:
+        for name in ("items_in", "items_out"):
+            known = {stage: getattr(counts, f"{name}_by_edge") for stage, counts in self.stages.items()}
+            if any(known.values()):
+                yield f"# TYPE dstream_edge_{name} counter"
+            for stage, edges in known.items():
+                for ordinal, items in enumerate(edges or ()):
+                    labels = f'{job},stage="{_escaped(stage)}",ordinal="{ordinal}"'
+                    yield f"dstream_edge_{name}_total{{{labels}}} {items}"
 
     def _openmetrics_of_epochs(self, job: str) -> Iterator[str]:
         if self.watermarks:
@@ -173,6 +188,36 @@ def _stages(shape: Shape, counted: Mapping[str, int | None]) -> dict[str, StageM
         is_as_many = kind in AS_MANY and name not in looked_after and bool(counted)
         stages[name] = StageMetrics(items_in, counted.get(name, items_in if is_as_many else None))
     return stages
+
+
+def _as_dict(counts: StageMetrics) -> dict[str, Any]:
+    """Return the numbers of a stage; only a vertex has edges."""
+    found = dataclasses.asdict(counts)
+    return found if counts.items_in_by_edge is not None else {k: v for k, v in found.items() if k not in _OF_EDGES}
+
+
+_OF_EDGES = ("items_in_by_edge", "items_out_by_edge")
+
+
+def _given_on(counts: Mapping[str, Any]) -> int | None:
+    """Return how many items each reader of a stage gets, if that is one number."""
+    return None if len(counts.get("items_out_by_edge", ())) > 1 else counts.get("items_out")
+
+
+def _with_more(stage: StageMetrics, counts: Mapping[str, Any]) -> StageMetrics:
+    """Return the numbers of a stage with what was counted there besides."""
+    if "late" in counts:
+        stage = dataclasses.replace(stage, late=counts["late"])
+    if "items_in_by_edge" not in counts:
+        return stage
+    received, sent = tuple(counts["items_in_by_edge"]), tuple(counts["items_out_by_edge"])
+    return dataclasses.replace(
+        stage,
+        items_in=sum(received) if received else None,
+        items_out=counts["items_out"],
+        items_in_by_edge=received,
+        items_out_by_edge=sent,
+    )
 
 
 _DEALING = frozenset(("ignore", "on_error", "resolve"))

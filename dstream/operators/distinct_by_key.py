@@ -62,6 +62,7 @@ class _KeysPassed(KeyStates[Any]):
         return Applied(self._outputs([partial for _, partial in partials], moment.new))
 
     def _outputs(self, partials: list[ItemsByKey], watermark: int) -> Iterator[Timed]:
+        self._begin(partials)
         for partial in partials:
             for key, timestamp, item in rows(partial):
                 if self._passes(key, timestamp):

@@ -175,6 +175,10 @@ class _WaitingItems(KeyStates[_Sides]):
                 del self._states[key]
             self._arrived.watermark = watermark
 
+    def to_disk(self) -> bool:
+        """Stay in memory: items wait for no longer than the join says, and each is looked at by its time."""
+        return False
+
     def delta(self) -> Any | None:
         """Return the items that came, and up to where items were forgotten."""
         arrived, self._arrived = self._arrived, _Arrived()

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.keys import canonical_all
+from dstream.operators.items_by_key import ItemsByKey
 from dstream.operators.key_deadlines import KeyDeadlines
+from dstream.operators.states_on_disk import DeadlinesOnDisk, StatesOnDisk
 from dstream.values.state_values import state_value
 
 __all__ = ["ChangedKeys", "DumpedKeys", "KeyStates", "copies"]
@@ -45,10 +47,10 @@ class KeyStates(Generic[S]):
     """
 
     def __init__(self, due: Callable[[S], int] | None = None) -> None:
-        self._states: dict[Any, S] = {}
+        self._states: MutableMapping[Any, S] = {}
         self._touched: dict[Any, None] = {}
         self._due = due
-        self._deadlines = KeyDeadlines(self._deadline_of)
+        self._deadlines: KeyDeadlines | DeadlinesOnDisk = KeyDeadlines(self._deadline_of)
 
     def _deadline_of(self, key: Any) -> int | None:
         return self._due(self._states[key]) if self._due is not None and key in self._states else None
@@ -68,11 +70,28 @@ class KeyStates(Generic[S]):
         self._touched[key] = None
         return self._states.pop(key)
 
+    def to_disk(self) -> bool:
+        """Move the states to a table on disk if they are many; say whether that was done now."""
+        if len(self._states) < _MANY or isinstance(self._states, StatesOnDisk):
+            return False
+        assert isinstance(self._states, dict), "they are in memory"
+        self._states = on_disk = StatesOnDisk(self._states, self._due)
+        if self._due is not None:
+            self._deadlines = DeadlinesOnDisk(on_disk)
+        return True
+
+    def _begin(self, partials: Iterable[ItemsByKey]) -> None:
+        """Get the states of the keys that have come, if they are on disk."""
+        if isinstance(self._states, StatesOnDisk):
+            self._states.begin(canonical_all([key for partial in partials for key in partial.keys]))
+
     def delta(self) -> Any | None:
         """Return the states of the keys that were touched, and the keys that were removed."""
         touched, self._touched = self._touched, {}
         if not touched:
             return None
+        if isinstance(self._states, StatesOnDisk):
+            self._states.get_all(touched)
         kept = [key for key in touched if key in self._states]
         removed = [key for key in touched if key not in self._states]
         return ChangedKeys(kept, [self._states[key] for key in kept], removed)
@@ -80,6 +99,8 @@ class KeyStates(Generic[S]):
     def patch(self, delta: Any) -> None:
         """Put the states of a delta in the place of those that are here."""
         changed: ChangedKeys = delta
+        if isinstance(self._states, StatesOnDisk):
+            self._states.begin(canonical_all([*changed.removed, *changed.keys]))
         for key in canonical_all(changed.removed):
             self._states.pop(key, None)
         for key, state in zip(canonical_all(changed.keys), changed.states, strict=True):
@@ -88,7 +109,13 @@ class KeyStates(Generic[S]):
 
     def dump(self) -> Any:
         """Return all keys with copies of their states."""
-        return DumpedKeys(list(self._states), copies(self._states.values()))
+        if not isinstance(self._states, StatesOnDisk):
+            return DumpedKeys(list(self._states), copies(self._states.values()))
+        dumped = DumpedKeys([], [])
+        for key, state in self._states.items():
+            dumped.keys.append(key)
+            dumped.states.append(state)
+        return dumped
 
     def load(self, dumped: Any) -> None:
         """Take the keys with their states."""
@@ -127,4 +154,6 @@ def copies(states: Collection[Any]) -> list[Any]:
     return found
 
 
+_MANY = 1000
+"""Fewer keys take less memory than a table of their own does."""
 _NEVER_CHANGE = frozenset({int, float, str, bytes, bool, type(None)})

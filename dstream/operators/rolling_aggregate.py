@@ -64,6 +64,7 @@ class _Containers(KeyStates[list[Any]]):
         return Applied(self._outputs([partial for _, partial in partials]))
 
     def _outputs(self, partials: list[ItemsByKey]) -> Iterator[Timed]:
+        self._begin(partials)
         for partial in partials:
             for key, timestamp, item in rows(partial):  # A failure finds the item by this name, next to the call.
                 if key not in self._states:

@@ -87,6 +87,7 @@ class _FadingStates(KeyStates[list[Any]]):
         return Applied(self._outputs([partial for _, partial in partials], moment.old, moment.new))
 
     def _outputs(self, partials: list[ItemsByKey], old: int, watermark: int) -> Iterator[Timed]:
+        self._begin(partials)
         for partial in partials:
             yield from self._mapped(partial, old)
             yield from late_ones(partial)

@@ -11,9 +11,11 @@ from dstream.pipeline.reducing_stage import ReducingStage
 from dstream.pipeline.stage_arguments import needs_time
 from dstream.pipeline.stream_stage import StreamStage
 from dstream.pipeline.timestamping import check_that_it_runs_in_epochs
+from dstream.pipeline.transforming import transformed
 from dstream.plan import PartitionBy, call_site
 from dstream.plan.nodes_of_stages import Spread
 from dstream.spi.epochs import WatermarkPolicy
+from dstream.spi.processor_suppliers import AnySupplier
 from dstream.stream.stream_arguments import optional_function
 
 __all__ = ["BatchStage"]
@@ -79,6 +81,38 @@ class BatchStage(ReducingStage[T]):
         if optional_function(key, "key") is None:
             return self._step("rebalance", Spread(self._record.node, None, where=call_site()))
         return self._step("rebalance", PartitionBy(self._record.node, None, key, "rebalance", where=call_site()))
+
+    def custom_transform(self, name: str, supplier: AnySupplier) -> BatchStage[Any]:
+        """Let processors of your own make of the items what they like: the Core API as a step of a pipeline.
+
+        Each item comes to any one of them; `set_local_parallelism(n)` says how many there are; unset, the cores do.
+        What they emit has no order.
+
+        Args:
+            name: of the stage.
+            supplier: a function that makes a `Processor`, such as a class of processors, or what
+                `dstream.core.processors` has; or one of the suppliers.
+
+        Raises:
+            TypeError: an argument is of another kind; later, where an item is None.
+
+        Example:
+            >>> from dstream import Pipeline
+            >>> from dstream.core import processors
+            >>> from sources import Items
+            >>> letters = Pipeline().read_from(Items("ab"))
+            >>> letters.custom_transform("upper", processors.map(str.upper)).name
+            'upper'
+        """
+        return self._transformed(name, supplier, "custom_transform")
+
+    def _transformed(
+        self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None
+    ) -> BatchStage[Any]:
+        stage: BatchStage[Any] = self._step(
+            "custom_transform", transformed(self._record.node, name, supplier, called, key)
+        )
+        return stage.set_name(name)
 
     # Run as a stream
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from dstream.pipeline.join_clause import clause_of
 from dstream.plan import Map, Node, call_site, shown_function
 from dstream.plan.nodes_of_stages import HashJoin
 from dstream.stream.stream_arguments import function, kind_of, partition_count
+from dstream.values.time_units import seconds
 
 __all__ = ["FirstOfPairs", "Unnested", "hash_joined", "pairs_of"]
 
 
-def hash_joined(left: Node, kind: str, sides: Sequence[tuple[Node, Any]], to: Any, broadcast_limit: int | None) -> Node:
+def hash_joined(
+    left: Node,
+    kind: str,
+    sides: Sequence[tuple[Node, Any]],
+    to: Any,
+    broadcast_limit: int | None,
+    refresh_every: float | timedelta | None = None,
+) -> Node:
     """Return the last node of a hash join.
 
     Args:
@@ -22,17 +31,20 @@ def hash_joined(left: Node, kind: str, sides: Sequence[tuple[Node, Any]], to: An
         sides: the last node of each right side, and what the user gave for `on`.
         to: makes an item of an item and its matches; None: a tuple.
         broadcast_limit: how many bytes each right side may have; None: what the context says.
+        refresh_every: after how many seconds a job without an end reads them again; None: never.
 
     Raises:
         TypeError: an argument is of another kind.
+        ValueError: `refresh_every` is below 0.
     """
+    every = None if refresh_every is None else seconds(refresh_every, "refresh_every")
     limit = None if broadcast_limit is None else partition_count(broadcast_limit, "broadcast_limit")
     where, is_one = call_site(), kind != "hash_join_all"
     node = left
     for depth, (right, on) in enumerate(sides):
         clause = clause_of(on, "on" if is_one else f"joins[{depth}][1]")
         left_key = clause.left_key if depth == 0 else FirstOfPairs(depth, clause.left_key)
-        others = (clause.right_key, clause.projection, kind == "inner_hash_join", limit)
+        others = (clause.right_key, clause.projection, kind == "inner_hash_join", limit, every)
         node = HashJoin(node, right, left_key, *others, where=where)
     return node if to is None and is_one else _unnested(node, kind, to, len(sides))
 

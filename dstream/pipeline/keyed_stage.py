@@ -13,6 +13,7 @@ from dstream.pipeline.stage_view import StageView
 from dstream.plan import Node, call_site, shown_function
 from dstream.plan.nodes_of_stages import Action, Stateful
 from dstream.spi import AggregateOperation, Collector
+from dstream.spi.processor_suppliers import AnySupplier
 from dstream.stream.aggregating import aggregated
 from dstream.stream.stream_arguments import count, function, optional_function, running
 from dstream.values import Entry
@@ -254,6 +255,20 @@ class KeyedStage(StageView, Generic[K, T]):
         """Replace each item by all that `fn(state, key, item)` gives; otherwise as `map_stateful`."""
         refuse_time("flat_map_stateful", ttl=ttl, on_evict=on_evict)
         return self._stateful("flat_map", create, function(fn, "fn"))
+
+    def custom_transform(self, name: str, supplier: AnySupplier) -> BatchStage[Any]:
+        """Let processors of your own make of the items what they like; all items of a key come to one of them.
+
+        Args:
+            name: of the stage.
+            supplier: as for `custom_transform` of a stage.
+
+        Raises:
+            TypeError: an argument is of another kind; later, where an item is None.
+            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+        """
+        stage: BatchStage[Any] = self._stage._transformed(name, supplier, self._called("custom_transform"), self._key)
+        return stage
 
     def window(self, window: Any, late_to: Any = None) -> NoReturn:
         """Refuse: items that end have no time.

@@ -84,6 +84,8 @@ class Pipeline:
         """
         if isinstance(source, type) or not isinstance(source, Source | StreamSource):
             raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
+        if isinstance(source, StreamRead):  # It has the face of a source that ends.
+            raise TypeError(f"read_from() takes the source itself: read_from({shown(source.source)})")
         is_endless = isinstance(source, StreamSource)
         read: Any = StreamRead(source) if is_endless else source
         where = call_site()

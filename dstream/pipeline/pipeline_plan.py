@@ -9,8 +9,10 @@ from typing import Any
 from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
 from dstream.pipeline.relinking import with_inputs
 from dstream.plan import Node, Read, Where, inputs_first, topological
+from dstream.plan.core_of_graphs import Counts
 from dstream.plan.ends import Several, Write
 from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs
+from dstream.plan.nodes_of_graphs import Processing
 from dstream.plan.nodes_of_stages import Tally
 from dstream.plan.stream_read import StreamRead
 from dstream.spi import MapWriter, Sink, Writer
@@ -88,11 +90,16 @@ class PipelinePlan:
         """Return the plan that hands items to these writers, one for each of `writes`; None only explains."""
         return Several(tuple(each.handed(writer) for each, writer in zip(self.writes, writers, strict=True)))
 
-    def counting(self, take: Callable[[str], Callable[[int], object]]) -> PipelinePlan:
+    def counting(
+        self,
+        take: Callable[[str], Callable[[int], object]],
+        take_edges: Callable[[Counts], object] | None = None,
+    ) -> PipelinePlan:
         """Return a plan that counts the items that stages give on.
 
         Args:
             take: gives what takes the counts of a stage, by the name of the stage: one for each of its tasks.
+            take_edges: takes the counts of the edges of a graph of processors: one for each of its tasks.
         """
         stage_of = {id(node): name for name, node in self.last_nodes}
         became: dict[int, Node] = {}
@@ -100,6 +107,8 @@ class PipelinePlan:
             for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
                 if id(node) not in became:
                     counted = with_inputs(node, [became[id(each)] for each in node.inputs()])
+                    if isinstance(counted, Processing):
+                        counted = replace(counted, take=take_edges)
                     stage = stage_of.get(id(node))
                     became[id(node)] = counted if stage is None else Tally(counted, take(stage))
         return replace(self, writes=tuple(replace(each, node=became[id(each.node)]) for each in self.writes))

@@ -14,10 +14,12 @@ from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWr
 from dstream.pipeline.relinking import relinked, with_inputs
 from dstream.pipeline.source_in_parts import InParts
 from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of, names_of_late_sinks
+from dstream.pipeline.transforming import with_processors
 from dstream.plan import Node, PartitionBy, Read, Recover, is_bounded, rewrite, topological
 from dstream.plan.core_of_forks import Fork
 from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs, in_time, late_ones_of
 from dstream.plan.nodes_of_forks import Shared
+from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Aggregate, Spread
 from dstream.plan.stream_read import StreamRead
 from dstream.spi import Sink
@@ -228,6 +230,8 @@ def _in_partitions(record: StageRecord) -> Node | None:
         )
     if isinstance(node, Spread | PartitionBy):
         return dataclasses.replace(node, count=count)
+    if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, Processing):
+        return dataclasses.replace(node, upstream=with_processors(node.upstream, count))
     return None
 
 

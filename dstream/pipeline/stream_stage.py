@@ -43,6 +43,7 @@ V = TypeVar("V")
 
 Keys: TypeAlias = tuple[Callable[[T], Any], Callable[[U], Any]]
 Duration: TypeAlias = int | timedelta
+Refreshing: TypeAlias = float | timedelta | None
 
 
 class StreamStage(StreamSteps[T]):
@@ -272,17 +273,33 @@ class StreamStage(StreamSteps[T]):
 
     @overload
     def hash_join(
-        self, right: LazyStage[U], on: Keys[T, U], *, broadcast_limit: int | None = None
+        self,
+        right: LazyStage[U],
+        on: Keys[T, U],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[tuple[T, U | None]]: ...
 
     @overload
     def hash_join(
-        self, right: LazyStage[U], on: Keys[T, U], to: Callable[[T, U | None], R], *, broadcast_limit: int | None = None
+        self,
+        right: LazyStage[U],
+        on: Keys[T, U],
+        to: Callable[[T, U | None], R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[R]: ...
 
     @overload
     def hash_join(
-        self, right: StageOf[tuple[Any, V]], on: EntriesClause[Any, T], *, broadcast_limit: int | None = None
+        self,
+        right: StageOf[tuple[Any, V]],
+        on: EntriesClause[Any, T],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[tuple[T, V | None]]: ...
 
     @overload
@@ -293,11 +310,17 @@ class StreamStage(StreamSteps[T]):
         to: Callable[[T, V | None], R],
         *,
         broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[R]: ...
 
     @overload
     def hash_join(
-        self, right: LazyStage[U], on: JoinClause[Any, T, U, V], *, broadcast_limit: int | None = None
+        self,
+        right: LazyStage[U],
+        on: JoinClause[Any, T, U, V],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[tuple[T, V | None]]: ...
 
     @overload
@@ -308,6 +331,7 @@ class StreamStage(StreamSteps[T]):
         to: Callable[[T, V | None], R],
         *,
         broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[R]: ...
 
     def hash_join(
@@ -317,36 +341,55 @@ class StreamStage(StreamSteps[T]):
         to: Callable[[Any, Any], Any] | None = None,
         *,
         broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[Any]:
         """Pair each item with each item of `right` that has its key, or with None: `(item, match)`.
 
-        The right side is read first, once by each driver of the job, and sent to all tasks. Several matches come in the
-        order of the right side; a match that is None is a match.
+        The right side is read first, once by each driver of the job or again and again with `refresh_every`, and sent
+        to all tasks. Several matches come in the order of the right side; a match that is None is a match.
 
         Args:
             right: another stage of this pipeline, whose items end: a `BatchStage`.
             on: the key functions of both sides, `(of_item, of_right)`, or a `JoinClause`.
             to: makes an item of a pair: `to(item, match)`; unset, the pair goes on.
             broadcast_limit: how many bytes the right side may have; unset, what the context says.
+            refresh_every: seconds, or a timedelta: the first epoch that begins so much later than the one that read the
+                right side reads it again, with all that `cache()` keeps of it; 0: each epoch. Unset, none does.
 
         Raises:
             IllegalStateError: `right` belongs to another pipeline, or has no end.
         """
-        return self._hash_joined("hash_join", [(right, on)], to, broadcast_limit)
+        return self._hash_joined("hash_join", [(right, on)], to, broadcast_limit, refresh_every)
 
     @overload
     def inner_hash_join(
-        self, right: LazyStage[U], on: Keys[T, U], *, broadcast_limit: int | None = None
+        self,
+        right: LazyStage[U],
+        on: Keys[T, U],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[tuple[T, U]]: ...
 
     @overload
     def inner_hash_join(
-        self, right: LazyStage[U], on: Keys[T, U], to: Callable[[T, U], R], *, broadcast_limit: int | None = None
+        self,
+        right: LazyStage[U],
+        on: Keys[T, U],
+        to: Callable[[T, U], R],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[R]: ...
 
     @overload
     def inner_hash_join(
-        self, right: StageOf[tuple[Any, V]], on: EntriesClause[Any, T], *, broadcast_limit: int | None = None
+        self,
+        right: StageOf[tuple[Any, V]],
+        on: EntriesClause[Any, T],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[tuple[T, V]]: ...
 
     @overload
@@ -357,11 +400,17 @@ class StreamStage(StreamSteps[T]):
         to: Callable[[T, V], R],
         *,
         broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[R]: ...
 
     @overload
     def inner_hash_join(
-        self, right: LazyStage[U], on: JoinClause[Any, T, U, V], *, broadcast_limit: int | None = None
+        self,
+        right: LazyStage[U],
+        on: JoinClause[Any, T, U, V],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[tuple[T, V]]: ...
 
     @overload
@@ -372,6 +421,7 @@ class StreamStage(StreamSteps[T]):
         to: Callable[[T, V], R],
         *,
         broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[R]: ...
 
     def inner_hash_join(
@@ -381,16 +431,21 @@ class StreamStage(StreamSteps[T]):
         to: Callable[[Any, Any], Any] | None = None,
         *,
         broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[Any]:
         """Pair each item with each item of `right` that has its key; leave out items that match nothing.
 
         Otherwise as `hash_join`.
         """
-        return self._hash_joined("inner_hash_join", [(right, on)], to, broadcast_limit)
+        return self._hash_joined("inner_hash_join", [(right, on)], to, broadcast_limit, refresh_every)
 
     @overload
     def hash_join_all(
-        self, joins: Sequence[tuple[LazyStage[Any], Any]], *, broadcast_limit: int | None = None
+        self,
+        joins: Sequence[tuple[LazyStage[Any], Any]],
+        *,
+        broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[tuple[Any, ...]]: ...
 
     @overload
@@ -400,6 +455,7 @@ class StreamStage(StreamSteps[T]):
         to: Callable[..., R],
         *,
         broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[R]: ...
 
     def hash_join_all(
@@ -408,6 +464,7 @@ class StreamStage(StreamSteps[T]):
         to: Callable[..., Any] | None = None,
         *,
         broadcast_limit: int | None = None,
+        refresh_every: Refreshing = None,
     ) -> StreamStage[Any]:
         """Put the matches of several stages beside each item: `(item, match_0, match_1, ...)`.
 
@@ -418,19 +475,25 @@ class StreamStage(StreamSteps[T]):
             joins: for each right side the stage and what `hash_join` takes for `on`.
             to: makes an item of it: `to(item, match_0, match_1, ...)`; unset, the tuple goes on.
             broadcast_limit: how many bytes each right side may have; unset, what the context says.
+            refresh_every: as for `hash_join`, for all right sides.
 
         Raises:
             IllegalStateError: a stage belongs to another pipeline.
             ValueError: `joins` is empty.
         """
-        return self._hash_joined("hash_join_all", pairs_of(joins), to, broadcast_limit)
+        return self._hash_joined("hash_join_all", pairs_of(joins), to, broadcast_limit, refresh_every)
 
     def _hash_joined(
-        self, kind: str, joins: Sequence[tuple[Any, Any]], to: Any, broadcast_limit: int | None
+        self,
+        kind: str,
+        joins: Sequence[tuple[Any, Any]],
+        to: Any,
+        broadcast_limit: int | None,
+        refresh_every: Refreshing,
     ) -> StreamStage[Any]:
         rights = [self._ending(right, kind) for right, _ in joins]
         sides = [(right._record.node, on) for right, (_, on) in zip(rights, joins, strict=True)]
-        return self._step(kind, hash_joined(self._record.node, kind, sides, to, broadcast_limit), rights)
+        return self._step(kind, hash_joined(self._record.node, kind, sides, to, broadcast_limit, refresh_every), rights)
 
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 

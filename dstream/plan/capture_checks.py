@@ -18,11 +18,13 @@ from dstream.errors import LargeCaptureWarning, SerializationError
 from dstream.failures import blame, is_our_name
 from dstream.plan.core import Called, Chain, Core, Read
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
+from dstream.plan.core_of_graphs import Processing, functions_of_graph
 from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.obstacles import Large, Obstacle, look
 from dstream.plan.steps import Emitted, Guard, Step
 from dstream.plan.walk import topological
+from dstream.spi.processor_suppliers import ProcessorSupplier
 from dstream.spi.service import Service
 
 __all__ = ["check_captures", "shipped_by"]
@@ -73,6 +75,8 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
             yield from () if timestamp is None else ((each.step, timestamp),)
         case OverEpochs(operator=operator):
             yield each.step, operator
+        case Processing(graph=graph):
+            yield from functions_of_graph(graph)
         case Aggregate(reductions=reductions, to=to):
             yield from ((each.step, value) for value in (*reductions, *(() if to is None else (to,))))
         case Read(source=source, guards=guards):
@@ -110,7 +114,7 @@ def _functions(value: Any) -> Iterator[Any]:
     """Give the functions in a value: itself, or those of its fields."""
     if isinstance(value, type):
         return
-    if callable(value):
+    if callable(value) or isinstance(value, ProcessorSupplier):
         yield value
     elif dataclasses.is_dataclass(value) and is_our_name(type(value).__module__):
         for field in dataclasses.fields(value):

@@ -81,11 +81,13 @@ class HashJoin(Pairing):
         projecting: what of a right item is in the pair; None: all of it.
         is_inner: items that match nothing are left out; otherwise they come once, with None.
         broadcast_limit: how many bytes the right side may have; None: what the context says.
+        refresh_every: a job without an end reads the right side again after so many seconds; None: never.
     """
 
     projecting: Callable[[Any], Any] | None = None
     is_inner: bool = False
     broadcast_limit: int | None = None
+    refresh_every: float | None = None
 
     def call(self, other: str) -> str:
         name = "inner_hash_join" if self.is_inner else "hash_join"

@@ -30,6 +30,7 @@ from dstream.plan.core import (
 )
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
+from dstream.plan.core_of_graphs import Processing
 from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
 from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.steps import unchanged
@@ -162,7 +163,7 @@ def _ordered(operation: Core, inputs: Sequence[bool]) -> bool:
             return inputs[0]
         case Aggregate():
             return not operation.is_keyed
-        case Unordered() | PartitionBy() | Pairing() | Table() | OverEpochs() | Concat(is_union=True):
+        case Unordered() | PartitionBy() | Pairing() | Table() | OverEpochs() | Processing() | Concat(is_union=True):
             return False
         case Keeping() | Concat() | Several() | Zip():
             return all(inputs)
@@ -177,7 +178,7 @@ def _bounded(operation: Core, inputs: Sequence[bool]) -> bool:
             return True
         case Zip():
             return operation.ends(inputs)
-        case Keeping() | Concat() | Pairing() | Aggregate() | Several():
+        case Keeping() | Concat() | Pairing() | Aggregate() | Processing() | Several():
             return all(inputs)
     raise UnsupportedError(f"nobody knows whether the items of {operation.label()} end")
 

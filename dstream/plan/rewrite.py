@@ -320,8 +320,8 @@ def _(node: nodes_by_key.Join, inputs: Sequence[Core], step: Step) -> Core:
 @core_of.register
 def _(node: nodes_of_stages.HashJoin, inputs: Sequence[Core], step: Step) -> Core:
     left, right = inputs
-    keys = node.left_key, node.right_key
-    return core.HashJoin(left, right, *keys, node.projecting, node.is_inner, node.broadcast_limit, step=step)
+    keys, limit, every = (node.left_key, node.right_key), node.broadcast_limit, node.refresh_every
+    return core.HashJoin(left, right, *keys, node.projecting, node.is_inner, limit, every, step=step)
 
 
 @core_of.register

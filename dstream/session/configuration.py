@@ -61,17 +61,17 @@ class _Key:
     default: Any = None
 
 
-def configured(arguments: Mapping[str, Any]) -> Configuration:
-    """Look up every setting; an argument that is None was not given.
+def configured(arguments: Mapping[str, Any], file: str | os.PathLike[str] | None = None) -> Configuration:
+    """Look up every setting; an argument that is None was not given, and without a `file` the usual one is read.
 
     Raises:
         TypeError, ValueError: an argument is not what it should be.
         ConfigurationError: a variable or the file is not; the message names the place.
     """
-    file = find_file()
-    in_file = {} if file is None else _settings_of(file)
+    found = find_file(file)
+    in_file = {} if found is None else _settings_of(found)
     settings = {name: _looked_up(name, arguments.get(name), in_file) for name in _KEYS}
-    return Configuration(settings, file.path if file else None)
+    return Configuration(settings, found.path if found else None)
 
 
 def _looked_up(name: str, argument: Any, in_file: Mapping[str, Setting]) -> Setting:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import ConfigurationError
+from dstream.failures import shown
 
 __all__ = ["ConfigurationFile", "find_file"]
 
@@ -34,15 +35,26 @@ class ConfigurationFile:
         return f"{name} in {self.path}"
 
 
-def find_file() -> ConfigurationFile | None:
-    """Read the file that counts: the one that `DSTREAM_CONFIG` names, else the nearest from the current folder up.
+def find_file(argument: str | os.PathLike[str] | None = None) -> ConfigurationFile | None:
+    """Read the file that counts.
+
+    That is the one of the argument, else the one that `DSTREAM_CONFIG` names, else the nearest from the current folder
+    up. An empty path reads none.
 
     Raises:
-        ConfigurationError: it cannot be read, another user could have written it, or it is not TOML.
+        TypeError: the argument is no path.
+        ConfigurationError: the file cannot be read, another user could have written it, or it is not TOML.
     """
-    named = os.environ.get(_VARIABLE)
+    named = os.environ.get(_VARIABLE) if argument is None else _path_of(argument)
     path = _nearest() if named is None else os.path.abspath(named) if named else None
     return None if path is None else _read(path, is_named=named is not None)
+
+
+def _path_of(argument: Any) -> str:
+    path = os.fspath(argument) if isinstance(argument, os.PathLike) else argument
+    if not isinstance(path, str):
+        raise TypeError(f"file must be the path of a file of settings, not {shown(argument)}")
+    return path
 
 
 def _nearest() -> str | None:
@@ -66,7 +78,8 @@ def _read(path: str, *, is_named: bool) -> ConfigurationFile | None:
             text = file.read()
         return ConfigurationFile(path, text, tomllib.loads(text))
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}; {_INSTEAD}") from None
+        instead = "" if is_named else f"; {_INSTEAD}"
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}{instead}") from None
     except ValueError as error:
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
 

@@ -39,6 +39,7 @@ def connect(
     broadcast_limit: int | str | None = None,
     log_level: str | None = None,
     progress: bool | None = None,
+    file: str | os.PathLike[str] | None = None,
 ) -> Context:
     """Return a context; it becomes the default one if no other is open.
 
@@ -65,13 +66,15 @@ def connect(
         allowed: classes whose instances may be loaded in restricted mode.
         durability: what a change that returned survives: the death of any process (`"process"`, the default), or
             also that of the machine (`"power"`), which costs about ten times as much.
-        worker_memory: how much memory a worker process may occupy before sorting, grouping and
-            `distinct` move to disk, in bytes or as `"512m"`; 512 MB without a word.
+        worker_memory: how much memory a worker process may occupy before sorting, grouping,
+            `distinct` and the states of keys in jobs move to disk, in bytes or as `"512m"`; 512 MB without a word.
         broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
             `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
+        file: the file of settings to read in place of `dstream.toml`, also in place of the one that the variable
+            `DSTREAM_CONFIG` names; an empty text reads none.
 
     Raises:
         ConfigurationError: the environment or the file says what cannot be; the message names the place.
@@ -98,7 +101,8 @@ def connect(
             "broadcast_limit": broadcast_limit,
             "log_level": log_level,
             "progress": progress,
-        }
+        },
+        file,
     )
     opening = _storage_opener(chosen, allowed)
     caches = Caches()

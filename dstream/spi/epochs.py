@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dstream.spi.state_operator import ShardState, StateOperator
 from dstream.values.blaming import shown
-from dstream.values.event_time import END_OF_TIME
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 __all__ = [
     "PartitionReceipt",
@@ -21,6 +21,7 @@ __all__ = [
     "StepState",
     "Tick",
     "WatermarkPolicy",
+    "policy_as_planned",
     "target_of",
     "watermark_of",
 ]
@@ -30,7 +31,8 @@ __all__ = [
 class WatermarkPolicy(Protocol):
     """Says how far the time of one partition of a source has come. It is picklable, and kept with each epoch.
 
-    One with an attribute `greatest_only` that is True is told only the greatest timestamp of an epoch.
+    One with an attribute `greatest_only` that is True is told only the greatest timestamp of an epoch. One whose class
+    has `settings`, the names of attributes, takes their values from the pipeline that the job goes on with.
     """
 
     def report(self, timestamp: int, now: float) -> None:
@@ -48,6 +50,25 @@ class WatermarkPolicy(Protocol):
         Without an event it is -2**63, unless the clock alone says more.
         """
         ...
+
+
+def policy_as_planned(kept: WatermarkPolicy, planned: WatermarkPolicy) -> WatermarkPolicy:
+    """Return the policy with which a partition goes on when the pipeline may have changed.
+
+    Args:
+        kept: that of the last record, with what it has seen.
+        planned: a new one of the pipeline. If its class is another one, what was seen means nothing to it.
+    """
+    if _named(type(kept)) != _named(type(planned)):
+        return planned
+    for name in getattr(type(planned), "settings", ()):
+        setattr(kept, name, getattr(planned, name))
+    return kept
+
+
+def _named(kind: type) -> tuple[str, str]:
+    """Return what names a class also where each pickle brings its own."""
+    return kind.__module__, kind.__qualname__
 
 
 def watermark_of(policy: WatermarkPolicy, now: float) -> int:
@@ -120,6 +141,7 @@ class Tick:
         all_idle: what the watermark becomes if no partition holds time back: the greatest that one of them has reached,
             without those that have ended; `END_OF_TIME` only if all sources have.
         clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
+        floor: the watermark is not less, however far behind an input is.
     """
 
     epoch: int
@@ -130,6 +152,7 @@ class Tick:
     is_resumed: bool = False
     all_idle: int = END_OF_TIME
     clock_deadline: float | None = None
+    floor: int = NO_WATERMARK
 
     def watermark(self, told: int) -> int:
         """Return the watermark of the step at the end of the epoch; it never goes back.
@@ -138,7 +161,7 @@ class Tick:
             told: the least of those that came in band from `stamps`; `END_OF_TIME` if none came.
         """
         least = min(self.standing, told)
-        return max(self.old, self.all_idle if least == END_OF_TIME else least)
+        return max(self.old, self.floor, self.all_idle if least == END_OF_TIME else least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +249,10 @@ class StepState(Protocol):
 
     def keep(self, shard: int, state: ShardState) -> None:
         """Take a shard that was opened, after it was applied: its delta, or a snapshot, will be staged."""
+        ...
+
+    def relieve(self) -> bool:
+        """Let shards move to disk that can, since this process has more in memory than it may; say if any did."""
         ...
 
     def staged(self) -> tuple[ShardChange, ...]:

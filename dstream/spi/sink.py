@@ -153,7 +153,11 @@ class Collections(Protocol):
 
 
 class Target(Protocol[R_co]):
-    """What a sink writes into, opened in the driver for as long as a job runs."""
+    """What a sink writes into, opened in the driver for as long as a job runs.
+
+    A target that keeps something of each commit may have a method `tidy(older_than)`. A job without an end calls it
+    behind each epoch that it has published: remove a little of what is older than so many seconds.
+    """
 
     def begin(self, job: str | None, epoch: int = 1) -> WriteJob[Writer | MapWriter]:
         """Prepare to write one epoch of a job, or to commit receipts that another process has.

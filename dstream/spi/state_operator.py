@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dstream.values.event_time import Timed
 
-__all__ = ["Applied", "Moment", "Partials", "ShardState", "StateOperator"]
+__all__ = ["Applied", "Moment", "MovesToDisk", "OfFixedShards", "Partials", "ShardState", "StateOperator"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Moment:
         new: the watermark at its end, not below `old`; before all items are read it is not known, and is `old`.
         is_resumed: this is the first epoch of a driver, after a pause of unknown length.
         clock_deadline: the least one that a shard of the step had before the epoch: all shards judge by it alike.
+        shard: the number of the shard that is told.
     """
 
     epoch: int
@@ -40,6 +41,7 @@ class Moment:
     new: int
     is_resumed: bool = False
     clock_deadline: float | None = None
+    shard: int = 0
 
 
 class Partials(NamedTuple):
@@ -113,6 +115,31 @@ class ShardState(Protocol):
     def __len__(self) -> int:
         """Return how many keys have a state."""
         ...
+
+
+@runtime_checkable
+class MovesToDisk(Protocol):
+    """A `ShardState` that can do with less memory. Others stay in it, however large they are."""
+
+    def to_disk(self) -> bool:
+        """Move what is held to a file that goes with this process, and say whether that was done now."""
+        ...
+
+
+@runtime_checkable
+class OfFixedShards(Protocol):
+    """An operator that says itself how many shards its state has, as one whose shards are processors.
+
+    Attributes:
+        shards: how many.
+        ticks: each of them has something to do in the first epoch, whatever comes.
+    """
+
+    @property
+    def shards(self) -> int: ...
+
+    @property
+    def ticks(self) -> bool: ...
 
 
 class StateOperator(Protocol):

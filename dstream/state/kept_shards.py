@@ -7,6 +7,7 @@ it is not, no plan ever names that token, and the shard is loaded anew. So nobod
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -72,6 +73,17 @@ class KeptShards:
             found = self._jobs[job] = _OfJob(version, now)
         found.used_at = now
         found.shards[place] = kept
+
+    def visit(self, job: str, version: str, look: Callable[[ShardState], bool]) -> bool:
+        """Show the shards of a job, each of which nobody else has meanwhile; say whether any of them said yes."""
+        found = self._jobs.get(job)
+        said = [False]
+        for place in [] if found is None else list(found.shards):
+            kept = self.take(job, version, place)
+            if kept is not None:
+                said.append(look(kept.state))
+                self.put(job, version, place, kept)
+        return any(said)
 
     def _drop_idle(self, now: float) -> None:
         for job, kept in list(self._jobs.items()):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dstream.errors import IllegalStateError
 from dstream.spi.epochs import ShardChange
-from dstream.spi.state_operator import StateOperator
+from dstream.spi.state_operator import OfFixedShards, StateOperator
 
 __all__ = ["NO_PARTS", "Part", "Shard", "ShardIndex"]
 
@@ -91,8 +91,11 @@ class ShardIndex:
 
     @staticmethod
     def new(stage: str, operator: StateOperator, shards: int) -> ShardIndex:
-        """Return that of a step that has seen nothing."""
-        return ShardIndex(stage, operator.kind, tuple(operator.signature), (NO_PARTS,) * shards)
+        """Return that of a step that has seen nothing, with so many shards unless its operator says how many."""
+        first = NO_PARTS
+        if isinstance(operator, OfFixedShards):
+            shards, first = operator.shards, Shard(clock_deadline=0.0 if operator.ticks else None)
+        return ShardIndex(stage, operator.kind, tuple(operator.signature), (first,) * shards)
 
     def applied(self, changes: Iterable[ShardChange]) -> ShardIndex:
         """Return what is known after an epoch that was committed with these changes, of all its tasks.

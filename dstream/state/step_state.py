@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dstream.spi.epochs import ShardChange, target_of
 from dstream.spi.state_files import StateFiles
-from dstream.spi.state_operator import ShardState, StateOperator
+from dstream.spi.state_operator import MovesToDisk, ShardState, StateOperator
 from dstream.state.growth import is_outweighed, parts_to_merge
 from dstream.state.kept_shards import KeptShard, Place, kept_shards
 from dstream.state.loading import ShardFiles
@@ -123,6 +123,11 @@ class StateOfStep:
                 given(error, f"where the state{group} was pickled, at the end of an epoch")
                 raise
 
+    def relieve(self) -> bool:
+        """Let the shards of this process move to disk that can, those of earlier epochs and tasks too."""
+        mine = [_moved(each.state) for each in self._kept.values()]
+        return any([*mine, kept_shards.visit(self.job, self.version, _moved)])
+
     def staged(self) -> tuple[ShardChange, ...]:
         """Write a new file of what was kept since the last call, if anything changed, and say where it stands.
 
@@ -170,6 +175,10 @@ class StateOfStep:
 
     def _shard_files(self) -> ShardFiles:
         return ShardFiles(self.files, self.index.stage)
+
+
+def _moved(state: ShardState) -> bool:
+    return isinstance(state, MovesToDisk) and state.to_disk()
 
 
 def _entries(state: ShardState) -> Iterator[tuple[Any, Any]]:

@@ -1,11 +1,12 @@
 """For tests of your own pipelines, collectors and functions.
 
-`same_everywhere` runs a pipeline on both engines with its items divided in many ways, `on_both_engines`
-does that to a test function, `check_collector` and `check_operation` try the laws of a collector and of an aggregate
-operation. `Parts` is a source with exact partitions, `items` one of the items that you write, and `epochs` cuts the
-epochs of a pipeline without an end by hand. `watch` remembers the calls of a function, and the assertions show what
-differs: those with a stream or a call at once, the others as sinks, which end a stream or a pipeline and let the run
-fail.
+`same_everywhere` runs a pipeline on both engines with its items divided in many ways, `on_both_engines` does that
+to a test function, `check_collector` and `check_operation` try the laws of a collector and of an aggregate
+operation, `verify_processor` drives a processor of the Core API wherever it is saved and restored; for one driven
+by hand there are `TestInbox`, `TestOutbox` and `TestProcessorContext`. `Parts` is a source with exact partitions,
+`items` one of the items that you write, and `epochs` cuts the epochs of a pipeline without an end by hand. `watch`
+remembers the calls of a function, and the assertions show what differs: those with a stream or a call at once, the
+others as sinks, which end a stream or a pipeline and let the run fail.
 
 It needs no Spark until a test runs on it. With pytest, the fixtures `both_engines` and
 `same_everywhere` are there without any set-up.
@@ -25,12 +26,18 @@ from dstream.testing.laws import check_collector
 from dstream.testing.marking import on_both_engines
 from dstream.testing.operation_laws import check_operation
 from dstream.testing.parts import Parts
+from dstream.testing.processor_boxes import TestInbox, TestOutbox, TestProcessorContext
+from dstream.testing.verifying import VerifiedProcessor, same_items_in_any_order, verify_processor
 from dstream.testing.watching import watch
 from sources import items
 
 __all__ = [
     "Epochs",
     "Parts",
+    "TestInbox",
+    "TestOutbox",
+    "TestProcessorContext",
+    "VerifiedProcessor",
     "assert_any_order",
     "assert_collected",
     "assert_collected_eventually",
@@ -45,6 +52,8 @@ __all__ = [
     "items",
     "on_both_engines",
     "same_everywhere",
+    "same_items_in_any_order",
+    "verify_processor",
     "watch",
 ]
 

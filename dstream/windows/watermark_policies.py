@@ -96,6 +96,7 @@ class _Lag:
     """The greatest timestamp, less the lag."""
 
     greatest_only: ClassVar[bool] = True
+    settings: ClassVar[tuple[str, ...]] = ("lag",)
 
     lag: int
     greatest: int = NO_WATERMARK
@@ -116,6 +117,8 @@ class _LagAndDelay(_Lag):
         seen: (reading of the clock, greatest timestamp by then), ascending, one for each step of the clock.
         delayed: the greatest timestamp that was seen long enough ago.
     """
+
+    settings: ClassVar[tuple[str, ...]] = ("lag", "max_delay")
 
     max_delay: float = 0.0
     seen: list[tuple[float, int]] = field(default_factory=list)
@@ -144,6 +147,8 @@ _STEPS = 16
 class _LagAndWallClock(_Lag):
     """Also the clock, less its own lag."""
 
+    settings: ClassVar[tuple[str, ...]] = ("lag", "wall_lag")
+
     wall_lag: float = 0.0
 
     def watermark(self, now: float) -> int:
@@ -157,6 +162,8 @@ class _LagAndLull(_Lag):
     Attributes:
         last: the reading of the clock when an event came last.
     """
+
+    settings: ClassVar[tuple[str, ...]] = ("lag", "max_lull")
 
     max_lull: float = 0.0
     last: float = 0.0

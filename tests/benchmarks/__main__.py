@@ -27,6 +27,7 @@ from tests.benchmarks import (
     iterating,
     joining,
     kafka,
+    keeping,
     keys,
     living,
     memory,
@@ -85,6 +86,8 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "U3": ("sessions", _compared(unbounded.session_counts)),
     "U4": ("latency", living.lateness),
     "U5": ("idle", living.idleness),
+    "U6": ("recovery", keeping.recovery),
+    "U7": ("beyondmemory", keeping.beyond_memory),
     "memory": ("memory", memory.rows),
 }
 _CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}

@@ -165,6 +165,9 @@ class Folder:
     def keep(self, shard: int, state: Any) -> None:
         self.kept[shard] = state
 
+    def relieve(self) -> bool:
+        return False
+
     def staged(self) -> tuple[ShardChange, ...]:
         return tuple(self._written(number, state) for number, state in self.kept.items())
 

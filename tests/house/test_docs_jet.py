@@ -10,6 +10,7 @@ import pytest
 
 import collectors
 import dstream as ds
+import dstream.core
 import dstream.testing
 import dstream.windows
 import reducers
@@ -23,26 +24,36 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = "".join((DOCS / name).read_text() for name in ("coming-from-jet.md", "coming-from-jet-streams.md"))
 ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("| ")]
 ROLES = {
+    "AppendableTraverser": dstream.core.AppendableTraverser,
+    "Edge": dstream.core.Edge,
     "JoinClause": JoinClause,
     "clause": JoinClause,
     "config": JobConfig,
     "ctx": Context,
+    "dag": dstream.core.DAG,
+    "edge": dstream.core.Edge,
     "endless": StreamStage,
+    "inbox": dstream.core.Inbox,
     "job": Job,
     "keyed": KeyedStage,
     "map": ds.IStreamMap,
     "numbers": ds.IntStream,
     "op": AggregateOperation,
+    "outbox": dstream.core.Outbox,
     "pipeline": Pipeline,
+    "processor": dstream.core.AbstractProcessor,
     "service": Service,
     "stage": BatchStage,
     "stream": ds.Stream,
+    "traverser": dstream.core.Traverser,
+    "verified": dstream.testing.VerifiedProcessor,
+    "vertex": dstream.core.Vertex,
     "window": dstream.windows.FrameWindow,
     "windowed": WindowedStage,
 }
 """What the names stand for that the page writes before a dot."""
 
-HOMES = [ds, collectors, reducers, sources, dstream.testing, dstream.windows]
+HOMES = [ds, collectors, reducers, sources, dstream.core, dstream.testing, dstream.windows]
 """Where names without a dot are."""
 
 CODE = re.compile(r"`([^`]+)`")
@@ -74,6 +85,15 @@ def test_docs_jet_page_names_what_exists(role, name):
 
 
 JET = {
+    "core": """
+        newVertex getVertex getInboundEdges getOutboundEdges localParallelism updateMetaSupplier between priority
+        partitioned allToOne broadcast isolated distributed setConfig tryProcess tryProcess0 tryProcess4
+        tryProcessWatermark completeEdge complete saveToSnapshot restoreFromSnapshot finishSnapshotRestore close tryEmit
+        emitFromTraverser tryEmitToSnapshot emitFromTraverserToSnapshot flatMapper setCooperative peek poll remove
+        drainTo drain offer offerToSnapshot bucketCount forceTotalParallelismOne onFirstNull traverseIterable lazy
+        AppendableTraverser verifyProcessor expectOutput expectOutputs outputChecker cooperativeTimeout disableSnapshots
+        disableProgressAssertion disableCompleteCall disableRunUntilCompleted disableLogging SAME_ITEMS_ANY_ORDER
+    """,
     "DistributedStream": """
         fromMap fromList fromCache fromSource filter map flatMap mapToInt mapToLong mapToDouble flatMapToInt
         flatMapToLong flatMapToDouble distinct sorted peek limit skip reduce collect min max count anyMatch allMatch

@@ -38,7 +38,7 @@ def test_job_config_refuses_what_is_wrong(given, error, words):
         ds.JobConfig(**given)
 
 
-NOT_YET = ("max_watermark_retain", "files", "modules")
+NOT_YET = ("files", "modules")
 
 
 @pytest.mark.parametrize("name", NOT_YET)
@@ -48,7 +48,9 @@ def test_job_config_refuses_what_is_not_there(name):
         ds.JobConfig(**{name: 1})
 
 
-@pytest.mark.parametrize("name", ["max_items", "suspend_on_failure", "force", "shards", "clock", "keep"])
+@pytest.mark.parametrize(
+    "name", ["max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "max_watermark_retain"]
+)
 def test_a_bounded_job_refuses_what_is_for_others(ctx, name):
     """Before anything is registered."""
     value = {"clock": int, "force": True, "suspend_on_failure": True}.get(name, 1)

@@ -207,6 +207,21 @@ def test_a_block_joins_and_cancels(ctx, gate):
     assert (done.status, ctx.get_list("out").copy()) == (ds.JobStatus.COMPLETED, [1])
 
 
+def test_a_block_that_cancels_its_job_ends_as_it_asked(ctx, gate):
+    """What the block has asked for is no error of it."""
+    with ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out"))) as job:
+        assert job.cancel()
+
+    assert job.status is ds.JobStatus.CANCELLED
+
+
+def test_a_block_says_that_somebody_else_cancelled_its_job(ctx, gate):
+    """The block has not asked for it, and what it waits for did not come."""
+    pipeline = plan_of(ctx.stream([1]).map(gate), to_ilist("out"))
+    with pytest.raises(CancelledError), ctx.new_job(pipeline, name="one"):
+        assert ctx.job("one").cancel()
+
+
 def test_ten_jobs_run_at_once(ctx):
     """Each waits for all others, so that none could run behind another."""
     together = threading.Barrier(10)

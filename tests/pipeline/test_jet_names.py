@@ -34,7 +34,7 @@ OF_STAGES = {
     "setName": "set_name",
     "setLocalParallelism": "set_local_parallelism",
     "getPipeline": "pipeline",
-    "customTransform": "gather(gatherer), apply(fn)",
+    "customTransform": "custom_transform",
     "addTimestamps": "add_timestamps",
     "sort": "sorted(key=...)",
     "to_list": RUN,

@@ -11,6 +11,7 @@ import pytest
 from collectors import co_operation, counting, to_bags
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline import BatchStage, Pipeline, StreamStage
+from dstream.plan.stream_read import StreamRead
 from dstream.windows import limiting_lag, tumbling
 from reducers import to_ilist
 from sources import Items, Iterate, watch_files
@@ -98,6 +99,12 @@ def test_a_generator_without_an_end_has_no_ranges(pipeline):
     """It is no source that a job can go on reading."""
     with pytest.raises(UnsupportedError, match="never ends and cannot be read range by range: stream_source_from"):
         pipeline.read_from(Iterate(0, abs)).add_timestamps(abs)
+
+
+def test_what_reads_a_source_without_an_end_is_no_source(pipeline):
+    """It would make a stage that seems to end."""
+    with pytest.raises(TypeError, match=r"takes the source itself: read_from\(watch_files\('/logs'\)\)"):
+        pipeline.read_from(StreamRead(watch_files("/logs")))
 
 
 def test_a_source_may_have_no_timestamps(lines):

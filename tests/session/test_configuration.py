@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -229,6 +230,43 @@ def test_a_file_that_cannot_be_read_is_an_error(folder, monkeypatch, make):
         configured({})
 
 
+def test_the_file_of_the_argument_stands_over_the_one_of_the_variable(folder, monkeypatch):
+    """It counts alone; the nearest file is not read, and an empty path reads none."""
+    path = written(folder, 'engine = "local"')
+    (folder / "jobs.toml").write_text('master = "local[1]"')
+    monkeypatch.setenv("DSTREAM_CONFIG", path)
+    found = configured({}, Path("jobs.toml"))
+
+    assert (found.file, found["master"], found["engine"]) == (str(folder / "jobs.toml"), "local[1]", "spark")
+    assert configured({}, "").file is None
+
+
+def test_connect_reads_the_file_of_its_argument(folder):
+    """Paths of storages are relative to that file."""
+    (folder / "team").mkdir()
+    (folder / "team" / "jobs.toml").write_text('engine = "local"\nstorage = "data"')
+    with ds.connect(file="team/jobs.toml") as ctx:
+        assert ctx.engine == "local"
+        assert ctx.running_storage().url == str(folder / "team" / "data")
+
+
+@pytest.mark.parametrize(
+    ("file", "kind", "message"),
+    [
+        ("nowhere.toml", ConfigurationError, r"/nowhere.toml cannot be read: No such file or directory$"),
+        ("jobs.toml", ConfigurationError, r"jobs.toml, line 1, is no setting; did you mean master\?$"),
+        (5, TypeError, "^file must be the path of a file of settings, not 5$"),
+        (True, TypeError, "^file must be the path of a file of settings, not True$"),
+    ],
+)
+def test_a_mistake_in_the_file_of_the_argument_is_refused_at_the_call(folder, file, kind, message):
+    """The message names the path, the line, or the argument."""
+    (folder / "jobs.toml").write_text('masster = "x"')
+
+    with pytest.raises(kind, match=message):
+        ds.connect(engine="local", file=file)
+
+
 def test_a_folder_that_is_gone_has_no_file(folder):
     """A program may run where its folder was removed."""
     (folder / "gone").mkdir()
@@ -240,4 +278,4 @@ def test_a_folder_that_is_gone_has_no_file(folder):
 
 def test_settings_are_the_arguments_of_connect(folder):
     """A new argument takes its place here; classes stay with programs."""
-    assert {*inspect.signature(ds.connect).parameters} == {*configured({}).settings, "allowed"}
+    assert {*inspect.signature(ds.connect).parameters} == {*configured({}).settings, "allowed", "file"}

@@ -20,7 +20,6 @@ import psutil
 
 import dstream as ds
 from collectors import counting
-from dstream.plan.stream_read import StreamRead
 from dstream.windows import tumbling
 from reducers import to_imap
 from tests.jobs.unbounded.clocked_events import FRAME, LAG, PARTITIONS, Clocked, expected
@@ -88,7 +87,7 @@ def run(hours: float, rate: float) -> bool:
     source = Simulation(int(seconds * rate / PARTITIONS), _KEYS, rate / PARTITIONS, 0.0, simulated, simulated)
     with tempfile.TemporaryDirectory() as folder, ds.connect(engine="local", storage=folder) as ctx:
         pipeline = ds.Pipeline()
-        events = pipeline.read_from(StreamRead(source)).add_timestamps(lambda each: each.timestamp, LAG)
+        events = pipeline.read_from(source).add_timestamps(lambda each: each.timestamp, LAG)
         counts = events.grouping_key(lambda each: each.key).window(tumbling(_WINDOWS * FRAME)).aggregate(counting())
         counts.write_to(
             to_imap("totals", lambda each: each.key, lambda each: each.result, lambda a, b: a + b, on_existing="merge")

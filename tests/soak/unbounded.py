@@ -19,15 +19,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from tests.jobs.unbounded.clocked_events import expected
-from tests.jobs.unbounded.driver_process import DriverProcess
-from tests.jobs.unbounded.killed_windows import POINTS, TAKEN_OVER, Terms, connected
+from tests.jobs.unbounded.driver_process import DriverProcess, any_runs
+from tests.jobs.unbounded.killed_windows import NAME, POINTS, TAKEN_OVER, Terms, connected
 from tests.servers.kafka_broker import missing, running_broker
 from tests.servers.topics import Topic
 
@@ -40,8 +40,14 @@ _SECONDS = {"local": 25.0, "spark": 150.0}
 """For how long the source of a round gives events."""
 _RATES = {"local": 250.0, "spark": 60.0}
 """Events of a partition in a second."""
-_FAULTS = {"kill": 8, "point": 9, "frozen": 2, "standby": 1}
-_FAULTS_OF_SPARK = {"workers": 6, "java": 2}
+_FAULTS = {
+    "local": {"kill": 8, "point": 9, "frozen": 2, "standby": 1},
+    "spark": {"kill": 8, "point": 9, "frozen": 2, "standby": 1, "workers": 6, "java": 2},
+}
+"""How often each comes, in proportion."""
+_WORKER, _JAVA = "a Python worker", "Java"
+_RECOVERED = 120.0
+"""Seconds in which a driver must have published epochs again after it lost a worker or Java."""
 _STOPPED = 20.0
 """Seconds for which a driver is stopped, at most."""
 _PASSES = {
@@ -58,14 +64,18 @@ class Round:
     Args:
         terms: of its drivers.
         chance: decides.
+        faults: which there are, and how often each comes; those of the engine if nothing is said.
 
     Attributes:
         were: how many faults there were of each kind.
+        recovered: for each kind of process that a driver lost, the seconds until it had published two epochs.
     """
 
-    def __init__(self, terms: Terms, chance: random.Random) -> None:
+    def __init__(self, terms: Terms, chance: random.Random, faults: Mapping[str, int] | None = None) -> None:
         self.were = Counter[str]()
+        self.recovered: dict[str, list[float]] = {_WORKER: [], _JAVA: []}
         self._terms = terms
+        self._faults = dict(faults or _FAULTS[terms.engine])
         self._chance = chance
         self._drivers: list[DriverProcess] = []
 
@@ -84,10 +94,10 @@ class Round:
             self._close()
 
     def _fault(self) -> str:
-        faults = _FAULTS | (_FAULTS_OF_SPARK if self._terms.engine == "spark" else {})
+        faults = self._faults
         # Who waits while the job completes would begin afresh.
         if time.time() - self._terms.born > 0.6 * self._terms.count / self._terms.rate:
-            faults = faults | {"frozen": 0, "standby": 0}
+            faults = {name: share for name, share in faults.items() if name not in ("frozen", "standby")} or {"kill": 1}
         return self._chance.choices(list(faults), list(faults.values()))[0]
 
     def _has_completed_after(self, fault: str) -> bool:
@@ -161,7 +171,7 @@ class Round:
     def standby(self) -> bool:
         """Start two at once, and kill both, one a while after the other."""
         pair = [self.driver(), self.driver()]
-        self._chance.choice(pair).runs()
+        any_runs(pair)
         has_completed = False
         for each in self._chance.sample(pair, 2):
             self._live()
@@ -174,24 +184,38 @@ class Round:
         driver.runs()
         for _ in range(5):
             self._live()
-            self._lose("a Python worker", driver.started("pyspark.daemon")[1:])
+            self._lose(_WORKER, driver, driver.started("pyspark.daemon")[1:])
         return self._killed(driver)
 
     def java(self) -> bool:
-        """Kill the Java process, and after a while the driver, wherever it is then."""
+        """Kill the Java process, see the driver go on with another one, and kill the driver."""
         driver = self.driver()
         driver.runs()
         self._live()
-        self._lose("Java", driver.started("org.apache.spark.deploy.SparkSubmit"))
-        self._live()
+        self._lose(_JAVA, driver, driver.started("org.apache.spark.deploy.SparkSubmit"))
         self._live()
         return self._killed(driver)
 
-    def _lose(self, name: str, found: list[psutil.Process]) -> None:
-        if found:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                self._chance.choice(found).kill()
-                self.were[name] += 1
+    def _lose(self, name: str, driver: DriverProcess, found: list[psutil.Process]) -> None:
+        """Kill one of some processes of a driver, and wait until the driver has recovered, or has ended."""
+        before = self._epoch()
+        if not found:
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._chance.choice(found).kill()
+            self.were[name] += 1
+            began = time.monotonic()
+            while driver.lives() and self._epoch() < before + 2:
+                if time.monotonic() > began + _RECOVERED:
+                    raise RuntimeError(f"a driver that lost {name} does not go on\n{driver.told()}")
+                time.sleep(0.05)
+            self.recovered[name].append(time.monotonic() - began)
+
+    def _epoch(self) -> int:
+        """Return how many epochs the job has published."""
+        with connected(dataclasses.replace(self._terms, engine="local")) as ctx:
+            job = ctx.job(NAME)
+            return 0 if job is None else job.epoch
 
 
 def problems_of(terms: Terms, topic: Topic | None = None) -> list[str]:
@@ -234,9 +258,17 @@ def _differing(name: str, found: Iterable[Any], wanted: Iterable[Any]) -> str:
     return f"{name}: {lost.total()} lost {list(lost)[:5]}, {doubled.total()} too many {list(doubled)[:5]}"
 
 
-def run(engine: str, runs: int, seed: int, address: str | None = None, seconds: float | None = None) -> bool:
-    """Kill so many drivers in as many rounds as that takes; say whether all sinks were whole."""
+def run(
+    engine: str,
+    runs: int,
+    seed: int,
+    address: str | None = None,
+    seconds: float | None = None,
+    faults: Mapping[str, int] | None = None,
+) -> bool:
+    """Kill so many processes in as many rounds as that takes; say whether all sinks were whole."""
     chance, were, began, rounds = random.Random(seed), Counter[str](), time.monotonic(), 0
+    recovered: dict[str, list[float]] = {_WORKER: [], _JAVA: []}
     while were.total() < runs:
         with tempfile.TemporaryDirectory() as folder:
             topic = None if address is None else Topic(address, 2)
@@ -244,17 +276,24 @@ def run(engine: str, runs: int, seed: int, address: str | None = None, seconds: 
             rate = _RATES[engine]
             count = int(rate * (seconds or _SECONDS[engine]))
             terms = Terms(folder, count, _KEYS, rate, time.time(), engine, given)
-            job = Round(terms, chance)
+            job = Round(terms, chance, faults)
             job.run(runs - were.total())
             problems, rounds, were = problems_of(terms, topic), rounds + 1, were + job.were
+            recovered = {name: recovered[name] + each for name, each in job.recovered.items()}
             print(f"round {rounds}: {job.were.total()} faults, {'; '.join(problems) or 'whole'}", flush=True)
         if problems:
             print(f"seed {seed}, {dict(job.were)}")
             return False
     print("\n".join(f"{count} times: {what}" for what, count in sorted(were.items())))
+    print("".join(f"{_recoveries(name, each)}\n" for name, each in recovered.items() if each), end="")
     sinks = 4 if address is None else 5
     print(f"{were.total()} faults in {rounds} jobs on {engine}, {sinks} sinks whole, {time.monotonic() - began:.0f} s")
     return True
+
+
+def _recoveries(name: str, seconds: list[float]) -> str:
+    ordered = sorted(seconds)
+    return f"{name} lost: two epochs later after {ordered[len(ordered) // 2]:.1f} s, at most {ordered[-1]:.1f} s"
 
 
 def main() -> int:
@@ -264,11 +303,14 @@ def main() -> int:
     parser.add_argument("--engine", choices=sorted(_LIVES), default="local")
     parser.add_argument("--seconds", type=float, help="for how long the source of each job gives events")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--only", nargs="+", choices=sorted(_FAULTS["spark"]), help="kinds of faults; all by default")
     given = parser.parse_args()
+    faults = _FAULTS[given.engine]
+    faults = {name: faults[name] for name in given.only or faults}
     if missing():
-        return 0 if run(given.engine, given.runs, given.seed, None, given.seconds) else 1
+        return 0 if run(given.engine, given.runs, given.seed, None, given.seconds, faults) else 1
     with tempfile.TemporaryDirectory() as folder, running_broker(Path(folder)) as broker:
-        return 0 if run(given.engine, given.runs, given.seed, broker.address, given.seconds) else 1
+        return 0 if run(given.engine, given.runs, given.seed, broker.address, given.seconds, faults) else 1
 
 
 if __name__ == "__main__":

@@ -92,3 +92,23 @@ def test_recent_files_are_few(stored, monkeypatch):
     with pytest.raises(FileNotFoundError):
         recent.read(stored, "a", 0, 1)
     assert (recent.read(stored, "b", 0, 1), recent.read(stored, "c", 0, 1)) == (b"0", b"0")
+
+
+def test_kept_shards_are_shown_while_nobody_else_has_them():
+    """Of one job and version, each with its token still; what is taken out is not shown."""
+    kept, seen = KeptShards(), []
+    for shard in range(3):
+        kept.put("job", "", Place("counts", shard), KeptShard(f"token {shard}", Counts()))
+    taken = kept.take("job", "", Place("counts", 1))
+
+    def look(state):
+        seen.append(state)
+        return len(seen) == 2
+
+    assert (kept.visit("job", "", look), kept.visit("other", "", look), kept.visit("job", "2", look)) == (
+        True,
+        False,
+        False,
+    )
+    assert taken.state not in seen
+    assert [kept.take("job", "", Place("counts", shard)).token for shard in (0, 2)] == ["token 0", "token 2"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from datetime import timedelta
+from operator import add, itemgetter
 
 import pytest
 
-from dstream import Pipeline
+from dstream import JoinClause, Pipeline, connect
 from dstream.errors import IllegalStateError
 from dstream.testing.epochs_by_hand import epochs
 from reducers import to_ilist, to_imap
-from sources import text_files
+from sources import imap, text_files
 from tests.jobs.unbounded.streams import pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -50,6 +51,84 @@ def test_a_side_of_a_hash_join_is_read_once(tmp_path):
     path.write_text("a 2")
 
     assert by_hand.cut({letters: ["a", "a"]}) == {"write_to": ["1", "1"]}
+
+
+def test_what_several_stages_read_is_computed_in_each_epoch():
+    """Both see the items of this epoch."""
+    by_hand = epochs()
+    numbers, pipeline = by_hand.source("numbers"), Pipeline()
+    shared = pipeline.read_from(numbers).map(str)
+    for name in ("one", "two"):
+        shared.map(name.__add__).write_to(to_ilist(name))
+    by_hand.of(pipeline)
+
+    assert by_hand.cut({numbers: [1]}) == {"write_to": ["one1"], "write_to-2": ["two1"]}
+    assert by_hand.cut({numbers: [2]}) == {"write_to": ["one2"], "write_to-2": ["two2"]}
+
+
+def renaming(path, letters, changed=lambda stage: stage, **refreshing):
+    """Return the pipeline that gives letters the names that a file says."""
+    pipeline = Pipeline()
+    names = changed(pipeline.read_from(text_files(path)).map(str.split))
+    on = (str, itemgetter(0))
+    joined = pipeline.read_from(letters).hash_join(names, on, lambda letter, name: name[1], **refreshing)
+    joined.write_to(to_ilist("out"))
+    return pipeline
+
+
+@pytest.mark.parametrize("changed", [lambda stage: stage, lambda stage: stage.cache(), lambda s: s.cache().filter(len)])
+def test_a_side_of_a_hash_join_is_read_again(tmp_path, changed):
+    """By the first epoch that begins so much later, not before; also what `cache()` keeps of it."""
+    by_hand, path, found = epochs(), tmp_path / "names.txt", []
+    letters = by_hand.source("letters")
+    path.write_text("nobody reads this")
+    by_hand.of(renaming(path, letters, changed, refresh_every=timedelta(minutes=1)))
+    for number, now in enumerate([100.0, 159.0, 160.0, 219.0, 250.0]):
+        path.write_text(f"a {number}")
+        found += by_hand.cut({letters: ["a"]}, now)["write_to"]
+
+    assert found == ["0", "0", "2", "2", "4"]
+
+
+@pytest.mark.parametrize("changed", [lambda stage: stage, lambda stage: stage.cache(), lambda s: s.cache().filter(len)])
+def test_each_side_of_a_hash_join_has_a_time_of_its_own(tmp_path, changed):
+    """Unset, it is read once; 0 reads it in each epoch; also of what they share, and of what that keeps."""
+    by_hand, path, found = epochs(), tmp_path / "name.txt", []
+    letters, pipeline = by_hand.source("letters"), Pipeline()
+    path.write_text("nobody reads this")
+    stage, names = pipeline.read_from(letters), changed(pipeline.read_from(text_files(path)))
+    for every in (None, 0, 10):
+        stage = stage.inner_hash_join(names, (bool, bool), add, refresh_every=every)
+    stage.write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+    for number, now in enumerate([0.0, 5.0, 10.0]):
+        path.write_text(str(number))
+        found += by_hand.cut({letters: ["a"]}, now)["write_to"]
+
+    assert found == ["a000", "a010", "a022"]
+
+
+def test_a_map_is_read_again_as_it_is_then():
+    """Not as it was when the job began."""
+    with connect(engine="local", storage="memory:") as ctx:
+        by_hand, numbers, found = epochs(ctx), ctx.get_map("numbers"), []
+        letters, pipeline = by_hand.source("letters"), Pipeline()
+        names = pipeline.read_from(imap("numbers"))
+        joined = pipeline.read_from(letters).hash_join(names, JoinClause.join_map_entries(str), refresh_every=0)
+        joined.write_to(to_ilist("out"))
+        by_hand.of(pipeline)
+        for number in range(3):
+            numbers["a"] = number
+            found += by_hand.cut({letters: ["a"]})["write_to"]
+
+    assert found == [("a", 0), ("a", 1), ("a", 2)]
+
+
+@pytest.mark.parametrize(("every", "error"), [(-1, ValueError), ("1", TypeError)])
+def test_a_side_is_read_again_after_seconds(every, error):
+    """Other times are refused where the join is written."""
+    with pytest.raises(error, match="refresh_every must be"):
+        renaming("names.txt", epochs().source("letters"), refresh_every=every)
 
 
 def test_a_pipeline_is_needed():

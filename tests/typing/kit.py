@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, assert_type
 
 from collectors import counting, grouping_by, to_list
 from dstream import Context, IntStream, Pipeline, Stream
+from dstream.core import Inbox, Outbox, Processor
 from dstream.spi import Sink, Source
 from dstream.testing import (
     Epochs,
     Parts,
+    TestInbox,
+    TestOutbox,
+    TestProcessorContext,
+    VerifiedProcessor,
     assert_any_order,
     assert_collected,
     assert_collected_eventually,
@@ -24,6 +30,8 @@ from dstream.testing import (
     items,
     on_both_engines,
     same_everywhere,
+    same_items_in_any_order,
+    verify_processor,
     watch,
 )
 
@@ -121,3 +129,20 @@ def sinks(words: Stream[str]) -> None:
     words.collect(assert_collected_eventually(5, lambda found: found.sort()))
     source: Source[int] = items(1, 2)
     check_operation(counting(), source.splits(1))
+
+
+def processors_by_hand() -> None:
+    """What is expected of a processor, and what surrounds one."""
+    verified = verify_processor(Processor, clock=lambda: 0.0)
+    assert_type(verified, VerifiedProcessor)
+    assert_type(verified.input([1]).inputs([[1], "a"], priorities=[0, 1]), VerifiedProcessor)
+    assert_type(verified.disable_snapshots().disable_complete_call(), VerifiedProcessor)
+    assert_type(verified.disable_progress_assertion().cooperative_timeout(2), VerifiedProcessor)
+    assert_type(verified.disable_run_until_completed(timedelta(seconds=1)), VerifiedProcessor)
+    verified.output_checker(same_items_in_any_order).expect_output([1])
+    verified.expect_outputs([[1], []])
+    inbox: Inbox = TestInbox([1])
+    outbox: Outbox = TestOutbox(1, 1, snapshot_capacity=1)
+    Processor().init(outbox, TestProcessorContext(index=1))
+    Processor().process(0, inbox)
+    assert_type(TestOutbox(1).drain_queues_and_reset(), list[list[Any]])

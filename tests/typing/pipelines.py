@@ -9,6 +9,7 @@ from typing import Any, NoReturn, assert_type
 import dstream as ds
 from collectors import all_of, co_operation, counting, joining, summing_int, to_bags, to_list
 from dstream import Entry, JoinClause, Pipeline, Service, imap_service
+from dstream.core import processors
 from dstream.gatherers import window_fixed
 from dstream.pipeline import BatchStage, KeyedStage, PipelinePlan, SinkStage, StreamStage
 from dstream.plan.show.drawing import Drawing
@@ -113,6 +114,7 @@ def several(stage: BatchStage[str], other: BatchStage[str]) -> None:
     assert_type(stage.partition_by(4, key=len), BatchStage[str])
     assert_type(stage.rebalance(len).rebalance(), BatchStage[str])
     assert_type(stage.rebalance(), BatchStage[str])
+    assert_type(stage.custom_transform("upper", processors.map(str.upper)), BatchStage[Any])
     assert_type(stage.cache(), BatchStage[str])
     assert_type(stage.merge(other), BatchStage[str])
     assert_type(stage.union(other, other), BatchStage[str])
@@ -259,6 +261,7 @@ def by_key(keyed: KeyedStage[str, Order], customers: KeyedStage[str, Customer], 
     assert_type(keyed.aggregate(summing_int(lambda order: order.amount)), BatchStage[Entry[str, int]])
     assert_type(keyed.top(3, key=lambda order: order.amount), BatchStage[Entry[str, list[Order]]])
     assert_type(keyed.distinct(), BatchStage[Order])
+    assert_type(keyed.custom_transform("same", processors.noop()), BatchStage[Any])
     assert_type(keyed.rolling_aggregate(to_list()), BatchStage[Entry[str, list[Order]]])
     assert_type(
         keyed.co_aggregate(customers, op=co_operation(counting(), summing_int(lambda c: c.id))),

@@ -10,6 +10,7 @@ from dstream.engine.compiler import compile_ends as compile_ends
 from dstream.engine.compiler import compile_epochs as compile_epochs
 from dstream.engine.compiler import compile_forks as compile_forks
 from dstream.engine.compiler import compile_gatherers as compile_gatherers
+from dstream.engine.compiler import compile_graphs as compile_graphs
 from dstream.engine.compiler import compile_hash_joins as compile_hash_joins
 from dstream.engine.compiler import compile_inputs as compile_inputs
 from dstream.engine.compiler import compile_joins as compile_joins

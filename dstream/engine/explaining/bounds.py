@@ -248,6 +248,8 @@ def split_count(source: SourceSplits) -> Amount:
         least, most = of.count_splits(source.divisor if is_known else 1), of.count_splits(source.divisor)
         if least is None or most is None:
             return Amount(1, None, "one for each chunk of the items")
+        if least == MANY:
+            return Amount(1, None, "one for each processor")
         return Amount(least, most if most < MANY else None, "" if least == most else "one for each core")
     if of.in_caller and is_known:
         splits = of.splits(source.divisor)

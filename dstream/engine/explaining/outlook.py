@@ -295,6 +295,8 @@ class Outlook:
         moved = [max((each.targets or 0 for each in some), default=0) for some in rows_of]
         self._seen.update((id(each.taken), each) for some in rows_of for each in some)
         targets = range_of([amount(most) for most in moved if most] or [ONE])
+        if targets.least == MANY:  # As many as there are cores, which nobody knows.
+            targets = replace(targets, least=1)
         return Foreseen(
             tuple(_jobs(drawn)),
             Cost.one_of([case.cost for case in cases]),

@@ -127,7 +127,7 @@ class Taken:
 
     Attributes:
         where: which of them, as a condition on `channel` and `source`; empty: all.
-        behind: how many targets stand before its first one.
+        behind: how many targets stand before its first one; below 0: how many of those of the vertex are not read.
         as_items: rows of another channel are read as items.
     """
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.engine.kernels.stamping import telling
 from dstream.engine.kernels.watermarks import OfPartitions
-from dstream.engine.memory_bound import holding
+from dstream.engine.memory_bound import give_back, holding, resident_bytes
 from dstream.errors import IllegalStateError
 from dstream.failures import naming
 from dstream.plan.core_of_epochs import OverEpochs
@@ -146,7 +146,7 @@ class _Applying:
         task.watermarks.take(gathered.watermarks)
         tick = self.tick
         new = tick.watermark(task.watermarks.least(tick.stamps))
-        run = _Run(self.operator, self.state, self.step, _moment(tick, new))
+        run = _Run(self.operator, self.state, self.step, _moment(tick, new), task.bound.bytes)
         with holding():
             yield from run.outputs(gathered)
         task.peeking(self.receipts)(run.receipt(self.stage, gathered))
@@ -155,8 +155,9 @@ class _Applying:
 class _Run:
     """The shards of one task in one epoch."""
 
-    def __init__(self, operator: StateOperator, state: StepState, step: Step, moment: Moment) -> None:
+    def __init__(self, operator: StateOperator, state: StepState, step: Step, moment: Moment, bound: int) -> None:
         self._operator, self._state, self._step, self._moment = operator, state, step, moment
+        self._bound = bound
         self._late = 0
         self._outputs = 0
 
@@ -167,12 +168,18 @@ class _Run:
         for number in sorted({*gathered.of_shards, *touched}):
             with naming(self._step):
                 shard = state.open(number, self._operator)
-                applied = shard.apply(gathered.of_shards.pop(number, ()), moment)
+                applied = shard.apply(gathered.of_shards.pop(number, ()), replace(moment, shard=number))
                 for output in applied.outputs:
                     self._outputs += 1
                     yield output
                 self._late += applied.late
                 state.keep(number, shard)
+                self._relieve()
+
+    def _relieve(self) -> None:
+        """Let state move to disk where this process occupies more than it may."""
+        if resident_bytes() > self._bound and self._state.relieve():
+            give_back()
 
     def receipt(self, stage: str, gathered: Gathered) -> StepReceipt:
         """Write what changed, and say what was done."""

@@ -19,6 +19,7 @@ from dstream.engine.kernels.arrow_columns import batches_of, table_of
 from dstream.engine.kernels.cached_items import KeptItems
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import by_bucket, operation, partial_groups, written, written_entries
+from dstream.engine.kernels.graph_processing import in_turn, whole
 from dstream.engine.kernels.guards import HandlerOfMisread, Recovered
 from dstream.engine.kernels.hash_join import Matching, cogrouped, matched
 from dstream.engine.kernels.join_sides import sides_of
@@ -29,6 +30,7 @@ from dstream.engine.kernels.membership import Membership
 from dstream.engine.kernels.nearest import Nearest
 from dstream.engine.kernels.over_epochs import reducing
 from dstream.engine.kernels.reading import items_of
+from dstream.engine.kernels.supplied_graphs import supplied
 from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.kernels.zipping import SideBySide
 from dstream.engine.memory_bound import DEFAULT_BROADCAST, Bound
@@ -61,9 +63,11 @@ from dstream.plan.core import (
 )
 from dstream.plan.core_of_epochs import OverEpochs
 from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_graphs import Processing
 from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.core_of_stages import Aggregate, Spread
+from dstream.plan.graph_parallelism import cores_here
 from dstream.plan.properties import bounded_operations, check, is_of_epoch, is_ordered
 from dstream.plan.recalling import Cached, of_one_run, recalled
 from dstream.plan.steps import Guard, Op, Step
@@ -109,22 +113,20 @@ class LocalEngine:
         if isinstance(plan, Several):
             check(plan, needs_end=True)
         end = recalled(of_one_run(plan), self._caches.found)
-        step = end.step
-        task = _LocalTask(
-            self._worker_memory,
-            self._broadcast_limit,
-            self._progress,
-            self._caches,
-            call or Call.of_step(step),
-            end,
-            cancellation,
-        )
+        call = call or Call.of_step(end.step)
         if isinstance(end, Loop | Partitions):
-            return _lazily(end, task)
-        with task.ending(), task.waiting():
-            if isinstance(end, Several):
-                return [self._result(each, task) for each in end.ends]
-            return self._result(end, task)
+            return _lazily(end, self._task(end, call, cancellation))
+        with supplied(end, cores_here) as end:
+            task = self._task(end, call, cancellation)
+            with task.ending(), task.waiting():
+                if isinstance(end, Several):
+                    return [self._result(each, task) for each in end.ends]
+                return self._result(end, task)
+
+    def _task(self, end: End | Several, call: Call, cancellation: Cancellation) -> _LocalTask:
+        return _LocalTask(
+            self._worker_memory, self._broadcast_limit, self._progress, self._caches, call, end, cancellation
+        )
 
     def _result(self, end: End, task: _LocalTask) -> Any:
         items, step = _open(end.upstream, task), end.step
@@ -341,6 +343,13 @@ def _(node: Table, task: _LocalTask) -> Iterator[Any]:
 @_start.register
 def _(node: Concat, task: _LocalTask) -> Iterator[Any]:
     return chain.from_iterable(_open_later(part, task) for part in node.parts)
+
+
+@_start.register
+def _(node: Processing, task: _LocalTask) -> Iterator[Any]:
+    """Run all processors in this process."""
+    streams = [_open_later(each, task) for each in node.upstreams]
+    return whole(node, cores_here())(in_turn(node.graph.inlets, streams, task), task)
 
 
 @functools.singledispatch

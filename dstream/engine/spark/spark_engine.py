@@ -70,18 +70,10 @@ class SparkEngine:
         self._cluster.check_running()
         end = recalled(of_one_run(plan), self._cluster.caches.found)
         run = self._begun(end, call or Call.of_step(end.step), cancellation)
-        if isinstance(end, Several):
-            with run:
-                return _of_each_end(end, run)
-        match run.graph.ending:
-            case Pulled() as ending:
-                items = pulled(run, ending)
-                return list(items) if isinstance(end, ToList) else [items] if isinstance(end, Partitions) else items
-            case Each(inputs):
-                return _partitions(inputs, run)
-        with run:
-            rows, finish = run.last()
-            return _finished(rows, finish, end.step, run)
+        if isinstance(end, Loop | Partitions):
+            return _result(end, run)
+        with run.supplied() as end:
+            return _result(end, run)
 
     def _begun(self, end: End | Several, call: Call, cancellation: Cancellation) -> Run:
         """Return a run of a plan that ends in `call`."""
@@ -106,6 +98,22 @@ class SparkEngine:
         """Let go of what `cache()` steps keep; stop the session if this engine started it."""
         self._cluster.caches.clear()
         self._stop()
+
+
+def _result(end: End | Several, run: Run) -> Any:
+    """Run a plan, and return what it ends in."""
+    if isinstance(end, Several):
+        with run:
+            return _of_each_end(end, run)
+    match run.graph.ending:
+        case Pulled() as ending:
+            items = pulled(run, ending)
+            return list(items) if isinstance(end, ToList) else [items] if isinstance(end, Partitions) else items
+        case Each(inputs):
+            return _partitions(inputs, run)
+    with run:
+        rows, finish = run.last()
+        return _finished(rows, finish, end.step, run)
 
 
 def _of_each_end(several: Several, run: Run) -> list[Any]:

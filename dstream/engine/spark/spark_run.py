@@ -16,6 +16,7 @@ from dstream.engine.graph.results import Finish
 from dstream.engine.graph.vertices import Items
 from dstream.engine.kernels.guards import Recovered
 from dstream.engine.kernels.item_batches import loads, loads_items
+from dstream.engine.kernels.supplied_graphs import supplied
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.graphs import GraphRun
 from dstream.engine.spark.port.forked_processes import is_forked
@@ -25,6 +26,7 @@ from dstream.engine.spark.service_home import ServiceHome
 from dstream.engine.spark.spark_facts import facts_of
 from dstream.engine.worker.rows import ITEMS, WAITING, Row
 from dstream.engine.worker.side_channels import FEW_BYTES, SideRows
+from dstream.plan.capture_checks import check_captures
 from dstream.plan.core import End
 from dstream.plan.core_of_forks import Several
 from dstream.values.contexts import contextmanager
@@ -67,6 +69,15 @@ class Run:
         failed = None if self.home is None else self.home.end()
         if failed is not None and (kind is None or issubclass(kind, GeneratorExit)):
             raise failed
+
+    @contextmanager
+    def supplied(self) -> Iterator[End | Several]:
+        """Let the meta-suppliers of graphs say what makes processors, before anything runs, and close at the end."""
+        with supplied(self.end, lambda: self.facts.cores) as end:
+            if end is not self.end:
+                check_captures(end)
+                self.end = end
+            yield end
 
     def together(self, iterators: Sequence[Iterator[Any]]) -> list[Iterator[Any]]:
         """Return iterators of one run, which ends with the last of them."""

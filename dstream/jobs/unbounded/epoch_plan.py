@@ -12,7 +12,7 @@ from dstream.errors import UnsupportedError
 from dstream.jobs.unbounded.log_record import Place
 from dstream.jobs.unbounded.open_plan import OpenPlan
 from dstream.jobs.unbounded.ranges import Range, joined, no_items
-from dstream.plan.core import CacheIdentity, Concat, Core, Read, Unary, Write
+from dstream.plan.core import Cache, CacheIdentity, Concat, Core, Read, Unary, Write
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.walk import topological
@@ -34,6 +34,7 @@ class InThisEpoch:
         writers: one for each end of the plan.
         take_time: takes what became of the time of partitions.
         take_step: takes the receipts of steps.
+        kept: which reading of a side of a join counts, by the `id` of what keeps it; others count for good.
     """
 
     ranges: Mapping[str, Sequence[Range]]
@@ -43,6 +44,7 @@ class InThisEpoch:
     states: Mapping[str, StepState] = field(default_factory=dict)
     take_time: Callable[[PartitionReceipt], object] | None = None
     take_step: Callable[[StepReceipt], object] | None = None
+    kept: Mapping[int, CacheIdentity] = field(default_factory=dict)
 
 
 def epoch_plan(plan: OpenPlan, epoch: InThisEpoch) -> Several:
@@ -96,8 +98,10 @@ class _Filling:
         made = node.with_inputs([self._one(upstream) for upstream in node.inputs()])
         if isinstance(made, OverEpochs):
             return self._ticking(made)
-        # What is computed once in a run is of no use to the next epoch.
-        return dataclasses.replace(made, identity=CacheIdentity()) if isinstance(made, Fork) else made
+        if isinstance(made, Fork):  # What is computed once in a run is of no use to the next epoch.
+            return dataclasses.replace(made, identity=CacheIdentity())
+        kept = self._epoch.kept.get(id(node))
+        return made if kept is None or not isinstance(made, Cache) else dataclasses.replace(made, identity=kept)
 
     def _one(self, node: Core) -> Core:
         """Return what reads all ranges of a source, or what an operation became."""

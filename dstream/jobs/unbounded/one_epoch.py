@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
-from dstream.errors import IllegalStateError
+from dstream.errors import DStreamError, IllegalStateError
 from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
@@ -17,6 +18,7 @@ from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
 from dstream.jobs.unbounded.log_record import LogRecord, Place
 from dstream.jobs.unbounded.open_plan import OpenPlan, open_plan
 from dstream.jobs.unbounded.ranges import News
+from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -28,6 +30,8 @@ from dstream.spi.sink import Receipt, Target
 from dstream.state.step_state import folder_of
 
 __all__ = ["EpochRunner", "Ran"]
+
+_log = logging.getLogger("dstream.jobs")
 
 
 @dataclass(slots=True)
@@ -87,6 +91,7 @@ class EpochRunner:
         self._targets: list[Target[Any]] = [write.sink.open(context) for write in plan.writes]
         self._steps = steps_of_inputs(plan.several([None] * len(plan.writes)))
         self._begun: dict[int, list[WriteJob[Writer | MapWriter]]] = {}
+        self._sides = RefreshedSides(self.open_plan.refreshed)
 
     def _taking(self, stage: str) -> Callable[[int], None]:
         """Return what takes the counts of a stage, epoch after epoch."""
@@ -118,7 +123,7 @@ class EpochRunner:
         jobs = self._begin(number)
         try:
             read = self._places(news)
-            receipts = self._results(self._inputs(number, news, time, states, read, jobs))
+            receipts = self._results(self._inputs(number, now, news, time, states, read, jobs))
             record, after = self._record(before, number, now, news, time, read, receipts, states)
         except BaseException:
             self.abort(number)
@@ -162,6 +167,7 @@ class EpochRunner:
     def _inputs(
         self,
         number: int,
+        now: float,
         news: Mapping[str, News],
         time: EventTime,
         states: StatesOfSteps,
@@ -178,6 +184,7 @@ class EpochRunner:
             {step: states.of(step, number) for step in steps},
             self._taken.times.append,
             self._taken.steps.append,
+            self._sides.at(now),
         )
 
     def _results(self, epoch: InThisEpoch) -> dict[str, list[Receipt]]:
@@ -257,11 +264,24 @@ class EpochRunner:
             with naming(self._steps[place]):
                 job = begun[place] if begun else self._targets[place].begin(self._name(place), record.number)
                 if not job.is_done:
-                    job.commit(record.receipts[stage])
+                    _commit(job, record, stage)
         for stage, job in zip(stages, begun or (), strict=False):
             if stage not in record.receipts:
                 with suppress(Exception):  # It has nothing to publish; a sink of the user's may raise.
                     job.abort()
+
+    def tidy(self, record: LogRecord, keep: float) -> None:
+        """Let sinks that a record was published to remove a little of what is older than so many seconds.
+
+        The record is published, so an old file that cannot be read or removed is no reason to fail: it is logged.
+        """
+        for place, write in enumerate(self._plan.writes):
+            tidy = getattr(self._targets[place], "tidy", None)
+            if tidy is not None and write.stage in record.receipts:
+                try:
+                    tidy(keep)
+                except DStreamError as error:
+                    _log.warning("stage %r: what is old was not removed: %s", write.stage, error)
 
     def abort(self, number: int) -> None:
         """Remove what the tasks of an epoch have written that is not committed."""
@@ -272,3 +292,15 @@ class EpochRunner:
 
 def _reads_only(plan: PipelinePlan) -> PipelinePlan:
     return replace(plan, last_nodes=tuple(each for each in plan.last_nodes if isinstance(each[1], Read)))
+
+
+def _commit(job: WriteJob[Any], record: LogRecord, stage: str) -> None:
+    try:
+        job.commit(record.receipts[stage])
+    except IllegalStateError as error:
+        error.add_note(
+            f"Epoch {record.published} is decided, and stage {stage!r} cannot publish what it wrote for it. To read "
+            f"its items again, go on with JobConfig(start_at={record.published - 1}, force=True); sinks that have "
+            "published it get them twice."
+        )
+        raise

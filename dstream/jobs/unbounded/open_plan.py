@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from dstream.errors import UnsupportedError
@@ -13,7 +14,7 @@ from dstream.pipeline.source_in_parts import InParts
 from dstream.plan import Node, rewrite, topological
 from dstream.plan.core import Cache, CacheIdentity, Core, HashJoin, Read
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
-from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.nodes import Read as ReadNode
 from dstream.plan.opening import opened
 from dstream.plan.stream_read import StreamRead
@@ -36,6 +37,7 @@ class OpenPlan:
         steps: those whose state outlives an epoch, by their names.
         sources_of: the sources whose items each of `stamps` sees.
         stamps_of: which of `stamps` lead to each of `steps`.
+        refreshed: the seconds after which sides of joins are read again, by the `id` of what keeps them.
     """
 
     several: Several
@@ -45,6 +47,7 @@ class OpenPlan:
     steps: Mapping[str, OverEpochs]
     sources_of: Mapping[str, frozenset[str]]
     stamps_of: Mapping[str, frozenset[str]]
+    refreshed: Mapping[int, float] = field(default_factory=dict)
 
 
 def open_plan(plan: PipelinePlan, context: Collections) -> OpenPlan:
@@ -74,21 +77,47 @@ def open_plan(plan: PipelinePlan, context: Collections) -> OpenPlan:
         steps,
         {name: frozenset(reads[id(read)] for read in _above(each, Read)) for name, each in stamps.items()},
         {name: frozenset(stamp.stage for stamp in _above(each, Stamped)) for name, each in steps.items()},
+        _refreshed(order),
     )
 
 
-def _with_kept_sides(several: Several) -> Several:
-    """Return the same plan, in which the right side of a hash join is read in the first epoch, and kept for the others.
+def _refreshed(order: Sequence[Core]) -> dict[int, float]:
+    """Return how long sides of joins are kept that are read again, with all that is kept above them."""
+    found: dict[int, float] = {}
+    for join in order:
+        if isinstance(join, HashJoin) and join.refresh_every is not None:
+            kept = (each for each in topological(join.right) if isinstance(each, Cache))
+            found.update((id(each), join.refresh_every) for each in kept)
+    return found
 
-    A driver that goes on with the job reads it again.
+
+def _with_kept_sides(several: Several) -> Several:
+    """Return the same plan, in which the right side of a hash join is read in the first epoch, and kept for others.
+
+    A driver that goes on with the job reads it again. What several joins read is computed once in each run (`Fork`),
+    and so is not kept by itself.
     """
     became: dict[int, Core] = {}
     for node in topological(several):
         made = node.with_inputs([became[id(each)] for each in node.inputs()])
-        if isinstance(made, HashJoin) and not isinstance(made.right, Cache):
+        if isinstance(made, HashJoin) and made.refresh_every is not None:
+            made = replace(made, right=_with_own_caches(made.right))
+        if isinstance(made, HashJoin) and (not isinstance(made.right, Cache) or isinstance(made.right, Fork)):
             made = replace(made, right=Cache(made.right, CacheIdentity(), step=made.right.step))
         became[id(node)] = made
     return cast(Several, became[id(several)])
+
+
+def _with_own_caches(right: Core) -> Core:
+    """Return the same side, which keeps for itself what others keep as well: they do not read it again."""
+    became: dict[int, Core] = {}
+    for node in topological(right):
+        before = list(node.inputs())
+        inputs = [became[id(each)] for each in before]
+        is_same = all(map(operator.is_, before, inputs))  # What reads stays itself: others may not read it as a stream.
+        made = node if is_same else node.with_inputs(inputs)
+        became[id(node)] = replace(made, identity=CacheIdentity()) if isinstance(made, Cache) else made
+    return became[id(right)]
 
 
 def _names_of_sources(plan: PipelinePlan, before: Sequence[Node], after: Sequence[Node]) -> dict[int, str]:

@@ -16,7 +16,16 @@ from dstream.errors import EngineError
 from dstream.failures import naming
 from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
 from dstream.jobs.unbounded.open_plan import OpenPlan
-from dstream.spi.epochs import PartitionReceipt, PartitionTime, StepReceipt, Tick, WatermarkPolicy, watermark_of
+from dstream.jobs.unbounded.retained_watermarks import RetainedWatermarks
+from dstream.spi.epochs import (
+    PartitionReceipt,
+    PartitionTime,
+    StepReceipt,
+    Tick,
+    WatermarkPolicy,
+    policy_as_planned,
+    watermark_of,
+)
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["EventTime"]
@@ -44,6 +53,7 @@ class EventTime:
         started_at: that of the driver when it began: no partition has been idle for longer.
         is_resumed: it would be the first epoch of the driver.
         load: loads a pickled policy.
+        retained: says how far the first of some stages that give timestamps was when others are waited for no longer.
     """
 
     def __init__(
@@ -55,7 +65,9 @@ class EventTime:
         started_at: float,
         is_resumed: bool = False,
         load: Callable[[bytes], Any] = pickle.loads,
+        retained: RetainedWatermarks | None = None,
     ) -> None:
+        self._retained = retained or RetainedWatermarks(None)
         self._plan = plan
         self._before = before
         self._sources = sources
@@ -79,14 +91,13 @@ class EventTime:
         return list(dict.fromkeys((*self._sources[source].offsets, *ending)))
 
     def _told(self, place: Place) -> _Known:
-        found = self._before.times.get(place)
-        if found is not None:
-            with self._naming(place):
-                policy = self._load(found.policy)
-            return _Known(found.watermark, policy, max(found.heard_at, self._started_at))
-        policy = self._plan.stamps[place.stamp].policy
+        found, policy = self._before.times.get(place), self._plan.stamps[place.stamp].policy
         assert policy is not None, "what gives timestamps has a policy"
-        return _Known(NO_WATERMARK, policy(), self._now)
+        if found is None:
+            return _Known(NO_WATERMARK, policy(), self._now)
+        with self._naming(place):
+            kept = policy_as_planned(self._load(found.policy), policy())
+        return _Known(found.watermark, kept, max(found.heard_at, self._started_at))
 
     # ------------------------------------------------------------------------------------------------- for the tasks
 
@@ -107,7 +118,9 @@ class EventTime:
         stamps = self._plan.stamps_of[step]
         mark = self._before.steps.get(step, _NEW_STEP)
         standing, idle = self.standing(step, frozenset(read)), self.all_idle(step)
-        return Tick(epoch, self._now, mark.watermark, standing, stamps, self._is_resumed, idle, mark.clock_deadline)
+        floor = self._retained.floor(stamps, self._now)
+        resumed, clock_deadline = self._is_resumed, mark.clock_deadline
+        return Tick(epoch, self._now, mark.watermark, standing, stamps, resumed, idle, clock_deadline, floor)
 
     def standing(self, step: str, read: frozenset[Place]) -> int:
         """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
@@ -208,6 +221,18 @@ class EventTime:
         if not told or min(told) == NO_WATERMARK:
             return before
         return min(told) if before is None else max(before, min(told))
+
+    def of_stamps(self, times: Mapping[Place, PlaceTime]) -> dict[str, int]:
+        """Return the watermark of each stage that gives timestamps, of the partitions that count, after an epoch.
+
+        Args:
+            times: what `after` gave.
+        """
+        found: dict[str, int] = {}
+        for place, time in times.items():
+            if not self._is_idle(place, time.heard_at):
+                found[place.stamp] = min(time.watermark, found.get(place.stamp, time.watermark))
+        return found
 
     def steps_after(
         self, receipts: Iterable[StepReceipt], deadlines: Callable[[str], tuple[int | None, float | None]]

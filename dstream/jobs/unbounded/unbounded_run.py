@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
 from dstream.jobs.unbounded.plan_change import fitting, is_of, with_plan
 from dstream.jobs.unbounded.policies import Policies
 from dstream.jobs.unbounded.ranges import News, check_offsets, ranges_of
+from dstream.jobs.unbounded.retained_watermarks import RetainedWatermarks
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -36,6 +38,8 @@ from dstream.spi import Running
 from dstream.spi.state_files import StateFiles
 
 __all__ = ["UnboundedRun"]
+
+_log = logging.getLogger("dstream.jobs")
 
 _SHARDS = 64
 _EPOCH = 0.2
@@ -101,6 +105,7 @@ class UnboundedRun:
         self._running: Running | None = None
         self._is_committing = False
         self._measures = Measures()
+        self._retained = RetainedWatermarks(config.retain_seconds)
 
     # ------------------------------------------------------------------------------------------------- from outside
 
@@ -176,7 +181,7 @@ class UnboundedRun:
         # What the state of the job says to be published is not asked of the sinks, which may have forgotten it: Kafka
         # does so a week after the last commit.
         if (last := self._log.last_run(before)).number > self._hint:
-            self._runner.publish(last)
+            self._publish_left(last)
         if self._config.start_at is not None:
             before = mine = self._started_over(self._config.start_at, mine)
         if (changed := self._with_plan(before, mine)) is not None:
@@ -195,6 +200,16 @@ class UnboundedRun:
         )
         sources = self._runner.open_plan.sources
         self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
+
+    def _publish_left(self, last: LogRecord) -> None:
+        """Publish what the last record names, unless that is no more and its items are to be read again anyway."""
+        start_at = self._config.start_at
+        try:
+            self._runner.publish(last)
+        except IllegalStateError as error:
+            if start_at is None or self._log.at(start_at).number >= last.number:
+                raise
+            _log.warning("job %s: epoch %d is not published but read again: %s", self._job, last.published, error)
 
     def _started_over(self, start_at: Any, mine: LogRecord) -> LogRecord:
         """Put a record that goes on behind an earlier one, and return it."""
@@ -294,9 +309,8 @@ class UnboundedRun:
 
     def _time(self, before: LogRecord, news: Mapping[str, News], now: float) -> EventTime:
         marks = {stage: some.mark for stage, some in news.items()}
-        return EventTime(
-            self._runner.open_plan, before, marks, now, self._started_at, self._is_first, self._policies.load
-        )
+        others = (self._started_at, self._is_first, self._policies.load, self._retained)
+        return EventTime(self._runner.open_plan, before, marks, now, *others)
 
     def _epoch(self, before: LogRecord, news: Mapping[str, News], time: EventTime, now: float) -> None:
         began = monotonic()
@@ -306,6 +320,7 @@ class UnboundedRun:
             self._log.check_is_last(before, error)
             raise
         self._commit(ran)
+        self._retained.note(now, time.of_stamps(ran.record.times))
         seconds = monotonic() - began
         self._measures.take(seconds, ran.seconds)
         self._admissions = {
@@ -316,6 +331,7 @@ class UnboundedRun:
         log_late(self._job, before, ran.record)
         with suppress(EngineError):  # The next one finds what is left.
             self._folding.after(ran.record)
+            self._runner.tidy(ran.record, self._config.keep_seconds)
 
     def _commit(self, ran: Ran) -> None:
         with self._lock:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import time
 from collections.abc import Mapping
 from functools import reduce
@@ -24,7 +25,14 @@ from dstream.storage.lake.actions import DataFile, data_file
 from dstream.storage.lake.entries import LOG, entries_from
 from dstream.storage.lake.files import Folder
 
-__all__ = ["CHECKPOINT_EVERY", "Checkpoint", "read_checkpoint", "write_checkpoint"]
+__all__ = [
+    "CHECKPOINT_EVERY",
+    "Checkpoint",
+    "newest_checkpoint",
+    "read_checkpoint",
+    "remove_checkpoints",
+    "write_checkpoint",
+]
 
 CHECKPOINT_EVERY = 1000
 """Commits between checkpoints: one takes 75 ms, and 1,000 entries take 50 ms to read."""
@@ -56,6 +64,7 @@ _SCHEMA = pa.schema(
     }
 )
 """Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, what the lake's protocol has."""
+_CHECKPOINT = re.compile(rf"{LOG}/([0-9]{{20}})\.checkpoint\.parquet")
 _STATE = _SCHEMA.remove(_SCHEMA.get_field_index("remove"))
 """What a handle wants to know. Files that were removed may be many."""
 _THINGS: dict[str, tuple[str, str | None]] = {
@@ -111,7 +120,12 @@ def _newest(folder: Folder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
         pointer = json.loads(folder.read(_POINTER))
         if pointer.get("parts") or pointer.get("v2Checkpoint"):
             return None  # another program's
-        data = folder.read(_path(pointer["version"]))
+        try:
+            data = folder.read(_path(pointer["version"]))
+        except FileNotFoundError:
+            if newest_checkpoint(folder) <= pointer["version"]:
+                raise
+            return _newest(folder, schema)  # A newer one has come, and the log was cut behind it.
         if pointer.get("crc32") not in (None, crc32(data)):
             raise ValueError("it is not the one that was written")
         file = parquet.ParquetFile(pa.BufferReader(data))
@@ -150,10 +164,32 @@ def _metadata(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "format": {**row["format"], "options": options}, "configuration": dict(row["configuration"])}
 
 
-def write_checkpoint(folder: Folder, all_sealed: bool = False) -> None:
-    """Sum up the log of a collection as it is now; arguments as for `read_entry`."""
+def newest_checkpoint(folder: Folder) -> int:
+    """Return the commit up to which the newest checkpoint sums up a log, as its pointer says; -1 if there is none."""
+    try:
+        return number(json.loads(folder.read(_POINTER))["version"])
+    except (FileNotFoundError, *NOT_UNDERSTOOD):
+        return -1
+
+
+def remove_checkpoints(folder: Folder, before: int) -> None:
+    """Remove those that sum up less than the commits up to some version."""
+    for path in list(folder.paths(LOG)):
+        found = _CHECKPOINT.fullmatch(path)
+        if found is not None and int(found[1]) < before:
+            folder.delete(path)
+
+
+def write_checkpoint(folder: Folder, all_sealed: bool = False, keep: float | None = None) -> None:
+    """Sum up the log of a collection as it is now.
+
+    Args:
+        folder: that of the collection.
+        all_sealed: as for `read_entry`.
+        keep: for how many seconds it names files that were taken out; unset, as long as other readers want.
+    """
     before, rows = _newest(folder, _SCHEMA) or (-1, _SCHEMA.empty_table())
-    actions = _Actions(before)
+    actions = _Actions(before, _REMOVED_FOR if keep is None else min(_REMOVED_FOR, int(keep * 1000)))
     for entry in entries_from(folder, before + 1, all_sealed):
         actions.take(entry)
     if actions.version > before:
@@ -174,8 +210,9 @@ class _Actions:
         version: that of the last commit.
     """
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, removed_for: int = _REMOVED_FOR) -> None:
         self.version = version
+        self._removed_for = removed_for
         self._last: dict[tuple[str, Any], tuple[str, dict[str, Any]]] = {}
 
     def take(self, entry: list[dict[str, Any]]) -> None:
@@ -195,7 +232,7 @@ class _Actions:
         """Return those rows of the checkpoint before that none of them replaces, and no files removed long ago."""
         kept = [self._remaining(rows.column(kind), *_THINGS[kind]) for kind in _SCHEMA.names]
         times = _compute.struct_field(rows.column("remove"), "deletionTimestamp")
-        is_old = _compute.fill_null(_compute.less(times, int(time.time() * 1000) - _REMOVED_FOR), False)
+        is_old = _compute.fill_null(_compute.less(times, int(time.time() * 1000) - self._removed_for), False)
         return rows.filter(_compute.and_not(reduce(_compute.or_, kept), is_old))
 
     def _remaining(self, column: pa.ChunkedArray, thing: str, identity: str | None) -> pa.ChunkedArray:

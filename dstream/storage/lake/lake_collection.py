@@ -17,6 +17,7 @@ from dstream.storage.lake.checkpoints import CHECKPOINT_EVERY, write_checkpoint
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.lake_tables import Layout, remove_quietly
 from dstream.storage.lake.log import DESTROYED, Log
+from dstream.storage.lake.log_cut import LogCut
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.registry import Registry
 from dstream.storage.lake.turns import turn
@@ -52,6 +53,8 @@ class Collection:
         self._codec = description.codec(None, self._asked, self._pickles)
         self._layout = description.layout(self._codec)
         self._codec_of: Any = None
+        self._cut = LogCut(self._log)
+        self._kept_for: float | None = None
 
     def __str__(self) -> str:
         return self._description.title
@@ -163,6 +166,11 @@ class Collection:
         predecessors = self._registry.predecessors(self._description)
         return vacuum(self._log, older_than) + sum(vacuum(log, older_than) for log in predecessors)
 
+    def cut_log(self, older_than: float) -> int:
+        """Cut the beginning of the log behind a checkpoint, a few commits; see `LogCut`. Return how many."""
+        self._kept_for = older_than
+        return self._cut.cut(older_than)
+
     def _refresh(self) -> None:
         self._log.refresh()
         self._take_codec()
@@ -211,7 +219,7 @@ class Collection:
         try:
             tidy()
             if version and version % CHECKPOINT_EVERY == 0 and self._log.metadata is not None:
-                write_checkpoint(self._folder, self._log.all_sealed)
+                write_checkpoint(self._folder, self._log.all_sealed, self._kept_for)
         except CollectionDestroyedError:
             return
         except Exception as error:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.storage.checking import NOT_UNDERSTOOD, number, text
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, condemned_in, data_file
-from dstream.storage.lake.checkpoints import read_checkpoint
+from dstream.storage.lake.checkpoints import newest_checkpoint, read_checkpoint
 from dstream.storage.lake.entries import LOG, entry_path, entry_version, packed, read_entry, version_in
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.forked_handles import renewed_after_fork
@@ -122,14 +122,24 @@ class Log:
         A commit that is known from elsewhere was made before that was known. So its entry is there, and those before.
         """
         last = self._last_version()
-        if last < 0 and not self._look_again:  # this handle has just opened the log
-            behind = self.folder.found(LOG, after=self._next)
-            last = max((entry_version(file.path) or -1 for file in behind), default=-1)
+        if last < 0:  # an object store does not say
+            last = newest_checkpoint(self.folder) if self._look_again else self._last_listed()
         if last > self.version:
+            self._read_on()
+        if last > self.version and newest_checkpoint(self.folder) > self.version:
+            # The commits in between were cut, since this handle has not looked for long.
+            with self._whole_or_reset():
+                self._reset()
+                self._open()
             self._read_on()
         if last > self.version:
             raise self._gap(self.version + 1, last)
         self._look_again = time.monotonic() + _LOOK_EVERY
+
+    def _last_listed(self) -> int:
+        """Return the last commit behind the newest one that was read, -1 if there is none."""
+        behind = self.folder.found(LOG, after=self._next)
+        return max((entry_version(file.path) or -1 for file in behind), default=-1)
 
     def _last_version(self) -> int:
         """Return a commit that is certain to have been made, as a file beside the entries says; -1 if none says so.
@@ -142,6 +152,12 @@ class Log:
         return self._created[1]
 
     def _gap(self, version: int, last: int) -> IllegalStateError:
+        if version <= newest_checkpoint(self.folder):
+            return IllegalStateError(
+                f"{self.title} no longer reaches back to commit {version}: {self.folder.url}/{entry_path(version)} is "
+                "missing. A job that writes into it keeps commits for JobConfig(keep=) seconds: read it more often, or "
+                "let the job keep them for longer. If there is no such job, restore the file from a backup"
+            )
         return IllegalStateError(
             f"{self.title} is damaged: the log entry {self.folder.url}/{entry_path(version)} is missing, and commit "
             f"{last} was made; restore the file from a backup"
@@ -180,11 +196,13 @@ class Log:
 
         A request to an object store that was sent twice meets its own file; that is no conflict.
         """
-        if self._last_version() > self.version:
+        version = self.version + 1
+        if self._last_version() >= version or time.monotonic() >= self._look_again:
             self._check_end()  # a gap must not be filled
-            return False
+            if self.version >= version:
+                return False
         self._check_condemned(actions)
-        version, now = self.version + 1, int(time.time() * 1000)
+        now = int(time.time() * 1000)
         stamped = self._stamped(actions, version)
         data = packed(self.folder, version, stamped.info(now), stamped.to_json(version, now))
         if not self.folder.create(self._next, data) and self.folder.read(self._next) != data:
@@ -208,15 +226,33 @@ class Log:
         """
         if not actions.adds or (self._summed_up <= actions.begun and not self._vacuums):
             return
-        unknown = range(actions.begun + 1, self._summed_up + 1)
         added = {file.path for file in actions.adds}
-        for version in [*unknown, *(version for version in self._vacuums if version > actions.begun)]:
+        known = (version for version in self._vacuums if version > actions.begun)
+        for version in [*self._summed_up_since(actions.begun), *known]:
             gone = added.intersection(condemned_in(self.entry(version)))
             if gone:
                 raise self.gone_before_commit(min(gone))
 
+    def _summed_up_since(self, begun: int) -> list[int]:
+        """Return the commits behind one that a checkpoint has summed up, without those that were cut.
+
+        No commit is cut that names what a vacuum removes.
+        """
+        if begun >= self._summed_up or self.has_entry(begun + 1):
+            return list(range(begun + 1, self._summed_up + 1))
+        found = (entry_version(each.path) for each in self.folder.found(LOG, after=entry_path(max(begun, 0))))
+        return sorted(version for version in found if version is not None and begun < version <= self._summed_up)
+
+    def has_entry(self, version: int) -> bool:
+        """Say whether the entry of a commit is there; one that was made may have been cut."""
+        return self.folder.exists(entry_path(version))
+
     def entry(self, version: int) -> list[dict[str, Any]]:
-        """Return the actions of a commit that was made."""
+        """Return the actions of a commit that was made.
+
+        Raises:
+            IllegalStateError: it is damaged, or missing; it may have been cut.
+        """
         try:
             return read_entry(self.folder, version, self.all_sealed)
         except FileNotFoundError as error:

@@ -81,7 +81,9 @@ def _taken_out(log: Log, entries: Iterable[Found]) -> Iterator[tuple[str, float]
     """Give the files that some log entries take out, and when."""
     for entry in entries:
         version = entry_version(entry.path)
-        for action in () if version is None else log.entry(version):
+        if version is None or not log.has_entry(version):
+            continue  # It was cut since it was listed, with what it took out.
+        for action in log.entry(version):
             if "remove" in action:
                 yield action["remove"]["path"], entry.written_at
 

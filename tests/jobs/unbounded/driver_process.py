@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import psutil
 
 from tests.jobs.unbounded.killed_windows import TAKEN_OVER, Terms
 
-__all__ = ["DriverProcess"]
+__all__ = ["DriverProcess", "any_runs"]
 
 _ROOT = Path(__file__).parents[3]
 _LONGEST = 600.0
@@ -39,9 +40,17 @@ class DriverProcess:
 
     def runs(self, within: float = _LONGEST) -> bool:
         """Wait until it has published an epoch; False if it ended before, or does not come to it in time."""
-        assert self._process.stdout is not None
-        told, _, _ = select.select([self._process.stdout], [], [], within)
-        return bool(told) and self._process.stdout.readline().strip() == "running"
+        return any_runs([self], within) and self.output.readline().strip() == "running"
+
+    def lives(self) -> bool:
+        """Say whether it has not ended."""
+        return self._process.poll() is None
+
+    def told(self) -> str:
+        """Return where its threads are, and what else it has told last."""
+        self.send(signal.SIGUSR1)
+        time.sleep(1)
+        return self._log.read_text()[-_LAST:]
 
     def send(self, number: int) -> None:
         """Send it a signal, if it is there."""
@@ -64,9 +73,7 @@ class DriverProcess:
         try:
             code = self._process.wait(_LONGEST)
         except subprocess.TimeoutExpired:
-            self.send(signal.SIGUSR1)  # It tells where its threads are.
-            time.sleep(1)
-            raise RuntimeError(f"a driver does not end\n{self._log.read_text()[-_LAST:]}") from None
+            raise RuntimeError(f"a driver does not end\n{self.told()}") from None
         if code not in (0, TAKEN_OVER, -signal.SIGKILL):
             raise RuntimeError(f"a driver failed with {code}\n{self._log.read_text()[-_LAST:]}")
         return code
@@ -81,8 +88,12 @@ class DriverProcess:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
         self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self.output.close()
+
+    @property
+    def output(self) -> Any:
+        """What it says on its standard output."""
+        return self._process.stdout
 
     def _session(self) -> list[psutil.Process]:
         found = []
@@ -91,3 +102,9 @@ class DriverProcess:
                 if os.getsid(each.pid) == self._process.pid and each.status() != psutil.STATUS_ZOMBIE:
                     found.append(each)
         return sorted(found, key=lambda each: each.create_time())
+
+
+def any_runs(drivers: Sequence[DriverProcess], within: float = _LONGEST) -> bool:
+    """Wait until one of some drivers has published an epoch, or has ended; False if none does in time."""
+    told, _, _ = select.select([each.output for each in drivers], [], [], within)
+    return bool(told)

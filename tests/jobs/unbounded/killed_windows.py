@@ -25,7 +25,6 @@ from dstream.jobs.job_heart import Rhythm
 from dstream.jobs.jobs_of_context import Jobs
 from dstream.jobs.unbounded import one_epoch
 from dstream.jobs.unbounded.epoch_log import EpochLog
-from dstream.plan.stream_read import StreamRead
 from dstream.testing.engines import SETTINGS
 from dstream.windows import tumbling
 from reducers import to_files, to_ilist, to_imap, to_kafka
@@ -91,7 +90,7 @@ def connected(terms: Terms) -> ds.Context:
 def pipeline_of(terms: Terms) -> ds.Pipeline:
     """Return counts in windows into two maps and a topic, events into files, and rolling counts into a list."""
     pipeline = ds.Pipeline()
-    read = pipeline.read_from(StreamRead(Clocked(terms.count, terms.keys, terms.rate, terms.born)))
+    read = pipeline.read_from(Clocked(terms.count, terms.keys, terms.rate, terms.born))
     events = read.add_timestamps(lambda each: each.timestamp, LAG, idle_timeout=3600)
     by_key = events.grouping_key(lambda each: each.key)
     counts = by_key.window(tumbling(FRAME)).aggregate(counting())

@@ -10,7 +10,6 @@ from typing import Any
 import dstream as ds
 from dstream.errors import SourceError
 from dstream.pipeline.pipeline_plan import PipelinePlan
-from dstream.plan.stream_read import StreamRead
 
 __all__ = ["Feed", "eventually", "pipeline_of", "read_stream"]
 
@@ -68,7 +67,7 @@ class Feed:
 
 def read_stream(pipeline: ds.Pipeline, source: Any) -> Any:
     """Return the stage that reads a source without an end."""
-    return pipeline.read_from(StreamRead(source))
+    return pipeline.read_from(source)
 
 
 def pipeline_of(source: Any, *sinks: Any, through: Callable[[Any], Any] = lambda stage: stage) -> PipelinePlan:

@@ -118,6 +118,7 @@ def test_of_two_drivers_the_second_one_goes_on(connect, feed, job):
 def test_a_pipeline_that_forgets_something_is_refused(connect, feed, job):
     """Unless the user says that it may: then the source of another name begins at its start."""
     job._execution.ask("leave")
+    job._execution.leave(30)  # A driver that is slow may look lost before it has left.
     eventually(lambda: job.is_lost)
     other = ds.Pipeline()
     other.read_from(feed, "numbers").map(str).write_to(to_ilist("out"))
@@ -133,6 +134,7 @@ def test_a_pipeline_that_forgets_something_is_refused(connect, feed, job):
 def test_a_pipeline_that_forgets_nothing_goes_on(connect, feed, job):
     """It may have other steps and sinks, as long as what was read and kept is of use to it."""
     job._execution.ask("leave")
+    job._execution.leave(30)  # A driver that is slow may look lost before it has left.
     eventually(lambda: job.is_lost)
     feed.give(3)
     feed.end()

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dstream.errors import JobTakenOverError
+import dstream as ds
+from dstream.errors import IllegalStateError, JobTakenOverError
 from dstream.jobs.execution import Execution
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.one_epoch import EpochRunner
@@ -82,6 +83,24 @@ def submitted_again(connect, feed, *sinks):
 
 
 @pytest.mark.usefixtures("dies")
+def test_an_epoch_whose_files_are_gone_says_how_to_go_on(tmp_path, dies):
+    """It was decided, and waited for longer than a vacuum keeps what nobody names; it can be read again."""
+    dies(EpochRunner, "publish", before=True, when=is_epoch)
+    feed, failures = Feed({"0": [1, 2]}), []
+    for config in ({}, {}, {"start_at": 1, "force": True}, {"start_at": 0, "force": True}):
+        with ds.connect(engine="local", storage=str(tmp_path)) as ctx:
+            job = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one", config=ds.JobConfig(**config))
+            try:
+                job.join(10)
+            except (Died, IllegalStateError) as error:
+                failures.append("".join(getattr(error, "__notes__", ())))
+            feed.end()
+            assert ctx.get_list("out").copy() == ([1, 2] if config.get("start_at") == 0 else [])
+        [path.unlink() for path in tmp_path.glob("data/*/*.parquet")]
+
+    assert ["go on with JobConfig(start_at=0, force=True)" in each for each in failures] == [False, True, True]
+
+
 def test_a_driver_may_die_between_two_sinks(connect):
     """The sink that has the epoch does nothing; the other one gets it."""
     feed, left = Feed({"0": [1, 2]}), [1]

@@ -11,6 +11,12 @@ from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, Sourc
 from dstream.jobs.unbounded.open_plan import open_plan
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from dstream.windows import (
+    limiting_lag,
+    limiting_lag_and_delay,
+    limiting_lag_and_lull,
+    limiting_timestamp_and_wall_clock_lag,
+)
 from tests.jobs.unbounded.streams import Feed
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -25,9 +31,21 @@ def plan():
         yield open_plan(summing_plan(Feed(), Lagging, FrameSums()), ctx)
 
 
-def at(plan, now, *, a=(5, 0.0), b=(9, 0.0), left="ab", left_out="", has_ended=False, deadline=None, started_at=0.0):
+def at(
+    plan,
+    now,
+    *,
+    a=(5, 0.0),
+    b=(9, 0.0),
+    left="ab",
+    left_out="",
+    has_ended=False,
+    deadline=None,
+    started_at=0.0,
+    kept=None,
+):
     """Return the time of an epoch in which partitions a and b were at some watermarks, heard at some times."""
-    policy = pickle.dumps(Lagging())
+    policy = pickle.dumps(kept or Lagging())
     times = {A: PlaceTime(a[0], policy, a[1]), B: PlaceTime(b[0], policy, b[1])}
     steps = {"sums": StepMark(3, deadline, None)}
     before = LogRecord(
@@ -97,3 +115,27 @@ def test_a_tick_says_how_a_step_was_left(plan):
     tick = at(plan, 1.0).tick("sums", 8, [A])
 
     assert (tick.epoch, tick.now, tick.old, tick.standing, tick.stamps) == (8, 1.0, 3, 9, frozenset(["time"]))
+
+
+def seen(policy, timestamp):
+    """Return a policy that has seen an event."""
+    policy.report(timestamp, 0.0)
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("kept", "planned", "watermark"),
+    [
+        (limiting_lag(10), limiting_lag(2), 98),
+        (limiting_lag(10), limiting_lag(200), 5),
+        (limiting_lag_and_lull(10, 50), limiting_lag_and_lull(2, 0), 1098),
+        (limiting_lag(10), limiting_lag_and_delay(2, 5), 5),
+        (limiting_lag_and_delay(10, 50), limiting_lag_and_delay(10, 1), 100),
+        (limiting_timestamp_and_wall_clock_lag(10, 50), limiting_timestamp_and_wall_clock_lag(10, 0.5), 500),
+    ],
+)
+def test_a_policy_that_was_changed_counts_for_known_partitions(kept, planned, watermark):
+    """What it has seen stays, and time does not go back; one of another kind begins anew."""
+    with ds.connect(engine="local", storage="memory:") as ctx:
+        plan = open_plan(summing_plan(Feed(), lambda: planned, FrameSums()), ctx)
+        assert at(plan, 1.0, kept=seen(kept, 100)).standing("sums", frozenset([B])) == watermark

@@ -68,6 +68,7 @@ class Tampered:
         return self.folder.missing(paths)
 
     def read(self, path: str) -> bytes:
+        self.hook("read", path)
         return self.folder.read(path)
 
     def read_run(self, paths: Iterable[str]) -> Iterator[bytes]:

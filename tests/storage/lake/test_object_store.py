@@ -14,6 +14,8 @@ from moto.server import ThreadedMotoServer
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SetupError
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
+from dstream.storage.lake import log, log_cut
+from dstream.storage.lake.checkpoints import write_checkpoint
 from dstream.storage.lake.object_store import ObjectFolder
 from tests.storage.lake.writing import written
 
@@ -158,3 +160,19 @@ def test_s3_keeps_the_state_of_a_job(url):
     files.remove("step/1-a")
     with pytest.raises(FileNotFoundError):
         files.read("step/1-a", 0, 1)
+
+
+def test_s3_a_handle_that_slept_through_a_cut_loses_nothing(url, monkeypatch):
+    """No file there says which commit was the last, so the next number looks free; a commit below would be lost."""
+    monkeypatch.setattr(log_cut, "_SHORTEST", -10.0)
+    monkeypatch.setattr(log, "_LOOK_EVERY", 0.0)
+    sleeper, other = _map(url), _map(url)
+    sleeper.update(["a"], lambda old: [1])
+    for n in range(6):
+        other.update(["b"], lambda old, n=n: [n])
+    write_checkpoint(other.log.folder)
+    other.update(["c"], lambda old: [3])
+    assert other.cut_log(-1.0) > 5
+    sleeper.update(["d"], lambda old: [4])
+
+    assert _map(url).get_many(["a", "b", "c", "d"]) == [1, 5, 3, 4]

@@ -1,0 +1,92 @@
+"""`BlockProcessor`: a processor that takes all items there are, and emits what it makes of them in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
+
+__all__ = ["BlockProcessor"]
+
+_AT_ONCE = 1024
+"""So many items are made before they are offered."""
+
+
+class BlockProcessor(Processor):
+    """Costs little for each item; a subclass overrides `made_of`.
+
+    What the outbox does not take waits here, and goes out before anything else happens.
+    """
+
+    _outbox: Outbox
+    _context: ProcessorContext
+
+    def __init__(self) -> None:
+        self._left: Iterator[Any] = iter(())
+        self._block: list[Any] = []
+
+    targets: Targets = None
+    """The ordinals of the edges that it emits to; None: all."""
+
+    def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
+        """Return what is emitted for the items of a block.
+
+        What runs a function on an item calls it `item` in a loop: so failures find it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no made_of()")
+
+    def init(self, outbox: Outbox, context: ProcessorContext) -> None:
+        """Keep both."""
+        self._outbox = outbox
+        self._context = context
+
+    def process(self, ordinal: int, inbox: Inbox) -> None:
+        """Take all items, unless some of what was made before waits."""
+        if self.emit_what_waits():
+            self.emit(self.made_of(ordinal, inbox.drain()))
+
+    def emit(self, items: Iterable[Any]) -> bool:
+        """Emit items, or keep those that the outbox does not take; allowed when nothing waits.
+
+        Returns:
+            Whether all were taken.
+        """
+        if isinstance(items, list):
+            self._block = items
+        else:
+            self._left = iter(items)
+        return self.emit_what_waits()
+
+    def emit_what_waits(self) -> bool:
+        """Emit what was not taken before; say whether all is out."""
+        while True:
+            if self._block:
+                taken = self._outbox.offer_all(self._block, self.targets)
+                if taken < len(self._block):
+                    self._block = self._block[taken:]
+                    return False
+            self._block = list(islice(self._left, _AT_ONCE))
+            if not self._block:
+                return True
+
+    def tick(self) -> bool:
+        """Emit what waits."""
+        return self.emit_what_waits()
+
+    def try_process_watermark(self, watermark: Watermark) -> bool:
+        """Emit what waits."""
+        return self.emit_what_waits()
+
+    def complete_edge(self, ordinal: int) -> bool:
+        """Emit what waits."""
+        return self.emit_what_waits()
+
+    def complete(self) -> bool:
+        """Emit what waits."""
+        return self.emit_what_waits()
+
+    def save_to_snapshot(self) -> bool:
+        """Emit what waits."""
+        return self.emit_what_waits()

@@ -1,0 +1,286 @@
+"""`DAG`: a graph of vertices and edges, as a value that any context runs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+from typing import Any, Self
+
+from dstream.core.edge import Edge
+from dstream.core.order_of_vertices import in_topological_order, refuse_gaps
+from dstream.core.vertex import Vertex
+from dstream.pickling import dumps
+from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.plan.steps import Step
+from dstream.plan.vertex_graph import GraphVertex, VertexGraph
+from dstream.spi.processor_suppliers import AnySupplier
+from dstream.stream.stream_arguments import kind_of
+
+__all__ = ["DAG"]
+
+
+class DAG:
+    """A value that says which processors a job runs, and which way items go between them.
+
+    Building one starts nothing. It belongs to no context, travels pickled, and may run again, anywhere. A copy can be
+    changed apart from it.
+
+    Example:
+        >>> from dstream.core import Edge, processors, whole_item
+        >>> dag = DAG()
+        >>> words = dag.new_vertex("words", processors.flat_map(str.split))
+        >>> upper = dag.new_vertex("upper", processors.map(str.upper)).local_parallelism(2)
+        >>> dag.edge(Edge.between(words, upper).partitioned(whole_item))
+        DAG with 2 vertices
+          words
+          upper  local_parallelism=2
+            from words(0) to (0), partitioned by whole_item
+    """
+
+    __slots__ = ("_edges", "_vertices")
+
+    def __init__(self) -> None:
+        self._vertices: dict[str, Vertex] = {}
+        self._edges: list[Edge] = []
+
+    # Building
+
+    def new_vertex(self, name: str, supplier: AnySupplier) -> Vertex:
+        """Make a vertex, add it, and return it.
+
+        Args:
+            name: unique in this graph.
+            supplier: a function that makes a processor, such as a class of processors, or what
+                `dstream.core.processors` has; or a `ProcessorSupplier`; or a `ProcessorMetaSupplier`.
+
+        Raises:
+            TypeError: the name is no str, or the supplier is none.
+            ValueError: another vertex has this name, or it is empty.
+        """
+        made = Vertex(name, supplier)
+        self.vertex(made)
+        return made
+
+    def vertex(self, vertex: Vertex) -> Self:
+        """Add a vertex, and return this graph.
+
+        Raises:
+            TypeError: it is none.
+            ValueError: a vertex has its name.
+        """
+        if not isinstance(vertex, Vertex):
+            raise TypeError(f"vertex() takes a Vertex, not {kind_of(vertex)}: new_vertex(name, supplier) makes one")
+        other = self._vertices.get(vertex.name)
+        if other is not None:
+            raise ValueError(f"{_described(other)} is in this graph already: names of vertices are unique")
+        self._vertices[vertex.name] = vertex
+        return self
+
+    def edge(self, edge: Edge) -> Self:
+        """Add an edge between two vertices of this graph, and return this graph.
+
+        Raises:
+            TypeError: it is no edge.
+            ValueError: it leads nowhere, to where it begins, or from or to a vertex that is not in this graph; or its
+                vertices have an edge between them, or one of them has another edge of this ordinal.
+        """
+        if not isinstance(edge, Edge):
+            raise TypeError(f"edge() takes an Edge, such as Edge.between(words, counts), not {kind_of(edge)}")
+        if edge.destination is None:
+            raise ValueError(f"{edge.described()} has no destination: to(vertex) gives it one")
+        self._check_own(edge, edge.source)
+        self._check_own(edge, edge.destination)
+        if edge.source is edge.destination:
+            raise ValueError(f"{edge.described()} leads to the vertex that it leaves")
+        for other in self._edges:
+            _refuse_both(edge, other)
+        self._edges.append(edge)
+        return self
+
+    def _check_own(self, edge: Edge, vertex: Vertex) -> None:
+        own = self._vertices.get(vertex.name)
+        if own is None:
+            raise ValueError(f"{edge.described()}: {_described(vertex)} is not in this graph: new_vertex() or vertex()")
+        if own is not vertex:
+            raise ValueError(
+                f"{edge.described()}: {_described(vertex)} is not in this graph, which has another one of that name"
+                f"{_place(own)}"
+            )
+
+    # Looking at it
+
+    def get_vertex(self, name: str) -> Vertex | None:
+        """Return the vertex of a name; None if there is none."""
+        return self._vertices.get(name)
+
+    def inbound_edges(self, name: str) -> list[Edge]:
+        """Return the edges that lead to a vertex, by their ordinals.
+
+        Raises:
+            ValueError: there is no such vertex.
+        """
+        self._check_known(name)
+        found = (each for each in self._edges if each.destination is not None and each.destination.name == name)
+        return sorted(found, key=lambda each: each.destination_ordinal)
+
+    def outbound_edges(self, name: str) -> list[Edge]:
+        """Return the edges that leave a vertex, by their ordinals.
+
+        Raises:
+            ValueError: there is no such vertex.
+        """
+        self._check_known(name)
+        return sorted((each for each in self._edges if each.source.name == name), key=lambda each: each.source_ordinal)
+
+    def _check_known(self, name: str) -> None:
+        if name not in self._vertices:
+            known = ", ".join(map(repr, self._vertices)) or "none"
+            raise ValueError(f"there is no vertex {name!r} in this graph; there are: {known}")
+
+    def validate(self) -> None:
+        """Check what only a complete graph can be asked; a job does this.
+
+        Raises:
+            ValueError: there is no vertex, the ordinals of the edges into or out of a vertex leave one out, or edges
+                make a cycle.
+        """
+        iter(self)
+
+    def __iter__(self) -> Iterator[Vertex]:
+        """Return the vertices in topological order; what has no order keeps that in which it was added.
+
+        Raises:
+            ValueError: the graph is not valid.
+        """
+        if not self._vertices:
+            raise ValueError("this graph has no vertices: new_vertex(name, supplier) adds one")
+        refuse_gaps(self._vertices.values(), self._edges)
+        return iter(in_topological_order(self._vertices.values(), self._edges))
+
+    def graph(self) -> VertexGraph:
+        """Return what an engine runs: all vertices and edges as values, which later changes leave as they are.
+
+        Raises:
+            ValueError: the graph is not valid.
+        """
+        vertices = list(self)
+        total = len(vertices)
+        return VertexGraph(
+            tuple(
+                GraphVertex(
+                    each.name,
+                    each.supplier,
+                    each.parallelism,
+                    Step(f"vertex {each.name!r}", each.where, number, total),
+                )
+                for number, each in enumerate(vertices, start=1)
+            ),
+            tuple(each.as_value() for each in self._edges),
+        )
+
+    def plan(self) -> PipelinePlan:
+        """Return what a job runs, which later changes leave as it is.
+
+        Raises:
+            UnsupportedError: no engine runs such a graph.
+            ValueError: the graph is not valid.
+        """
+        from dstream.core.graph_plan import plan_of_graph
+
+        return plan_of_graph(self.graph())
+
+    def __repr__(self) -> str:
+        from dstream.core.drawn_dag import as_lines
+
+        return as_lines(list(self._vertices.values()), self._edges)
+
+    def to_dot(self) -> str:
+        r"""Return the graph in the language of Graphviz: a box for each vertex, and edges with what was said of them.
+
+        Example:
+            >>> from dstream.core import DAG, Edge, processors
+            >>> dag = DAG()
+            >>> a, b = dag.new_vertex("a", processors.noop()), dag.new_vertex("b", processors.noop())
+            >>> print(dag.edge(Edge.between(a, b).broadcast()).to_dot().splitlines()[-2].strip())
+            v0 -> v1 [label="0 to 0\lbroadcast\l"];
+        """
+        from dstream.core.drawn_dag import as_digraph
+
+        return as_digraph(list(self._vertices.values()), self._edges)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the vertices and edges, and the picture of what runs unless nothing can."""
+        import html
+
+        from dstream.plan.show.drawing import drawn
+        from dstream.stream.runtime import default_stages
+
+        try:
+            plan = self.plan()
+            below = str(drawn(default_stages(plan.several([None] * len(plan.writes)), None), "html"))
+        except Exception as error:
+            below = f"<pre>{html.escape(f'{type(error).__name__}: {error}')}</pre>"
+        return f"<pre>{html.escape(repr(self))}</pre>\n{below}"
+
+    # Copies
+
+    def __copy__(self) -> Self:
+        made = type(self)()
+        memo: dict[int, Any] = {}
+        made._vertices = {name: copy.deepcopy(each, memo) for name, each in self._vertices.items()}
+        for each in self._edges:
+            edge = copy.copy(each)
+            edge.source = memo[id(each.source)]
+            edge.destination = memo[id(each.destination)]
+            made._edges.append(edge)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (dumps((list(self._vertices.values()), self._edges)),)
+
+
+def _unpickled(state: bytes) -> DAG:
+    made = DAG()
+    vertices, edges = pickle.loads(state)
+    made._vertices = {each.name: each for each in vertices}
+    made._edges = edges
+    return made
+
+
+def _refuse_both(edge: Edge, other: Edge) -> None:
+    """Refuse an edge that cannot be in one graph with another one."""
+    if edge is other:
+        raise ValueError(f"{edge.described()} is in this graph already")
+    if edge.source is other.source and edge.destination is other.destination:
+        raise ValueError(
+            f"{edge.described()}: there is an edge between these two vertices, {other.described()}: a vertex between "
+            "them, such as one of processors.map(...), makes a second way"
+        )
+    if edge.source is other.source and edge.source_ordinal == other.source_ordinal:
+        raise ValueError(
+            f"{edge.described()}: ordinal {edge.source_ordinal} of what leaves {edge.source.name!r} is taken by "
+            f"{other.described()}{_advice(edge.source_ordinal)}"
+        )
+    if edge.destination is None:
+        return
+    if edge.destination is other.destination and edge.destination_ordinal == other.destination_ordinal:
+        raise ValueError(
+            f"{edge.described()}: ordinal {edge.destination_ordinal} of what leads to {edge.destination.name!r} is "
+            f"taken by {other.described()}{_advice(edge.destination_ordinal)}"
+        )
+
+
+def _advice(ordinal: int) -> str:
+    return "; Edge.from_(vertex, ordinal).to(vertex, ordinal) says other ones" if ordinal == 0 else ""
+
+
+def _described(vertex: Vertex) -> str:
+    return f"vertex {vertex.name!r}{_place(vertex)}"
+
+
+def _place(vertex: Vertex) -> str:
+    return f" at {vertex.where}" if vertex.where else ""

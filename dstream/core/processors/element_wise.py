@@ -1,0 +1,134 @@
+"""Processors that look at each item by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.core.block_processor import BlockProcessor
+from dstream.core.traverser import Traverser
+from dstream.spi.functions import shown_function
+from dstream.spi.processor import Inbox, Processor
+from dstream.stream.stream_arguments import function, kind_of, running
+
+__all__ = ["Filtering", "FlatMapping", "Mapping", "filter", "flat_map", "map", "noop"]
+
+
+def map(fn: Callable[[Any], Any]) -> Callable[[], Processor]:
+    """Return what makes processors that emit what a function makes of each item; what it makes None of is left out.
+
+    Raises:
+        TypeError: it is no function.
+
+    Example:
+        >>> from dstream.core import processors
+        >>> processors.map(str.upper)
+        map(str.upper)
+    """
+    return _Maker(Mapping, function(fn, "fn"))
+
+
+def filter(predicate: Callable[[Any], object]) -> Callable[[], Processor]:
+    """Return what makes processors that emit the items which satisfy a predicate.
+
+    Raises:
+        TypeError: it is no function, or one that would give no answer.
+
+    Example:
+        >>> from dstream.core import processors
+        >>> processors.filter(bool)
+        filter(bool)
+    """
+    return _Maker(Filtering, running(predicate, "predicate"))
+
+
+def flat_map(fn: Callable[[Any], Traverser[Any] | Iterable[Any]]) -> Callable[[], Processor]:
+    """Return what makes processors that emit all that a function makes of each item.
+
+    Args:
+        fn: gives a traverser, or anything that can be iterated; a generator is read as the outbox takes its items.
+
+    Raises:
+        TypeError: it is no function.
+
+    Example:
+        >>> from dstream.core import processors
+        >>> processors.flat_map(str.split)
+        flat_map(str.split)
+    """
+    return _Maker(FlatMapping, function(fn, "fn"))
+
+
+def noop() -> Callable[[], Processor]:
+    """Return what makes processors that take all items and emit none."""
+    return _Noop
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes processors of one kind for a function."""
+
+    kind: Callable[[Any], Processor]
+    fn: Callable[[Any], Any]
+
+    def __call__(self) -> Processor:
+        return self.kind(self.fn)
+
+    def __repr__(self) -> str:
+        kind = getattr(self.kind, "name", "")
+        return f"{kind}({shown_function(self.fn)})"
+
+
+class Mapping(BlockProcessor):
+    """Emits what a function makes of each item; None is left out."""
+
+    name = "map"
+
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._fn = fn
+
+    def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
+        """Return what the function makes of the items."""
+        fn = self._fn
+        return [made for item in items if (made := fn(item)) is not None]
+
+
+class Filtering(BlockProcessor):
+    """Emits the items that satisfy a predicate."""
+
+    name = "filter"
+
+    def __init__(self, predicate: Callable[[Any], object]) -> None:
+        super().__init__()
+        self._predicate = predicate
+
+    def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
+        """Return the items that satisfy it."""
+        predicate = self._predicate
+        return [item for item in items if predicate(item)]
+
+
+class FlatMapping(BlockProcessor):
+    """Emits all that a function makes of each item."""
+
+    name = "flat_map"
+
+    def __init__(self, fn: Callable[[Any], Iterable[Any]]) -> None:
+        super().__init__()
+        self._fn = fn
+
+    def made_of(self, ordinal: int, items: list[Any]) -> Iterator[Any]:
+        """Give all that the function makes of each item."""
+        fn = self._fn
+        for item in items:
+            made = fn(item)
+            if made is None:
+                raise TypeError(f"{shown_function(fn)} must give what can be iterated, not {kind_of(made)}")
+            yield from made
+
+
+class _Noop(Processor):
+    def process(self, ordinal: int, inbox: Inbox) -> None:
+        inbox.drain()

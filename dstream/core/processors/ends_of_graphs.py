@@ -1,0 +1,90 @@
+"""Vertices that read a source or write to a sink; the job reads and writes for them, as for pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dstream.errors import UnsupportedError
+from dstream.spi import Sink, Source, StreamSource
+from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier
+from dstream.stream.stream_arguments import is_sink, kind_of
+
+__all__ = ["read", "write"]
+
+
+def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
+    """Return what makes a vertex emit the items of a source. No edge leads to it.
+
+    Args:
+        source: any of `sources`, or one of your own. How many processors the vertex has says into how many parts it is
+            divided; unless it says so, the source is, and the engine.
+
+    Raises:
+        TypeError: it is no source.
+
+    Example:
+        >>> from dstream.core import DAG, processors
+        >>> from sources import text_files
+        >>> DAG().new_vertex("lines", processors.read(text_files("books/*.txt")))
+        Vertex('lines')
+    """
+    if not isinstance(source, Source | StreamSource):
+        raise TypeError(f"read: source must be a source, such as text_files(...), not {kind_of(source)}")
+    return _Reading(source)
+
+
+def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
+    """Return what makes a vertex write the items that come to it into a sink. No edge leads away from it.
+
+    Args:
+        sink: any of `reducers`, or one of your own.
+
+    Raises:
+        TypeError: it is no sink.
+
+    Example:
+        >>> from dstream.core import DAG, processors
+        >>> from reducers import to_ilist
+        >>> DAG().new_vertex("sink", processors.write(to_ilist("lines")))
+        Vertex('sink')
+    """
+    if not is_sink(sink):
+        raise TypeError(f"write: sink must be a sink, such as to_imap(...), not {kind_of(sink)}")
+    return _Writing(sink)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Reading(ProcessorMetaSupplier):
+    """The plan of a graph finds the source by its name here."""
+
+    source: Any
+    preferred_local_parallelism: int = -1
+
+    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
+        raise _no_processor("read", "at the beginning of a graph")
+
+    def __repr__(self) -> str:
+        return "read(...)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Writing(ProcessorMetaSupplier):
+    """The plan of a graph finds the sink by its name here."""
+
+    sink: Any
+    preferred_local_parallelism: int = -1
+
+    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
+        raise _no_processor("write", "at the end of a graph")
+
+    def __repr__(self) -> str:
+        return f"write({self.sink.label})"
+
+
+def _no_processor(name: str, place: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"processors.{name}() stands {place} that a job runs, and makes no processors of its own: give it to "
+        "dag.new_vertex(...) as it is"
+    )

@@ -1,0 +1,250 @@
+"""What graphs of processors become: each part of a graph whose items stay where they are is a stage, task by task.
+
+Where all items stand in one partition, or each vertex has one processor, one task runs the whole graph.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+from dstream.engine.compiler.compile_inputs import in_the_caller
+from dstream.engine.compiler.compiling import Compiling, compile_node
+from dstream.engine.graph.decisions import Done, Move, Several
+from dstream.engine.graph.vertices import (
+    Items,
+    Rows,
+    SourceSplits,
+    Splits,
+    Taken,
+    Vertex,
+    in_one_task,
+    is_one_task,
+    one_after_another,
+    piped,
+)
+from dstream.engine.kernels.core_operations import Task
+from dstream.engine.kernels.graph_processing import (
+    BlocksOfTask,
+    Inlet,
+    InOneTask,
+    OfWholeGraph,
+    ProcessorNumbers,
+    RunsGraph,
+    RunsPart,
+    by_priority,
+)
+from dstream.engine.kernels.stamping import telling
+from dstream.engine.worker.graph_routing import EdgeToPart, ReadArrivals, RouteToProcessors
+from dstream.engine.worker.sinks import WriteItems
+from dstream.executor.graph_groups import graph_groups
+from dstream.plan.core import Read
+from dstream.plan.core_of_graphs import Processing
+from dstream.plan.graph_parallelism import with_parallelism
+from dstream.plan.steps import Op, Step
+from dstream.plan.vertex_graph import GraphEdge, VertexGraph
+
+__all__: list[str] = []
+
+
+@compile_node.register
+def _(node: Processing, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    receipts = in_the_caller(telling(node.step, node.take), compiling)
+    is_whole = compiling.facts.is_sequential or not compiling.is_bounded(node)
+    node = dataclasses.replace(node, graph=with_parallelism(node.graph, compiling.facts.cores))
+    if is_whole:
+        return _by_one_task(node, inputs, receipts)
+    return (compiling.decide(InParts(node, tuple(inputs), receipts)),)
+
+
+def _by_one_task(node: Processing, inputs: Sequence[Items], receipts: Op) -> Items:
+    """Let one task read all inlets, in the order of their priorities, and run all processors."""
+    order = by_priority(node.graph.inlets)
+    items = one_after_another(tuple(chain.from_iterable(piped(inputs[each], None, Inlet(each)) for each in order)))
+    if not inputs:
+        items = piped(_numbers(1, node.step), None, _nothing)
+    if all(isinstance(each, Splits) for each in items):
+        items = in_one_task(items)
+    elif not is_one_task(items):
+        written = Taken(Vertex(items, WriteItems(), node.step))
+        items = (Rows((written,), 1, why="one task runs all processors of a graph"),)
+    runs = RunsGraph(node.graph, node.guarantee, receipts)
+    return piped(items, node, InOneTask(runs), "one task runs all processors of the graph")
+
+
+def _numbers(count: int, step: Step) -> Items:
+    """Return the numbers of processors, each for a task of its own."""
+    return (Splits((SourceSplits(Read(ProcessorNumbers(count), step=step), count),)),)
+
+
+def _nothing(items: Iterator[Any], task: Task) -> Iterator[Any]:
+    return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class InParts:
+    """Each part of the graph is a stage, whose task `k` runs the processors `k`."""
+
+    node: Processing
+    inputs: tuple[Items, ...]
+    receipts: Op
+
+    counts = True
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        node = self.node
+        if sum(each or 0 for each in partitions) == 1 or all(each.parallelism == 1 for each in node.graph.vertices):
+            return Done(_by_one_task(node, inputs, self.receipts))
+        return Done(_Cutting(node, inputs, [each or 0 for each in partitions], self.receipts).items())
+
+
+class _Cutting:
+    """Makes a stage of each part of a graph, in topological order.
+
+    Args:
+        node: has the graph.
+        inputs: one for each inlet of the graph.
+        partitions: in how many partitions each of these stands.
+        receipts: takes the counts of the edges.
+    """
+
+    def __init__(self, node: Processing, inputs: Sequence[Items], partitions: Sequence[int], receipts: Op) -> None:
+        self._node = node
+        self._inputs = inputs
+        self._partitions = partitions
+        self._receipts = receipts
+        self._parts = graph_groups(node.graph)
+        self._part_of = {each.name: number for number, part in enumerate(self._parts) for each in part.vertices}
+        self._steps = {each.name: each.step for each in node.graph.vertices}
+        self._inlets = {_way(edge): number for number, edge in enumerate(node.graph.inlets)}
+        self._outlets = {_way(edge): number for number, edge in enumerate(node.graph.outlets)}
+        self._sending = [self._senders_of(part) for part in self._parts]
+
+    def items(self) -> Items:
+        """Return the blocks of all parts; those that give none have to run, too."""
+        vertices: dict[int, Vertex] = {}
+        result: list[Items] = []
+        for number, part in enumerate(self._parts):
+            blocks = self._blocks(number, vertices)
+            results = {n: self._outlets[_way(e)] for n, e in enumerate(part.outlets) if _way(e) in self._outlets}
+            readers = self._readers(number)
+            if not readers:
+                result.append(piped(blocks, None, OfWholeGraph(results)))
+                continue
+            sink = self._sink(number, readers, results)
+            is_kept = len(readers) + bool(results) > 1
+            vertices[number] = Vertex(blocks, sink, self._node.step, is_kept=is_kept)
+            if results:
+                taken = Taken(vertices[number], f"target = {sink.targets - 1}")
+                result.append((Rows((taken,), None, is_ordered=False, why="the blocks stay where they are"),))
+        return tuple(chain.from_iterable(result))
+
+    # ------------------------------------------------------------------------------------------------- who sends what
+
+    def _processors(self, part: int) -> int:
+        """Return how many processors each vertex of a part has; there are as many tasks."""
+        return self._parts[part].vertices[0].parallelism
+
+    def _readers(self, part: int) -> list[int]:
+        """Return the parts to which one leads."""
+        ends = (edge.destination for edge in self._parts[part].outlets)
+        return sorted({self._part_of[end] for end in ends if end in self._part_of})
+
+    def _senders_of(self, part: VertexGraph) -> dict[_Sender, int]:
+        """Return what leads to a part, and what its first task has as its source: by priority, as they are read."""
+        found: dict[_Sender, int] = {}
+        first = 0
+        for edge in sorted(part.inlets, key=lambda each: each.priority):
+            sender = self._sender(edge)
+            if sender not in found:
+                found[sender] = first
+                first += self._tasks(sender)
+        return found
+
+    def _sender(self, edge: GraphEdge) -> _Sender:
+        if edge.source in self._part_of:
+            return _Sender(False, self._part_of[edge.source])
+        return _Sender(True, self._inlets[_way(edge)])
+
+    def _tasks(self, sender: _Sender) -> int:
+        return self._partitions[sender.number] if sender.is_input else self._processors(sender.number)
+
+    # --------------------------------------------------------------------------------------------------- what is sent
+
+    def _sink(self, part: int, readers: Sequence[int], results: Mapping[int, int]) -> RouteToProcessors:
+        edges = {}
+        for number, edge in enumerate(self._parts[part].outlets):
+            if edge.destination in self._part_of:
+                reader = self._part_of[edge.destination]
+                behind = self._behind(readers, reader)
+                edges[number] = self._edge(edge, _Sender(False, part), reader, behind, self._steps[edge.source])
+        targets = sum(map(self._processors, readers)) + bool(results)
+        return RouteToProcessors(edges, results, targets)
+
+    def _behind(self, readers: Sequence[int], reader: int) -> int:
+        """Return how many targets of a stage stand before those of one of the parts that read it."""
+        return sum(self._processors(each) for each in readers if each < reader)
+
+    def _edge(self, edge: GraphEdge, sender: _Sender, reader: int, behind: int, step: Step) -> EdgeToPart:
+        inlet = [_way(each) for each in self._parts[reader].inlets].index(_way(edge))
+        source = self._sending[reader][sender]
+        return EdgeToPart(edge, inlet, self._tasks(sender), self._processors(reader), behind, source, step)
+
+    # --------------------------------------------------------------------------------------------------- what is read
+
+    def _blocks(self, number: int, vertices: Mapping[int, Vertex]) -> Items:
+        """Return the blocks that the processors of a part give."""
+        part, processors = self._parts[number], self._processors(number)
+        senders = [self._tasks(self._sender(edge)) for edge in part.inlets]
+        runs = RunsPart(RunsGraph(part, self._node.guarantee, self._receipts, senders))
+        if not any(senders):  # No row would say to the tasks that they are to run.
+            items = _numbers(processors, self._node.step)
+        else:
+            taken = tuple(
+                self._of_input(sender.number, number, first)
+                if sender.is_input
+                else self._of_part(sender.number, number, vertices)
+                for sender, first in self._sending[number].items()
+            )
+            reader = ReadArrivals(sum(map(self._tasks, self._sending[number])), self._node.step)
+            items = (Rows(taken, processors, reader, is_ordered=False, why=_GO, counted=_EACH),)
+        names = ", ".join(each.name for each in part.vertices)
+        return piped(items, self._node, runs, f"each task runs one processor of {names}")
+
+    def _of_input(self, inlet: int, reader: int, first: int) -> Taken:
+        """Return the rows of an input of the graph, whose tasks are senders."""
+        (edge,) = (each for each in self._parts[reader].inlets if _way(each) == _way(self._node.graph.inlets[inlet]))
+        step = self._steps[edge.destination]
+        blocks = piped(self._inputs[inlet], None, BlocksOfTask(edge.destination, first, step))
+        sink = RouteToProcessors(
+            {0: self._edge(edge, _Sender(True, inlet), reader, 0, step)}, {}, self._processors(reader)
+        )
+        return Taken(Vertex(blocks, sink, self._node.step, first=first))
+
+    def _of_part(self, part: int, reader: int, vertices: Mapping[int, Vertex]) -> Taken:
+        """Return what a part before this one sends here."""
+        readers = self._readers(part)
+        if not vertices[part].is_kept:
+            return Taken(vertices[part])
+        behind = self._behind(readers, reader)
+        end = behind + self._processors(reader)
+        return Taken(vertices[part], f"target >= {behind} and target < {end}", -behind)
+
+
+class _Sender(NamedTuple):
+    """What leads to a part: an input of the graph, or another part."""
+
+    is_input: bool
+    number: int
+
+
+_EACH = "one for each processor"
+_GO = "items go to the processors that the edges say"
+
+
+def _way(edge: GraphEdge) -> tuple[str, int, str, int]:
+    """Return what an edge is known by, also where parts of the graph have it."""
+    return edge.source, edge.source_ordinal, edge.destination, edge.destination_ordinal

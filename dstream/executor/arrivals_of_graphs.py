@@ -1,0 +1,66 @@
+"""What comes into a run of a graph, and what goes on from one part of a graph to the next: blocks of items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+from dstream.spi.processor import Watermark
+
+__all__ = ["MARKS", "GraphArrival", "GraphBlock", "Mark", "items_of_outlet", "users_items"]
+
+
+class Mark(Enum):
+    """What a processor tells all that read from it, besides watermarks: it has ended, or nothing comes for a while."""
+
+    ENDED = "ended"
+    IDLE = "idle"
+
+
+MARKS: frozenset[type] = frozenset((Watermark, Mark))
+"""The kinds of what travels among items and is none."""
+
+
+class GraphBlock(NamedTuple):
+    """What a run gives by one of its outlets.
+
+    Attributes:
+        outlet: its number.
+        sender: the number of the processor that it comes from.
+        items: one after another, with watermarks and marks among them.
+    """
+
+    outlet: int
+    sender: int
+    items: list[Any]
+
+
+class GraphArrival(NamedTuple):
+    """What comes to a run by one of its inlets.
+
+    Attributes:
+        inlet: its number.
+        sender: the number of the task, or of the processor, that it comes from.
+        target: the number of the processor that it is for; None: the run decides.
+        items: one after another, with watermarks and marks among them.
+    """
+
+    inlet: int
+    sender: int
+    target: int | None
+    items: list[Any]
+
+
+def items_of_outlet(outlet: int, blocks: Iterable[GraphBlock]) -> Iterator[Any]:
+    """Give the user's items of one outlet, without watermarks and marks."""
+    for block in blocks:
+        if block.outlet == outlet:
+            yield from users_items(block)
+
+
+def users_items(block: GraphBlock) -> list[Any]:
+    """Return the items of a block without watermarks and marks."""
+    if MARKS.isdisjoint(map(type, block.items)):
+        return block.items
+    return [item for item in block.items if type(item) not in MARKS]

@@ -1,0 +1,133 @@
+"""`EdgeOutbox`: what a processor has emitted and not yet sent, by its outbound edges, and its snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from dstream.errors import IllegalStateError
+from dstream.executor.arrivals_of_graphs import Mark
+from dstream.failures import shown
+from dstream.spi.processor import Targets, Watermark
+
+__all__ = ["EdgeOutbox", "Way"]
+
+_FULL = 2048
+"""So many items a bucket takes in one call of the processor, as in Hazelcast Jet (OUTBOX_BATCH_SIZE)."""
+
+
+class Way(Protocol):
+    """Sends by an edge."""
+
+    def send(self, items: list[Any]) -> None:
+        """Take items, when all that were taken before have gone; the list now belongs to the way."""
+        ...
+
+    def flush(self) -> bool:
+        """Let go what there is room for, and say whether all has gone."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all has gone."""
+        ...
+
+
+class EdgeOutbox:
+    """An outbox with a bucket for each outbound edge.
+
+    Args:
+        ways: send what is in the buckets, by the ordinals of their edges.
+
+    Attributes:
+        emitted: how many items and snapshot entries were taken.
+        sent: how many items were taken for each edge.
+        saved: the entries of the snapshot that is being taken; None: none is.
+    """
+
+    def __init__(self, ways: Sequence[Way]) -> None:
+        self._ways = tuple(ways)
+        self._buckets: list[list[Any]] = [[] for _ in ways]
+        self._all = range(len(ways))
+        self._refused: list[Any] = []
+        self.emitted = 0
+        self.sent = [0] * len(self._ways)
+        self.saved: dict[Any, Any] | None = None
+
+    @property
+    def bucket_count(self) -> int:
+        """How many outbound edges there are."""
+        return len(self._buckets)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all was sent."""
+        return not any(self._buckets) and all(each.is_empty for each in self._ways)
+
+    def offer(self, item: Any, to: Targets = None) -> bool:
+        """Put an item into buckets, or into none of them if one is full."""
+        return self.offer_all((item,), to) == 1
+
+    def offer_all(self, items: Sequence[Any], to: Targets = None) -> int:
+        """Put the first items of a block into buckets, as many as fit, and return how many those were."""
+        if not items:
+            return 0
+        if type(None) in set(map(type, items)):
+            raise TypeError("a processor emits no None: it stands for nothing in the protocol")
+        ordinals = self._all if to is None else self._checked(to)
+        if self._refused:
+            self._check_again(items[0])
+        room = min((_FULL - len(self._buckets[each]) for each in ordinals), default=len(items))
+        fitting = items if room >= len(items) else items[: max(room, 0)]
+        for each in ordinals:
+            self._buckets[each].extend(fitting)
+            self.sent[each] += len(fitting)
+        self.emitted += len(fitting)
+        if len(fitting) < len(items):
+            self._refused = [items[len(fitting)]]
+        return len(fitting)
+
+    def offer_to_snapshot(self, key: Any, value: Any) -> bool:
+        """Put an entry into the snapshot."""
+        if self.saved is None:
+            raise IllegalStateError("a processor offers to the snapshot inside of save_to_snapshot() alone")
+        if key in self.saved:
+            raise ValueError(f"the key {shown(key)} is in this snapshot already: keys of one processor are unique")
+        self.saved[key] = value
+        self.emitted += 1
+        return True
+
+    def _checked(self, to: int | Iterable[int]) -> Sequence[int]:
+        ordinals = [to] if isinstance(to, int) else list(to)
+        for each in ordinals:
+            if not 0 <= each < len(self._buckets):
+                count = len(self._buckets)
+                raise ValueError(f"there is no outbound edge {each}: the vertex has {count}, counted from 0")
+        return ordinals
+
+    def _check_again(self, item: Any) -> None:
+        """Refuse another item than the one that was refused before."""
+        (refused,) = self._refused
+        if item is not refused and item != refused:
+            raise IllegalStateError(
+                f"offer() refused {shown(refused)}, which is to be offered again first, and got {shown(item)}: return "
+                "from the method when offer() gives False, and go on with the same item when it is called again"
+            )
+        self._refused = []
+
+    def forward(self, mark: Watermark | Mark) -> None:
+        """Send a mark by every edge, behind what was emitted."""
+        for bucket in self._buckets:
+            bucket.append(mark)
+
+    def flush(self) -> bool:
+        """Send what is in the buckets as far as there is room; say whether all of it was sent."""
+        is_empty = True
+        for ordinal, way in enumerate(self._ways):
+            has_gone = way.flush()
+            if has_gone and (bucket := self._buckets[ordinal]):
+                self._buckets[ordinal] = []
+                way.send(bucket)
+                has_gone = way.flush()
+            is_empty = is_empty and has_gone
+        return is_empty

@@ -1,0 +1,177 @@
+"""How items get from one queue to the next: `Sending` between two processors, `Door` and `Feed` into the graph."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark
+from dstream.executor.edge_inflow import EdgeInflow
+from dstream.executor.edge_routing import EdgeRouter, router_of
+from dstream.failures import blame, naming
+from dstream.plan.steps import Step
+from dstream.plan.vertex_graph import GraphEdge
+
+__all__ = ["Door", "Feed", "Giving", "Sending", "check_items"]
+
+_AT_ONCE = 4
+"""So many blocks come in before the processors have their next turn."""
+
+
+class Sending:
+    """Sends the items of one processor by an edge.
+
+    Args:
+        router: says which processors get them; None: there is one.
+        inflows: of the processors that they may go to, by their numbers.
+        sender: the number of the processor among those that send to these.
+    """
+
+    def __init__(self, router: EdgeRouter | None, inflows: Sequence[EdgeInflow], sender: int) -> None:
+        self._router = router
+        self._inflows = inflows
+        self._sender = sender
+        self._left: list[tuple[int, list[Any]]] = []
+
+    def send(self, items: list[Any]) -> None:
+        """Route items; those that find no room wait here."""
+        self._left = [(0, items)] if self._router is None else self._router.route(items)
+
+    def flush(self) -> bool:
+        """Put what waits where it goes, as long as there is room, and say whether all has gone."""
+        left = self._left
+        while left and self._inflows[left[0][0]].has_room():
+            target, block = left.pop(0)
+            self._inflows[target].put(self._sender, block)
+        return not left
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits here."""
+        return not self._left
+
+
+@dataclass(frozen=True)
+class Giving:
+    """Gives the items of one processor out of the graph, by an outlet.
+
+    Attributes:
+        outlet: its number.
+        sender: the number of the processor.
+        given: takes the blocks; whoever runs the graph empties it.
+    """
+
+    outlet: int
+    sender: int
+    given: deque[GraphBlock]
+
+    is_empty = True
+
+    def send(self, items: list[Any]) -> None:
+        """Give items."""
+        self.given.append(GraphBlock(self.outlet, self.sender, items))
+
+    def flush(self) -> bool:
+        """Say that all has gone."""
+        return True
+
+
+@dataclass
+class Door:
+    """An inlet, and what takes in what comes by it.
+
+    Attributes:
+        edge: the inlet.
+        targets: how many processors its destination has.
+        inflows: of those that are here, by their numbers.
+        senders: how many send by it.
+        step: how the destination names itself.
+    """
+
+    edge: GraphEdge
+    targets: int
+    inflows: Mapping[int, EdgeInflow]
+    senders: int
+    step: Step
+    _routers: dict[int, EdgeRouter] = field(default_factory=dict)
+
+    def routed(self, arrival: GraphArrival) -> list[tuple[EdgeInflow, int, list[Any]]]:
+        """Return where the items of an arrival go.
+
+        Raises:
+            TypeError: one of them is None.
+            Exception: what the key function of the edge raised.
+        """
+        sender, items = arrival.sender, arrival.items
+        with naming(self.step):
+            check_items(items, self.edge.destination, self.step)
+            if arrival.target is not None:
+                return [(self.inflows[arrival.target], sender, items)]
+            if sender not in self._routers:
+                self._routers[sender] = router_of(self.edge, sender, self.senders, self.targets)
+            return [(self.inflows[target], sender, block) for target, block in self._routers[sender].route(items)]
+
+
+def check_items(items: list[Any], vertex: str, step: Step) -> None:
+    """Refuse None, which stands for nothing in the protocol.
+
+    Raises:
+        TypeError: one of the items is None.
+    """
+    if type(None) in set(map(type, items)):
+        error = TypeError(f"None came to the vertex {vertex!r}: processors take items alone")
+        blame(error, step, None)
+        raise error
+
+
+class Feed:
+    """Lets in what arrives, as long as there is room where it goes.
+
+    Args:
+        arrivals: what comes.
+        doors: one for each inlet, in order.
+        is_last: the inlets end with the arrivals.
+
+    Attributes:
+        is_done: all is in.
+    """
+
+    def __init__(self, arrivals: Iterator[GraphArrival], doors: Sequence[Door], is_last: bool) -> None:
+        self._arrivals = arrivals
+        self._doors = doors
+        self._is_last = is_last
+        self._left: list[tuple[EdgeInflow, int, list[Any]]] = []
+        self.is_done = False
+
+    def push(self) -> bool:
+        """Let some blocks in, and say whether there were any."""
+        is_any = False
+        for _ in range(_AT_ONCE):
+            if self.is_done or not self._let_in():
+                break
+            is_any = True
+            arrival = next(self._arrivals, None)
+            if arrival is None:
+                self.is_done = True
+                self._end()
+            else:
+                self._left = self._doors[arrival.inlet].routed(arrival)
+        self._let_in()
+        return is_any
+
+    def _let_in(self) -> bool:
+        """Put what waits where it goes; say whether there was room for all of it."""
+        left = self._left
+        while left and left[0][0].has_room():
+            inflow, sender, items = left.pop(0)
+            inflow.put(sender, items)
+        return not left
+
+    def _end(self) -> None:
+        for door in self._doors if self._is_last else ():
+            for inflow in door.inflows.values():
+                for sender in range(door.senders):
+                    if sender not in inflow.ended:
+                        inflow.put(sender, [Mark.ENDED])

@@ -1,0 +1,264 @@
+"""`GraphRun`: the processors of a graph, or those of one number, run in one process.
+
+Tasklets take turns in one thread; each call lets a processor do a little. What one emits waits in a queue of the next
+one, and while that is full, the first one has to wait. Processors that are not cooperative have threads of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock
+from dstream.executor.edge_inflow import EdgeInflow, inflow
+from dstream.executor.edge_outbox import EdgeOutbox, Way
+from dstream.executor.edge_routing import router_of
+from dstream.executor.graph_doors import Door, Feed, Giving, Sending
+from dstream.executor.own_thread import OwnThread
+from dstream.executor.processor_tasklet import ProcessorTasklet, TaskletState
+from dstream.failures import naming
+from dstream.plan.vertex_graph import GraphEdge, GraphVertex, VertexGraph
+from dstream.spi.processor import Processor, ProcessorContext
+from dstream.spi.processor_suppliers import ProcessorSupplier, SupplierContext, checked_count
+
+__all__ = ["SLICE", "GraphRun", "Saved"]
+
+_log = logging.getLogger("dstream.core")
+
+Place = tuple[str, int]
+"""A vertex, and the number of one of its processors."""
+
+Saved = dict[Place, tuple[dict[Any, Any], TaskletState]]
+"""What processors saved, and what the run knows of each of them."""
+
+SLICE = 0.05
+"""Seconds for processors without inputs, in a run that is not the last."""
+_FIRST_PAUSE = 0.0002
+_LONGEST_PAUSE = 0.005
+HERE = "here"
+"""The address of the one member."""
+
+
+class GraphRun:
+    """The processors of a graph that are in this process. They are made at once, and are to be closed.
+
+    Args:
+        graph: what runs; its suppliers are asked here.
+        parallelism: how many processors each vertex has, by its name.
+        here: the number of the processors that run here, one of each vertex; None: all of them.
+        guarantee: what processors are told.
+        senders: how many tasks or processors send by each inlet, in order; one, unless it is given.
+
+    Attributes:
+        saved: what was saved last.
+
+    Raises:
+        Exception: what a supplier, or `init` of a processor, raised.
+    """
+
+    def __init__(
+        self,
+        graph: VertexGraph,
+        parallelism: Mapping[str, int],
+        here: int | None = None,
+        guarantee: str = "none",
+        senders: Sequence[int] = (),
+    ) -> None:
+        self._graph = graph
+        self._parallelism = parallelism
+        self._here = here
+        self._guarantee = guarantee
+        self._senders = dict(zip(map(id, graph.inlets), senders, strict=False))
+        self._suppliers: list[tuple[str, ProcessorSupplier]] = []
+        self._inflows: dict[tuple[int, int], EdgeInflow] = {}
+        self._given: deque[GraphBlock] = deque()
+        self._tasklets: list[ProcessorTasklet] = []
+        self.saved: Saved = {}
+        try:
+            self._make()
+        except BaseException as error:
+            self.close(error)
+            raise
+
+    # ------------------------------------------------------------------------------------------------------- making
+
+    def _make(self) -> None:
+        for edge in self._graph.edges:
+            if edge.destination in self._graph.names:
+                self._make_inflows(edge)
+        for vertex in self._graph.vertices:
+            self._tasklets += self._made(vertex)
+        for tasklet in self._tasklets:
+            tasklet.start()
+
+    def _numbers(self, vertex: str) -> Sequence[int]:
+        return range(self._parallelism[vertex]) if self._here is None else (self._here,)
+
+    def _make_inflows(self, edge: GraphEdge) -> None:
+        is_inner = edge.source in self._graph.names
+        senders = len(self._numbers(edge.source)) if is_inner else self._senders.get(id(edge), 1)
+        waits = any(other.priority < edge.priority for other in self._graph.into(edge.destination))
+        for number in self._numbers(edge.destination):
+            self._inflows[id(edge), number] = inflow(edge, senders, is_bounded=not waits)
+
+    def _made(self, vertex: GraphVertex) -> list[ProcessorTasklet]:
+        numbers = self._numbers(vertex.name)
+        with naming(vertex.step):
+            supplier = vertex.supplier.get([HERE])(HERE)
+            self._suppliers.append((vertex.name, supplier))
+            count = self._parallelism[vertex.name]
+            supplier.init(SupplierContext(vertex.name, count, self._guarantee))
+            if self._here is None:
+                made = checked_count(supplier.get(count), count)
+            else:
+                made = [supplier.get_one(self._here, count)]
+        return [self._tasklet(vertex, number, each) for number, each in zip(numbers, made, strict=True)]
+
+    def _tasklet(self, vertex: GraphVertex, number: int, processor: Processor) -> ProcessorTasklet:
+        logger = logging.getLogger(f"dstream.core.{vertex.name}.{number}")
+        context = ProcessorContext(vertex.name, number, self._parallelism[vertex.name], self._guarantee, logger)
+        inflows = [self._inflows[id(edge), number] for edge in self._graph.into(vertex.name)]
+        outbox = EdgeOutbox([self._way(edge, number) for edge in self._graph.out_of(vertex.name)])
+        return ProcessorTasklet(processor, context, inflows, outbox, vertex.step)
+
+    def _way(self, edge: GraphEdge, number: int) -> Way:
+        """Return what sends the items of one processor by an edge."""
+        if edge.destination not in self._graph.names:
+            return Giving(self._graph.outlets.index(edge), number, self._given)
+        if self._here is not None:
+            return Sending(None, [self._inflows[id(edge), number]], 0)
+        targets = self._parallelism[edge.destination]
+        router = router_of(edge, number, self._parallelism[edge.source], targets)
+        return Sending(router, [self._inflows[id(edge), target] for target in range(targets)], number)
+
+    def _doors(self) -> list[Door]:
+        """Return what takes in what comes by the inlets, in their order."""
+        steps = {each.name: each.step for each in self._graph.vertices}
+        return [
+            Door(
+                edge,
+                self._parallelism[edge.destination],
+                {n: self._inflows[id(edge), n] for n in self._numbers(edge.destination)},
+                self._senders.get(id(edge), 1),
+                steps[edge.destination],
+            )
+            for edge in self._graph.inlets
+        ]
+
+    # ------------------------------------------------------------------------------------------------------ running
+
+    def restore(self, saved: Saved) -> None:
+        """Give processors what they saved; at most once, before anything runs.
+
+        Raises:
+            Exception: what a processor raised.
+        """
+        for tasklet in self._tasklets:
+            place = tasklet.context.vertex, tasklet.context.index
+            if place in saved:
+                entries, state = saved[place]
+                tasklet.restore(list(entries.items()), state)
+
+    def run(self, arrivals: Iterator[GraphArrival], *, is_last: bool = True) -> Iterator[GraphBlock]:
+        """Run until all that arrives has been processed, and give what goes on.
+
+        Args:
+            arrivals: in any order of inlets; what has to wait for an edge of an earlier priority is kept, on disk if it
+                is much.
+            is_last: the inlets have ended with these, and the processors complete; otherwise they stay as they are, and
+                sources get a slice of time.
+
+        Raises:
+            Exception: what a processor raised, with its vertex and item.
+        """
+        feed = Feed(arrivals, self._doors(), is_last)
+        if is_last:
+            return self._turns(feed, lambda: True, self._have_all_ended)
+        ends_at = time.monotonic() + SLICE
+        return self._turns(feed, lambda: time.monotonic() < ends_at, self._are_all_quiet)
+
+    def save(self) -> Iterator[GraphBlock]:
+        """Let every processor save, between two runs, and give what processors emit then; `saved` holds it afterwards.
+
+        What one emits while it saves is processed by those behind it before they save.
+        """
+        self.saved = {}
+        for tasklet in self._tasklets:
+            while not tasklet.save():
+                yield from self._settle()
+            yield from self._settle()
+            self.saved[tasklet.context.vertex, tasklet.context.index] = tasklet.saved, tasklet.state()
+
+    def _settle(self) -> Iterator[GraphBlock]:
+        """Let all that waits be processed; sources stand still."""
+        return self._turns(Feed(iter(()), [], False), lambda: False, self._are_all_quiet)
+
+    def _have_all_ended(self, sources_go_on: bool) -> bool:
+        return all(each.has_ended and each.is_quiet for each in self._tasklets)
+
+    def _are_all_quiet(self, sources_go_on: bool) -> bool:
+        """Say whether nothing waits anywhere; in the order of the graph, so that nothing slips by."""
+        is_sourced = sources_go_on and any(each.is_source and not each.has_ended for each in self._tasklets)
+        return not is_sourced and all(each.is_quiet for each in self._tasklets)
+
+    def _turns(
+        self, feed: Feed, sources_go_on: Callable[[], bool], is_over: Callable[[bool], bool]
+    ) -> Iterator[GraphBlock]:
+        """Let tasklets take turns until there is nothing to do."""
+        given, pause = self._given, 0.0
+        with ExitStack() as stack:
+            threads = self._threads(stack, sources_go_on)
+            in_turn = [each for each in self._tasklets if each.processor.is_cooperative]
+            while True:
+                is_progress, goes_on = feed.push(), sources_go_on()
+                for each in in_turn:
+                    if goes_on or not each.is_source:
+                        is_progress = each.call() or is_progress
+                for thread in threads:
+                    is_progress = thread.look() or is_progress
+                while given:
+                    yield given.popleft()
+                if not is_progress and feed.is_done and is_over(goes_on):
+                    break
+                pause = 0.0 if is_progress else min(_LONGEST_PAUSE, pause + _FIRST_PAUSE)
+                if pause and (threads or pause > _FIRST_PAUSE):
+                    time.sleep(pause)
+        while given:
+            yield given.popleft()
+
+    def _threads(self, stack: ExitStack, sources_go_on: Callable[[], bool]) -> list[OwnThread]:
+        """Start the threads of processors that are not cooperative; they stop with the stack."""
+        threads = []
+        for each in self._tasklets:
+            if not each.processor.is_cooperative:
+                threads.append(OwnThread(each, sources_go_on))
+                stack.callback(threads[-1].stop)
+        return threads
+
+    def counts(self) -> dict[str, tuple[list[int], list[int]]]:
+        """Return how many items came by each inbound edge and went by each outbound one, for each vertex."""
+        found: dict[str, tuple[list[int], list[int]]] = {}
+        for each in self._tasklets:
+            known = found.get(each.context.vertex)
+            received, sent = each.received, each.sent
+            if known is not None:
+                received = [a + b for a, b in zip(known[0], received, strict=True)]
+                sent = [a + b for a, b in zip(known[1], sent, strict=True)]
+            found[each.context.vertex] = list(received), list(sent)
+        return found
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Close processors and suppliers; what they raise is logged."""
+        tasklets, self._tasklets = self._tasklets, []
+        for each in tasklets:
+            each.close(error)
+        suppliers, self._suppliers = self._suppliers, []
+        for vertex, supplier in suppliers:
+            try:
+                supplier.close(error)
+            except Exception:
+                _log.exception("close() of the supplier of the vertex %r failed", vertex)

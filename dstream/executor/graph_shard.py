@@ -1,0 +1,142 @@
+"""`GraphShard`: the processors of one number of a part of a graph, from one epoch to the next."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.executor.graph_run import GraphRun, Place, Saved
+from dstream.executor.processor_tasklet import TaskletState
+from dstream.pickling import dumps
+from dstream.plan.vertex_graph import VertexGraph
+from dstream.spi.state_operator import Applied, Moment
+from dstream.values.event_time import END_OF_TIME, Timed
+
+__all__ = ["BlocksOfShard", "GraphShard"]
+
+BlocksOfShard = list[tuple[int, list[Any]]]
+"""What one task has for a shard: blocks with the numbers of their senders."""
+
+Entry = tuple[Place, Any]
+"""A processor, and a key under which it saved something."""
+
+
+class GraphShard:
+    """The state of processors, and as long as this process has them, the processors themselves.
+
+    At the end of each epoch they save, and what differs from the last time is the delta.
+
+    Args:
+        graph: their part of the graph.
+        parallelism: how many processors each vertex has.
+        ticks: they have something to do in every epoch.
+        guarantee: what they are told.
+    """
+
+    def __init__(self, graph: VertexGraph, parallelism: int, ticks: bool, guarantee: str) -> None:
+        self._graph = graph
+        self._parallelism = parallelism
+        self._ticks = ticks
+        self._guarantee = guarantee
+        self._run: GraphRun | None = None
+        self._values: dict[Entry, Any] = {}
+        self._states: dict[Place, tuple[Any, ...]] = {}
+        self._digests: dict[Entry, bytes] = {}
+        self._changed: set[Entry] = set()
+        self._removed: set[Entry] = set()
+        self._has_moved = False
+
+    def apply(self, partials: Sequence[tuple[int, BlocksOfShard]], moment: Moment) -> Applied:
+        """Let the processors take what came, and save; they run while the outputs are consumed."""
+        return Applied(self._outputs(partials, moment))
+
+    def _outputs(self, partials: Sequence[tuple[int, BlocksOfShard]], moment: Moment) -> Iterator[Timed]:
+        run = self._opened(moment.shard)
+        is_last = moment.new == END_OF_TIME and bool(self._graph.inlets)
+        try:
+            for block in chain(run.run(_arrivals(partials, moment.shard), is_last=is_last), run.save()):
+                yield None, block
+        except BaseException as error:
+            run.close(error)
+            raise
+        self._take(run.saved)
+        if is_last:
+            run.close()
+
+    def _opened(self, number: int) -> GraphRun:
+        """Return the processors, made and restored if they are not there."""
+        if self._run is None:
+            parallelism = {each.name: self._parallelism for each in self._graph.vertices}
+            senders = [self._parallelism if each.carries_blocks else 1 for each in self._graph.inlets]
+            self._run = GraphRun(self._graph, parallelism, number, self._guarantee, senders)
+            weakref.finalize(self, self._run.close)
+            self._run.restore(self._saved())
+        return self._run
+
+    def _saved(self) -> Saved:
+        saved: Saved = {place: ({}, TaskletState(*state)) for place, state in self._states.items()}
+        for (place, key), value in self._values.items():
+            saved[place][0][key] = value
+        return saved
+
+    def _take(self, saved: Saved) -> None:
+        """Find out what differs from what was saved before."""
+        values = {(place, key): value for place, (entries, _) in saved.items() for key, value in entries.items()}
+        digests = {entry: hashlib.blake2b(dumps(value), digest_size=16).digest() for entry, value in values.items()}
+        states = {place: tuple(state) for place, (_, state) in saved.items()}
+        self._changed |= {entry for entry, digest in digests.items() if self._digests.get(entry) != digest}
+        self._removed = (self._removed | (self._values.keys() - digests.keys())) - digests.keys()
+        self._has_moved = self._has_moved or states != self._states
+        self._values, self._digests, self._states = values, digests, states
+
+    def delta(self) -> Any | None:
+        """Return (states of tasklets, changed values by entry, entries that are gone)."""
+        if not (self._changed or self._removed or self._has_moved):
+            return None
+        changed = {entry: self._values[entry] for entry in self._changed if entry in self._values}
+        delta = self._states, changed, sorted(self._removed, key=repr)
+        self._changed, self._removed, self._has_moved = set(), set(), False
+        return delta
+
+    def dump(self) -> Any:
+        """Return (states of tasklets, values by entry)."""
+        return self._states, self._values
+
+    def load(self, dumped: Any) -> None:
+        """Become the state that was dumped."""
+        self._states, self._values = dict(dumped[0]), dict(dumped[1])
+        self._digests = {}
+
+    def patch(self, delta: Any) -> None:
+        """Become the state after an epoch, of which this is the delta; processors that are here did not see it."""
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+        states, changed, removed = delta
+        self._states = dict(states)
+        self._values.update(changed)
+        for entry in removed:
+            self._values.pop(entry, None)
+
+    def deadline(self) -> int | None:
+        """Return None: processors hear of time by watermarks among the items."""
+        return None
+
+    def clock_deadline(self) -> float | None:
+        """Return a time that has passed if the processors have something to do in every epoch."""
+        return 0.0 if self._ticks else None
+
+    def entries(self) -> Iterator[tuple[Any, Any]]:
+        """Give ((vertex, key), value) of all that was saved."""
+        return (((place[0], key), value) for (place, key), value in self._values.items())
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def _arrivals(partials: Sequence[tuple[int, BlocksOfShard]], number: int) -> Iterator[GraphArrival]:
+    return (GraphArrival(inlet, sender, number, items) for inlet, blocks in partials for sender, items in blocks)

@@ -1,0 +1,263 @@
+"""`ProcessorTasklet`: one processor with its inbox, outbox and inflows; each call lets it do a little."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from dstream.executor.arrivals_of_graphs import Mark
+from dstream.executor.block_inbox import BlockInbox
+from dstream.executor.edge_inflow import EdgeInflow
+from dstream.executor.edge_outbox import EdgeOutbox
+from dstream.executor.least_watermark import LeastWatermark
+from dstream.failures import MISSING, blame, naming
+from dstream.plan.steps import Step
+from dstream.spi.processor import Processor, ProcessorContext, Watermark
+
+__all__ = ["ProcessorTasklet", "TaskletState"]
+
+_log = logging.getLogger("dstream.core")
+
+
+class TaskletState(NamedTuple):
+    """What of a tasklet, besides what its processor saves, has to be known again.
+
+    Attributes:
+        watermarks: as of `LeastWatermark.state`.
+        ended: the senders that have ended, for each inbound edge.
+        completed: the edges that are complete.
+        has_ended: the processor is complete.
+    """
+
+    watermarks: Any
+    ended: tuple[frozenset[int], ...]
+    completed: frozenset[int]
+    has_ended: bool
+
+
+class ProcessorTasklet:
+    """Drives one processor by the protocol.
+
+    Args:
+        processor: what is driven.
+        context: what it is told.
+        inflows: what comes by its inbound edges, by their ordinals.
+        outbox: where it puts what it emits.
+        step: how the vertex names itself when it fails.
+
+    Attributes:
+        has_ended: it is complete, and has told everybody.
+        saved: what it saved last.
+        received: how many items came by each inbound edge.
+    """
+
+    def __init__(
+        self,
+        processor: Processor,
+        context: ProcessorContext,
+        inflows: Sequence[EdgeInflow],
+        outbox: EdgeOutbox,
+        step: Step,
+    ) -> None:
+        self.processor = processor
+        self.context = context
+        self.has_ended = False
+        self.saved: dict[Any, Any] = {}
+        self._inflows = inflows
+        self._outbox = outbox
+        self._step = step
+        self._steps = [replace(step, label=f"{step.label}, inbound edge {n}") for n in range(len(inflows))]
+        self._inbox = BlockInbox()
+        self._ordinal = 0
+        self._watermark: Watermark | None = None
+        self._least = LeastWatermark((n, s) for n, each in enumerate(inflows) for s in range(each.senders))
+        self._completed: set[int] = set()
+        self._turn = 0
+        self.received = [0] * len(inflows)
+        # Most processors do not override it, and it would be called for each block.
+        self._ticks = type(processor).tick is not Processor.tick
+
+    # ------------------------------------------------------------------------------------------------- begin and end
+
+    def start(self) -> None:
+        """Let the processor get ready."""
+        self._calling(self.processor.init, self._outbox, self.context)
+
+    def restore(self, entries: Sequence[tuple[Any, Any]], state: TaskletState) -> None:
+        """Give a processor that has started what it saved."""
+        self._least.restore(state.watermarks)
+        for each, ended in zip(self._inflows, state.ended, strict=True):
+            each.ended |= ended
+        self._completed = set(state.completed)
+        self.has_ended = state.has_ended
+        inbox = BlockInbox()
+        inbox.fill(list(entries))
+        while len(inbox):
+            before = len(inbox)
+            self._calling(self.processor.restore_from_snapshot, inbox)
+            if len(inbox) == before:
+                raise self._stuck("restore_from_snapshot() took no entry out of the inbox")
+        while entries and not self._calling(self.processor.finish_snapshot_restore):
+            self._outbox.flush()
+
+    def _stuck(self, what: str) -> RuntimeError:
+        error = RuntimeError(f"{type(self.processor).__name__}.{what}")
+        blame(error, self._step)
+        return error
+
+    def save(self) -> bool:
+        """Let the processor save, as far as the outbox takes what it emits meanwhile; say whether it is done."""
+        if self.has_ended:
+            self.saved = {}
+            return True
+        outbox = self._outbox
+        if outbox.saved is None:
+            outbox.saved = {}
+        if not outbox.flush() or not self._calling(self.processor.save_to_snapshot):
+            outbox.flush()
+            return False
+        self.saved, outbox.saved = outbox.saved, None
+        return outbox.flush()
+
+    def state(self) -> TaskletState:
+        """Return what besides has to be known again; nothing waits in the inbox or the inflows."""
+        ended = tuple(frozenset(each.ended) for each in self._inflows)
+        return TaskletState(self._least.state(), ended, frozenset(self._completed), self.has_ended)
+
+    def close(self, error: BaseException | None) -> None:
+        """Close the processor; what it raises is logged."""
+        try:
+            self.processor.close(error)
+        except Exception:
+            _log.exception("close() of a processor of the vertex %r failed", self.context.vertex)
+
+    # ------------------------------------------------------------------------------------------------------ one call
+
+    @property
+    def sent(self) -> list[int]:
+        """How many items, with watermarks of its own, were emitted by each outbound edge."""
+        return self._outbox.sent
+
+    @property
+    def is_source(self) -> bool:
+        """Whether nothing leads to it."""
+        return not self._inflows
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing waits in it or before it."""
+        if self._watermark is not None or len(self._inbox) or not self._outbox.is_empty:
+            return False
+        return self.has_ended or all(each.is_empty and self._is_settled(n) for n, each in enumerate(self._inflows))
+
+    def _is_settled(self, ordinal: int) -> bool:
+        return not self._inflows[ordinal].is_ended or ordinal in self._completed
+
+    def call(self) -> bool:
+        """Do a little, and say whether anything was done.
+
+        Raises:
+            Exception: what the processor raised, or the key function of an edge that it sends by.
+        """
+        outbox = self._outbox
+        with naming(self._step):
+            if not outbox.flush() or self.has_ended:
+                return False
+            before = outbox.emitted
+            is_progress = self._step_on()
+            outbox.flush()
+            return is_progress or outbox.emitted != before
+
+    def _step_on(self) -> bool:
+        inbox = self._inbox
+        if self._ticks and not self._calling(self.processor.tick):
+            return False
+        was_filled = bool(len(inbox)) or self._watermark is not None or self._fill()
+        if waiting := len(inbox):
+            self._calling(self.processor.process, self._ordinal, inbox)
+            return was_filled and len(inbox) != waiting
+        if self._watermark is not None:
+            return self._pass_watermark(self._watermark)
+        for ordinal, each in enumerate(self._inflows):
+            if each.is_ended and each.is_empty and ordinal not in self._completed:
+                return self._complete_edge(ordinal)
+        if len(self._completed) == len(self._inflows):
+            return self._complete()
+        return was_filled
+
+    def _pass_watermark(self, watermark: Watermark) -> bool:
+        if not self._calling(self.processor.try_process_watermark, watermark):
+            return False
+        self._watermark = None
+        self._outbox.forward(watermark)
+        return True
+
+    def _complete_edge(self, ordinal: int) -> bool:
+        if not self._calling(self.processor.complete_edge, ordinal):
+            return False
+        self._completed.add(ordinal)
+        return True
+
+    def _complete(self) -> bool:
+        if not self._calling(self.processor.complete):
+            return False
+        self.has_ended = True
+        self._outbox.forward(Mark.ENDED)
+        return True
+
+    def _fill(self) -> bool:
+        """Take the next block, or marks up to a watermark that moves time; say whether anything was taken."""
+        is_taken = False
+        while (found := self._next()) is not None:
+            is_taken = True
+            ordinal, sender, what = found
+            if isinstance(what, list):
+                self.received[ordinal] += len(what)
+                self._least.heard((ordinal, sender))
+                self._ordinal = ordinal
+                self._inbox.fill(what)
+                return True
+            if what is Mark.ENDED:
+                self._inflows[ordinal].ended.add(sender)
+            moved = self._least.observe((ordinal, sender), what)
+            if isinstance(moved, Watermark):
+                self._watermark = moved
+                return True
+            if moved is not None:
+                self._outbox.forward(moved)
+            if self._inflows[ordinal].is_ended:
+                return True
+        return is_taken
+
+    def _next(self) -> tuple[int, int, Any] | None:
+        """Take from the edges of the first priority that have not ended, in turn."""
+        open_edges = [n for n in range(len(self._inflows)) if n not in self._completed]
+        if not open_edges:
+            return None
+        first = min(self._inflows[n].edge.priority for n in open_edges)
+        mine = [n for n in open_edges if self._inflows[n].edge.priority == first]
+        for place in range(len(mine)):
+            ordinal = mine[(self._turn + place) % len(mine)]
+            found = self._inflows[ordinal].take()
+            if found is not None:
+                self._turn += place + 1
+                return ordinal, *found
+        return None
+
+    def _calling(self, method: Callable[..., Any], *given: Any) -> Any:
+        """Call a method of the processor; a failure names the vertex, and the item."""
+        inbox = next((each for each in given if isinstance(each, BlockInbox)), None)
+        step = self._step
+        if inbox is not None:
+            inbox.forget_last()
+            if len(given) == 2 and len(self._inflows) > 1:
+                step = self._steps[given[0]]
+        with naming(step):
+            try:
+                return method(*given)
+            except Exception as error:
+                if inbox is not None and inbox.failing is not MISSING:
+                    blame(error, step, inbox.failing)
+                raise

@@ -1,0 +1,40 @@
+"""How many processors each vertex of a graph has: settled in the driver, before the graph runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from dstream.plan.vertex_graph import GraphVertex, VertexGraph
+
+__all__ = ["cores_here", "parallelism_of", "with_parallelism"]
+
+
+def cores_here() -> int:
+    """Return on how many cores this process may run: as many tasks Spark has at a time on one machine."""
+    known = getattr(os, "sched_getaffinity", None)
+    return len(known(0)) if known is not None else os.cpu_count() or 1
+
+
+def with_parallelism(graph: VertexGraph, suggested: int) -> VertexGraph:
+    """Return the same graph, in which every vertex says how many processors it has.
+
+    Args:
+        graph: where a vertex may leave it to its supplier, or to the engine.
+        suggested: by the engine.
+    """
+    vertices = (
+        each if each.parallelism != -1 else dataclasses.replace(each, parallelism=_of(each, suggested))
+        for each in graph.vertices
+    )
+    return VertexGraph(tuple(vertices), graph.edges)
+
+
+def _of(vertex: GraphVertex, suggested: int) -> int:
+    preferred = vertex.supplier.preferred_local_parallelism
+    return preferred if preferred != -1 else suggested
+
+
+def parallelism_of(graph: VertexGraph) -> dict[str, int]:
+    """Return how many processors each vertex has, by its name; all say it themselves."""
+    return {each.name: each.parallelism for each in graph.vertices}

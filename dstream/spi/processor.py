@@ -1,0 +1,249 @@
+"""`Processor`: what a vertex of a graph runs, and what it sees of the graph: its inbox, its outbox, its context.
+
+The names, and the order of the calls, are those of Hazelcast Jet 0.6. A method that returns a bool returns True when it
+is done; False asks to be called again, as when the outbox is full. `dstream.core.AbstractProcessor` takes most of this
+off a processor's shoulders.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dstream.errors import UnsupportedError
+from dstream.values.state_values import state_value
+
+__all__ = [
+    "SHARDS",
+    "BroadcastKey",
+    "Inbox",
+    "Outbox",
+    "Processor",
+    "ProcessorContext",
+    "ShardKey",
+    "Targets",
+    "Watermark",
+]
+
+SHARDS = 64
+"""How many shards the keys of a vertex are divided into; `dstream.keys.shards` says which one a key belongs to."""
+
+Targets = int | Sequence[int] | None
+"""To which outbound edges an item goes, by their ordinals; None: to all of them."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Watermark:
+    """Says that no event before a timestamp is expected any more; it travels among the items.
+
+    Attributes:
+        timestamp: in milliseconds.
+    """
+
+    timestamp: int
+
+
+@state_value
+@dataclass(frozen=True, slots=True)
+class BroadcastKey:
+    """A key of a snapshot that belongs to no key of items: it does not move with them.
+
+    Attributes:
+        key: unique among the keys that one processor saves.
+    """
+
+    key: Hashable
+
+
+@state_value
+@dataclass(frozen=True, slots=True)
+class ShardKey:
+    """A key of a snapshot for all that a processor knows of the keys of one shard: it goes where these keys go.
+
+    That is processor `target_of(shard, SHARDS, total_parallelism)` of its vertex, as a partitioned edge with
+    the default partitioner has it.
+
+    Attributes:
+        shard: from 0 up to `SHARDS`.
+    """
+
+    shard: int
+
+
+class Inbox(Protocol):
+    """The items that wait for a processor. Those that it leaves here come again in the next call."""
+
+    def peek(self) -> Any:
+        """Return the first item and leave it; None if there is none."""
+        ...
+
+    def poll(self) -> Any:
+        """Take the first item out; None if there is none."""
+        ...
+
+    def remove(self) -> None:
+        """Take the first item out.
+
+        Raises:
+            IndexError: there is none.
+        """
+        ...
+
+    def drain(self) -> list[Any]:
+        """Take all items out, in order."""
+        ...
+
+    def drain_to(self, take: Callable[[Any], object]) -> int:
+        """Take all items out, hand each to a function, and return how many there were."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Take items out, one after another; a failure is about the one that was taken last."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class Outbox(Protocol):
+    """Where a processor puts what it emits: a bucket for each outbound edge, and one for its snapshot.
+
+    After `offer` or `offer_to_snapshot` has returned False, nothing else may be offered before the processor has
+    returned, and then the same item first.
+    """
+
+    @property
+    def bucket_count(self) -> int:
+        """How many outbound edges there are."""
+        ...
+
+    def offer(self, item: Any, to: Targets = None) -> bool:
+        """Put an item into buckets, or into none of them if one is full.
+
+        Args:
+            item: not None.
+            to: the ordinals of the edges; None: all.
+
+        Returns:
+            Whether it was taken. Without an outbound edge, it always is.
+
+        Raises:
+            TypeError: the item is None.
+            ValueError: there is no edge of that ordinal.
+            IllegalStateError: another item was refused before, and is to be offered again.
+        """
+        ...
+
+    def offer_all(self, items: Sequence[Any], to: Targets = None) -> int:
+        """Put the first items of a block into buckets, as many as fit, and return how many those were.
+
+        Costs much less than an `offer` for each. Those that were not taken are to be offered again, in order.
+
+        Raises:
+            As `offer`.
+        """
+        ...
+
+    def offer_to_snapshot(self, key: Any, value: Any) -> bool:
+        """Put an entry into the snapshot; allowed inside of `save_to_snapshot` alone.
+
+        Raises:
+            IllegalStateError: no snapshot is being taken, or another key was refused before.
+            ValueError: the processor has saved this key already.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorContext:
+    """Where a processor runs.
+
+    Attributes:
+        vertex: the name of its vertex.
+        index: its number among the processors of the vertex, from 0.
+        total_parallelism: how many processors the vertex has.
+        guarantee: `"none"`, `"at-least-once"` or `"exactly-once"`.
+        logger: named after the vertex and the number.
+    """
+
+    vertex: str
+    index: int = 0
+    total_parallelism: int = 1
+    guarantee: str = "none"
+    logger: logging.Logger = field(default_factory=lambda: logging.getLogger("dstream.core"))
+
+    @property
+    def local_parallelism(self) -> int:
+        """How many processors of the vertex run on this member; there is one member."""
+        return self.total_parallelism
+
+    @property
+    def snapshotting_enabled(self) -> bool:
+        """Whether the state of processors is saved: the guarantee is not `"none"`."""
+        return self.guarantee != "none"
+
+
+class Processor:
+    """What a vertex runs: one of several alike, each with a part of the items. A method here does nothing, and is done.
+
+    The calls come in this order: `init`; if there is a snapshot, `restore_from_snapshot` until its inbox is empty, then
+    `finish_snapshot_restore`; then again and again `tick`, `process` for an edge that has items,
+    `try_process_watermark`, `complete_edge` for each edge that has ended; when all have, `complete` until it is done.
+    `save_to_snapshot` may come between them. `close` comes last, also after a failure.
+
+    Attributes:
+        is_cooperative: its calls are short and do not wait, so it shares a thread with others; otherwise it has one.
+    """
+
+    is_cooperative: bool = True
+
+    def init(self, outbox: Outbox, context: ProcessorContext) -> None:
+        """Get ready; called once, where the processor runs."""
+
+    def process(self, ordinal: int, inbox: Inbox) -> None:
+        """Take items of one inbound edge out of the inbox, as many as the outbox takes the results of.
+
+        Args:
+            ordinal: of the edge.
+            inbox: not empty; holds items of this edge alone, and no watermarks.
+        """
+
+    def tick(self) -> bool:
+        """Do what does not depend on items; called before items are processed, and while there are none."""
+        return True
+
+    def try_process_watermark(self, watermark: Watermark) -> bool:
+        """Let time move; when this is done, the watermark goes on by itself, and is not to be emitted."""
+        return True
+
+    def complete_edge(self, ordinal: int) -> bool:
+        """Take note that an inbound edge has ended; called before the first item of an edge with a later priority."""
+        return True
+
+    def complete(self) -> bool:
+        """Emit what is left; called when all inbound edges have ended, so for a source from the beginning."""
+        return True
+
+    def save_to_snapshot(self) -> bool:
+        """Offer the state to the snapshot, entry by entry; what has to be emitted before may be, too."""
+        return True
+
+    def restore_from_snapshot(self, inbox: Inbox) -> None:
+        """Take entries `(key, value)` of a snapshot out of the inbox; keys come as they were saved.
+
+        Raises:
+            UnsupportedError: always, unless overridden: what was saved would be lost.
+        """
+        raise UnsupportedError(f"{type(self).__name__} saves a snapshot, and has no restore_from_snapshot()")
+
+    def finish_snapshot_restore(self) -> bool:
+        """Get ready to go on; called when all entries were restored."""
+        return True
+
+    def close(self, error: BaseException | None) -> None:
+        """Let go of what is held; called once, last. What this raises is logged, and changes nothing.
+
+        Args:
+            error: why the run failed; None if it did not.
+        """

@@ -1,0 +1,188 @@
+"""Suppliers: how the processors of a vertex are made, first in the driver, then where the processors run.
+
+A `ProcessorMetaSupplier` is asked once, in the driver, for what makes processors at each address; that is a
+`ProcessorSupplier`, which travels pickled. There is one address: all workers together are one member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dstream.spi.processor import Processor
+
+__all__ = [
+    "Address",
+    "AnySupplier",
+    "MetaSupplierContext",
+    "ProcessorMetaSupplier",
+    "ProcessorSupplier",
+    "SupplierContext",
+    "checked_count",
+    "meta_supplier",
+]
+
+Address = str
+P = TypeVar("P", bound=Processor)
+
+
+@dataclass(frozen=True, slots=True)
+class MetaSupplierContext:
+    """What is known in the driver before processors are made.
+
+    Attributes:
+        vertex: the name of the vertex.
+        total_parallelism: how many processors it has.
+        guarantee: `"none"`, `"at-least-once"` or `"exactly-once"`.
+    """
+
+    vertex: str
+    total_parallelism: int = 1
+    guarantee: str = "none"
+
+    @property
+    def local_parallelism(self) -> int:
+        """How many processors of the vertex a member has; there is one member."""
+        return self.total_parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class SupplierContext(MetaSupplierContext):
+    """What is known where processors are made."""
+
+
+class ProcessorSupplier:
+    """Makes the processors of a vertex that run in one process. A subclass overrides `get`; it travels pickled."""
+
+    def init(self, context: SupplierContext) -> None:
+        """Get ready; called once in each process, before `get`."""
+
+    def get(self, count: int) -> Sequence[Processor]:
+        """Return so many new processors.
+
+        Args:
+            count: at least 1.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no get()")
+
+    def get_one(self, number: int, count: int) -> Processor:
+        """Return the new processor of one number, for a task that runs this one alone; others leave it as it is.
+
+        Args:
+            number: below `count`.
+            count: how many processors the vertex has.
+
+        Raises:
+            ValueError: `get` gave another number of processors.
+        """
+        return checked_count(self.get(count), count)[number]
+
+    def close(self, error: BaseException | None) -> None:
+        """Let go of what is held; called once, after all processors were closed. What this raises is logged alone.
+
+        Args:
+            error: why the run failed; None if it did not.
+        """
+
+    @staticmethod
+    def of(create: Callable[[], Processor]) -> ProcessorSupplier:
+        """Return one that calls a function for each processor."""
+        return _OfFunction(create)
+
+
+def checked_count(made: Sequence[Processor], count: int) -> list[Processor]:
+    """Return what a supplier gave.
+
+    Raises:
+        ValueError: those are not so many.
+    """
+    found = list(made)
+    if len(found) != count:
+        raise ValueError(f"the supplier gave {len(found)} processors, not {count}")
+    return found
+
+
+class ProcessorMetaSupplier:
+    """Makes the suppliers of a vertex, in the driver. A subclass overrides `get`."""
+
+    preferred_local_parallelism: int = -1
+    """How many processors the vertex has unless it says so itself; -1: as many as there are cores."""
+
+    def init(self, context: MetaSupplierContext) -> None:
+        """Get ready; called once, in the driver, before `get`."""
+
+    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
+        """Return what gives the supplier of each address.
+
+        Args:
+            addresses: of the members: one.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no get()")
+
+    def close(self, error: BaseException | None) -> None:
+        """Let go of what is held; called once, in the driver, at the end."""
+
+    @staticmethod
+    def of(supplier: AnySupplier, preferred_local_parallelism: int = -1) -> ProcessorMetaSupplier:
+        """Return one that gives the same supplier to each address."""
+        return _OfSupplier(supplier_of(supplier), preferred_local_parallelism)
+
+
+AnySupplier = Callable[[], Processor] | ProcessorSupplier | ProcessorMetaSupplier
+"""What a vertex takes: a function that makes a processor, or one of the suppliers."""
+
+
+def meta_supplier(supplier: AnySupplier) -> ProcessorMetaSupplier:
+    """Return the meta-supplier that a supplier of any kind stands for.
+
+    Raises:
+        TypeError: it is none.
+    """
+    return supplier if isinstance(supplier, ProcessorMetaSupplier) else ProcessorMetaSupplier.of(supplier)
+
+
+def supplier_of(supplier: Any) -> ProcessorSupplier:
+    """Return the supplier that one which is no meta-supplier stands for.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(supplier, ProcessorSupplier):
+        return supplier
+    if isinstance(supplier, ProcessorMetaSupplier | Processor) or not callable(supplier):
+        raise TypeError(f"a vertex takes a function that makes a processor, or a supplier, not {supplier!r}")
+    return ProcessorSupplier.of(supplier)
+
+
+@dataclass(slots=True)
+class _OfFunction(ProcessorSupplier):
+    create: Callable[[], Processor]
+
+    def get(self, count: int) -> Sequence[Processor]:
+        made = [self.create() for _ in range(count)]
+        for each in made:
+            if not isinstance(each, Processor):
+                raise TypeError(f"a supplier of processors gave {each!r}, which is no Processor")
+        return made
+
+    def get_one(self, number: int, count: int) -> Processor:
+        (made,) = self.get(1)
+        return made
+
+
+@dataclass(slots=True)
+class _OfSupplier(ProcessorMetaSupplier):
+    supplier: ProcessorSupplier
+    preferred_local_parallelism: int = -1
+
+    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
+        return _Always(self.supplier)
+
+
+@dataclass(frozen=True, slots=True)
+class _Always:
+    supplier: ProcessorSupplier
+
+    def __call__(self, address: Address) -> ProcessorSupplier:
+        return self.supplier

@@ -1,0 +1,212 @@
+"""`verify_processor`: what a processor emits, wherever it is interrupted, saved and restored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from dstream.spi.processor import Processor
+from dstream.spi.processor_suppliers import AnySupplier, meta_supplier
+from dstream.stream.stream_arguments import function, kind_of
+from dstream.testing.comparing import difference, difference_in_any_order, report
+from dstream.testing.processor_run import RUNS, ProcessorRun, RunLimits
+from dstream.values.time_units import seconds
+
+__all__ = ["VerifiedProcessor", "same_items_in_any_order", "verify_processor"]
+
+Checker = Callable[[list[Any], list[Any]], object]
+"""Takes what was expected and what was emitted by an edge, and says whether that is the same."""
+
+
+def verify_processor(
+    supplier: AnySupplier | Processor, *, clock: Callable[[], float] = time.monotonic
+) -> VerifiedProcessor:
+    """Begin to verify a processor; `expect_output` says what it has to emit, and runs it.
+
+    It is driven four times by the protocol, as Hazelcast Jet's `TestSupport` does: never saved; saved and not restored;
+    restored after every other item; restored after every item. That happens between calls of `complete()` too. It gets
+    one item at a time, and the outbox takes one item in each call. Each call makes progress, and one of a
+    cooperative processor takes at most a second. What was refused is offered again first, and no key is saved twice.
+
+    Args:
+        supplier: what a vertex takes. A processor itself can be made once, so it is not restored.
+        clock: tells seconds, for the time that calls take.
+
+    Raises:
+        TypeError: it is none of these.
+
+    Example:
+        >>> from dstream.core import processors
+        >>> verify_processor(processors.map(lambda n: n * n)).input([1, 2]).expect_output([1, 4])
+    """
+    if isinstance(supplier, Processor):
+        return VerifiedProcessor(_only(supplier), limits=RunLimits(True, 1.0, clock), runs=RUNS[:1])
+    return VerifiedProcessor(meta_supplier(supplier), limits=RunLimits(True, 1.0, clock))
+
+
+def _only(processor: Processor) -> Callable[[], Processor]:
+    """Return what gives one processor, once."""
+    made = iter([processor])
+    return lambda: next(made)
+
+
+def same_items_in_any_order(expected: list[Any], emitted: list[Any]) -> bool:
+    """Say whether two lists have the same items, each as often; for `output_checker`."""
+    return difference_in_any_order(expected, emitted) is None
+
+
+def _same_items(expected: list[Any], emitted: list[Any]) -> bool:
+    return difference(expected, emitted) is None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class VerifiedProcessor:
+    """How a processor is verified: a value; each method returns another one, and `expect_output` runs it."""
+
+    supplier: AnySupplier
+    limits: RunLimits
+    runs: tuple[str, ...] = RUNS
+    edges: tuple[tuple[Any, ...], ...] = ()
+    priorities: tuple[int, ...] = ()
+    checker: Checker = _same_items
+    completes_within: float | None = None
+    is_completed: bool = True
+
+    def input(self, items: Iterable[Any]) -> VerifiedProcessor:
+        """Let it have one inbound edge.
+
+        Args:
+            items: come by it; each `Watermark` among them moves time, goes on, and is expected in the output.
+        """
+        return self.inputs([items])
+
+    def inputs(self, edges: Iterable[Iterable[Any]], *, priorities: Sequence[int] | None = None) -> VerifiedProcessor:
+        """Let it have several inbound edges.
+
+        Args:
+            edges: the items of each.
+            priorities: of each; edges of the lowest number come first, and those of equal ones item by item in turn.
+
+        Raises:
+            ValueError: there is another number of priorities than of edges.
+        """
+        taken = tuple(tuple(each) for each in edges)
+        given = tuple(priorities) if priorities is not None else (0,) * len(taken)
+        if len(given) != len(taken):
+            raise ValueError(f"there are {len(taken)} edges and {len(given)} priorities")
+        return replace(self, edges=taken, priorities=given)
+
+    def disable_snapshots(self) -> VerifiedProcessor:
+        """Let it run once, and never be saved."""
+        return replace(self, runs=RUNS[:1])
+
+    def disable_progress_assertion(self) -> VerifiedProcessor:
+        """Let calls do nothing, as those that wait for something outside."""
+        return replace(self, limits=replace(self.limits, asserts_progress=False))
+
+    def disable_complete_call(self) -> VerifiedProcessor:
+        """Let it never complete, as behind an input without an end."""
+        return replace(self, is_completed=False)
+
+    def disable_run_until_completed(self, timeout: float | timedelta) -> VerifiedProcessor:
+        """Let `complete()` be called for some time, and never be done, as that of a source without an end.
+
+        Args:
+            timeout: seconds, or a timedelta; what was emitted until then is compared.
+        """
+        return replace(self, completes_within=seconds(timeout, "timeout"))
+
+    def cooperative_timeout(self, timeout: float | timedelta) -> VerifiedProcessor:
+        """Say how long a call of a cooperative processor may take.
+
+        Args:
+            timeout: seconds, or a timedelta; 0 for any time.
+        """
+        return replace(self, limits=replace(self.limits, cooperative_timeout=seconds(timeout, "timeout")))
+
+    def output_checker(self, checker: Checker) -> VerifiedProcessor:
+        """Say how what was emitted is compared; unset, items are the same ones in the same order.
+
+        Args:
+            checker: takes the list that was expected and the one that was emitted, and says whether they are the same,
+                such as `same_items_in_any_order`.
+        """
+        return replace(self, checker=function(checker, "checker"))
+
+    def expect_output(self, items: Iterable[Any]) -> None:
+        """Run the processor with one outbound edge, and compare.
+
+        Args:
+            items: come by that edge.
+
+        Raises:
+            AssertionError: something else came, or the processor broke the protocol; the message names the run.
+        """
+        __tracebackhide__ = True
+        self.expect_outputs([items])
+
+    def expect_outputs(self, edges: Iterable[Iterable[Any]]) -> None:
+        """Run the processor with several outbound edges, or none, and compare.
+
+        Args:
+            edges: what comes by each.
+
+        Raises:
+            AssertionError: something else came, or the processor broke the protocol; the message names the run.
+        """
+        __tracebackhide__ = True
+        expected = [list(each) for each in edges]
+        for run in self.runs:
+            for ordinal, (wanted, emitted) in enumerate(zip(expected, self._emitted(run, len(expected)), strict=True)):
+                if not self.checker(wanted, emitted):
+                    raise AssertionError(self._told(run, ordinal, wanted, emitted))
+
+    def _told(self, run: str, ordinal: int, wanted: list[Any], emitted: list[Any]) -> str:
+        in_any_order = difference_in_any_order(wanted, emitted)
+        found = in_any_order or difference(wanted, emitted) or "the checker says that it is not the same"
+        order = "" if in_any_order else ", in another order"
+        state = "" if run in RUNS[:2] else ", and it was right without being restored: part of the state is not saved"
+        what = f"edge {ordinal} got something else in the run {run!r}{order}{state}: {found}"
+        return report(wanted, emitted, what)
+
+    def _emitted(self, run: str, outputs: int) -> list[list[Any]]:
+        one = ProcessorRun(self.supplier, run, outputs, self.limits)
+        try:
+            self._drive(one)
+        except BaseException as error:
+            one.close(error)
+            raise
+        one.close()
+        return one.outputs
+
+    def _drive(self, one: ProcessorRun) -> None:
+        one.snapshot()
+        for priority in sorted(set(self.priorities)):
+            self._drive_edges(one, [n for n, each in enumerate(self.priorities) if each == priority])
+        if not self.is_completed:
+            return
+        if self.completes_within is None:
+            one.complete()
+            return
+        ends = self.limits.clock() + self.completes_within
+        if one.complete(lambda: self.limits.clock() < ends):
+            raise AssertionError("complete() returned True, and disable_run_until_completed() says that it never does")
+
+    def _drive_edges(self, one: ProcessorRun, ordinals: list[int]) -> None:
+        """Give it the items of edges of one priority in turn, and the end of each."""
+        left: dict[int, Iterator[Any]] = {each: iter(self.edges[each]) for each in ordinals}
+        while left:
+            for ordinal, items in list(left.items()):
+                try:
+                    item = next(items)
+                except StopIteration:
+                    del left[ordinal]
+                    one.complete_edge(ordinal)
+                else:
+                    one.process(ordinal, item)
+
+    def __repr__(self) -> str:
+        return f"verify_processor({kind_of(self.supplier)})"

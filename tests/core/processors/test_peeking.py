@@ -1,0 +1,160 @@
+"""What goes through a vertex is logged: the cases of Jet's PeekingWrapperTest, and of preferred parallelism."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from collectors import counting
+from dstream.core import (
+    AbstractProcessor,
+    Processor,
+    ProcessorMetaSupplier,
+    ProcessorSupplier,
+    Watermark,
+    force_total_parallelism_one,
+    processors,
+)
+from dstream.errors import UnsupportedError
+from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.testing.processor_run import RUNS, ProcessorRun
+from reducers import to_ilist
+from sources import text_files
+from tests.core.processors.four_runs import emitted_in_four_runs
+from tests.executor.graphs_by_hand import edge, run_of, vertex
+
+
+@pytest.fixture
+def lines(caplog):
+    """Return what gives the lines of the log."""
+    caplog.set_level(logging.INFO, "dstream.core")
+    return lambda: [each.getMessage() for each in caplog.records]
+
+
+class OneByOne(AbstractProcessor):
+    """Emits what it gets, and says once for each item that it is not done."""
+
+    def start(self, context):
+        """Nothing came yet."""
+        self.has_waited = False
+
+    def try_process(self, ordinal, item):
+        """Wait once, then emit."""
+        self.has_waited = not self.has_waited
+        return not self.has_waited and self.try_emit(item)
+
+
+class OfOneByOne(ProcessorSupplier):
+    """Makes them."""
+
+    def get(self, count):
+        """Return so many."""
+        return [OneByOne() for _ in range(count)]
+
+
+def through(supplier, items=(1, 2), outlets=1):
+    """Run one vertex."""
+    edges = [edge("in", "v"), *(edge("v", f"out{n}", n) for n in range(outlets))]
+    run_of([vertex("v", supplier)], edges, [GraphArrival(0, 0, None, list(items))])
+
+
+@pytest.mark.parametrize("supplier", [processors.map(abs), OneByOne, OfOneByOne(), ProcessorMetaSupplier.of(OneByOne)])
+def test_input_is_logged_once(supplier, lines):
+    """Jet: peekInput, for each kind of supplier, also where an item comes again."""
+    through(processors.peek_input(supplier), [1, 2, Watermark(3)])
+
+    assert lines() == [
+        "Input from ordinal 0: 1",
+        "Input from ordinal 0: 2",
+        "Input: Watermark(timestamp=3)",
+    ]
+
+
+@pytest.mark.parametrize("supplier", [processors.map(abs), OneByOne, OfOneByOne(), ProcessorMetaSupplier.of(OneByOne)])
+def test_output_is_logged_for_each_edge(supplier, lines):
+    """Jet: peekOutput, for each kind of supplier."""
+    through(processors.peek_output(supplier), [1, Watermark(3)], outlets=2)
+
+    assert lines() == [
+        "Output to ordinal 0: 1",
+        "Output to ordinal 1: 1",
+        "Output forwarded: Watermark(timestamp=3)",
+    ]
+
+
+def test_some_items_are_logged(lines):
+    """As they are to be shown."""
+    through(processors.peek_input(processors.noop(), hex, lambda n: n > 9), [9, 10])
+    through(processors.peek_output(processors.map(abs), hex, lambda n: n > 9), [9, 10])
+
+    assert lines() == ["Input from ordinal 0: 0xa", "Output to ordinal 0: 0xa"]
+
+
+def test_items_to_some_edges_are_logged_for_these(lines):
+    """Jet: offers to one ordinal, and to several."""
+
+    class ToSome(Processor):
+        def init(self, outbox, context):
+            self.outbox = outbox
+
+        def process(self, ordinal, inbox):
+            inbox.drain_to(lambda item: self.outbox.offer(item, 1) and self.outbox.offer(item, [0, 2]))
+
+    through(processors.peek_output(ToSome), [7], outlets=3)
+
+    assert lines() == [f"Output to ordinal {ordinal}: 7" for ordinal in (1, 0, 2)]
+
+
+def test_what_is_saved_is_logged(lines):
+    """Jet: peekSnapshot."""
+    one = ProcessorRun(processors.peek_snapshot(processors.aggregate(counting())), RUNS[1])
+    one.process(0, "x")
+
+    assert lines() == [
+        "Output to snapshot: (BroadcastKey(key='ended'), False)",
+        "Output to snapshot: (ShardKey(shard=0), {None: 1})",
+    ]
+
+
+@pytest.mark.parametrize("peek", [processors.peek_input, processors.peek_output, processors.peek_snapshot])
+def test_processors_see_no_difference(peek):
+    """In all runs."""
+    assert emitted_in_four_runs(peek(processors.aggregate_by_key([abs], counting())), [1, 1, 2]) == [(1, 2), (2, 1)]
+    assert emitted_in_four_runs(peek(OneByOneQuietly), [1, 2]) == [1, 2]
+
+
+class OneByOneQuietly(AbstractProcessor):
+    """Emits what it gets."""
+
+    def try_process(self, ordinal, item):
+        """Emit it."""
+        return self.try_emit(item)
+
+
+@pytest.mark.parametrize("peek", [processors.peek_input, processors.peek_output, processors.peek_snapshot])
+def test_the_preferred_parallelism_stays(peek):
+    """Jet: PeekingWrapperPreferredParallelismTest."""
+    assert peek(force_total_parallelism_one(OneByOne)).preferred_local_parallelism == 1
+    assert peek(processors.write_logger()).preferred_local_parallelism == 1
+    assert peek(OneByOne).preferred_local_parallelism == -1
+
+
+def test_what_makes_no_processors_is_refused():
+    """A source, and a sink."""
+    for each in (processors.read(text_files("x")), processors.write(to_ilist("x"))):
+        with pytest.raises(UnsupportedError, match="makes no processors to look at"):
+            processors.peek_input(each)
+
+
+def test_an_item_that_was_seen_before_the_others_were_taken_is_logged_once(lines):
+    """By `peek`, then `drain`."""
+
+    class SeesFirst(Processor):
+        def process(self, ordinal, inbox):
+            inbox.peek()
+            inbox.drain()
+
+    through(processors.peek_input(SeesFirst), [1, 2])
+
+    assert lines() == ["Input from ordinal 0: 1", "Input from ordinal 0: 2"]

@@ -1,0 +1,92 @@
+"""Vertices with services: the cases of Jet's TransformUsingContextPTest."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import dstream as ds
+from dstream.core import processors
+from dstream.errors import UnsupportedError
+from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.pickling import dumps
+from dstream.spi.processor_suppliers import SupplierContext
+from dstream.testing.processor_run import RUNS, ProcessorRun
+from tests.core.processors.four_runs import emitted_in_four_runs
+from tests.executor.graphs_by_hand import edge, run_of, vertex
+
+
+def given(supplier, items, parallelism=1):
+    """Return what one vertex emits."""
+    edges = [edge("in", "only"), edge("only", "out")]
+    return run_of([vertex("only", supplier, parallelism)], edges, [GraphArrival(0, 0, None, list(items))])
+
+
+TENS = ds.Service(lambda: 10)
+
+
+def test_map_using_leaves_out_none():
+    """As map does."""
+    assert emitted_in_four_runs(processors.map_using(TENS, lambda ten, n: ten * n if n else None), [1, 0, 2]) == [
+        10,
+        20,
+    ]
+
+
+def test_filter_using_keeps_what_satisfies_the_predicate():
+    """It takes the service and the item."""
+    assert emitted_in_four_runs(processors.filter_using(TENS, lambda ten, n: n < ten), [9, 10, 1]) == [9, 1]
+
+
+def test_flat_map_using_emits_all():
+    """In order."""
+    assert emitted_in_four_runs(processors.flat_map_using(TENS, lambda ten, n: [n, ten]), [1, 2]) == [1, 10, 2, 10]
+
+
+@pytest.mark.parametrize(("shared", "services"), [(True, 1), (False, 3)])
+def test_a_service_is_made_once_for_a_process_or_for_each_processor(shared, services):
+    """And each is destroyed at the end."""
+    made, destroyed = [], []
+    service = ds.Service(lambda: made.append(len(made)) or made[-1], destroyed.append, shared=shared)
+
+    assert sorted(given(processors.map_using(service, lambda one, n: n), range(6), 3)) == list(range(6))
+    assert made == destroyed == list(range(services))
+
+
+def test_a_service_is_destroyed_after_a_failure():
+    """Of a function."""
+    destroyed = []
+    one = ProcessorRun(processors.map_using(ds.Service(list, destroyed.append), lambda one, n: 1 // n), RUNS[0])
+    with pytest.raises(ZeroDivisionError) as caught:
+        one.process(0, 0)
+    one.supplier.close(caught.value)
+
+    assert destroyed == [[]]
+
+
+def test_what_is_no_service_is_refused():
+    """And one that a context would have to open."""
+    with pytest.raises(TypeError, match="must be a Service, not"):
+        processors.map_using(len, max)
+    with pytest.raises(UnsupportedError, match="known by its name"):
+        processors.map_using(ds.imap_service("names"), max)
+
+
+def test_vertices_with_services_travel():
+    """Pickled, with lambdas."""
+    assert given(pickle.loads(dumps(processors.map_using(TENS, lambda ten, n: ten + n))), [1]) == [11]
+
+
+def test_all_services_are_destroyed_although_one_fails():
+    """The failure is told, and logged by who runs this."""
+    destroyed = []
+    made = iter([1, 0, 2])
+    service = ds.Service(lambda: next(made), lambda one: destroyed.append(1 // one), shared=False)
+    supplier = processors.map_using(service, max).get(["here"])("here")
+    supplier.init(SupplierContext("v"))
+    supplier.get(3)
+    with pytest.raises(ZeroDivisionError):
+        supplier.close(None)
+
+    assert destroyed == [1, 0]

@@ -1,0 +1,267 @@
+"""Vertices of windows: the cases of Jet's SlidingWindowPTest and SessionWindowPTest, as literals."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+
+from collectors import counting, to_list
+from dstream.core import Watermark, processors
+from dstream.errors import UnsupportedError
+from dstream.executor.arrivals_of_graphs import GraphArrival
+from dstream.failures import failure
+from dstream.spi import AggregateOperation
+from dstream.testing.processor_run import RUNS, ProcessorRun
+from dstream.windows import KeyedWindowResult, WindowResult, session, sliding, tumbling
+from tests.core.processors.four_runs import emitted_in_four_runs
+from tests.executor.graphs_by_hand import edge, run_of, vertex
+
+
+def sums(deducts):
+    """Return a sum of values of pairs, which is deducted or not."""
+    take = operator.sub if deducts else None
+    return AggregateOperation(int, lambda total, event: total + event[1], operator.add, take)
+
+
+def wm(*timestamps):
+    """Return watermarks."""
+    return [Watermark(each) for each in timestamps]
+
+
+def of_key(start, end, key, result):
+    """Show a result in short."""
+    return end, key, result
+
+
+def one_stage(deducts):
+    """Return a vertex of windows of 4, by 1."""
+    return processors.aggregate_to_sliding_window(
+        keys=[lambda event: "k"],
+        timestamps=[lambda event: event[0]],
+        window=sliding(4, by=1),
+        operation=sums(deducts),
+        to=of_key,
+    )
+
+
+class TwoStages:
+    """The second of two stages; events become frames, as the first one makes them."""
+
+    def __call__(self, deducts):
+        """Return the vertex."""
+        return processors.combine_to_sliding_window(window=sliding(4, by=1), operation=sums(deducts), to=of_key)
+
+
+def emitted(stages, deducts, events):
+    """Return what comes of events at (timestamp, 1) and watermarks."""
+    if isinstance(stages, TwoStages):
+        events = [
+            each if isinstance(each, Watermark) else KeyedWindowResult(each[0], each[0] + 1, "k", each[1])
+            for each in events
+        ]
+    return emitted_in_four_runs(stages(deducts), events)
+
+
+ALL = [(1, "k", 1), (2, "k", 2), (3, "k", 3), (4, "k", 4), (5, "k", 4), (6, "k", 3), (7, "k", 2), (8, "k", 1)]
+"""The windows of five events at 0 to 4."""
+WITH_WATERMARKS = [each for end, result in enumerate(ALL, 1) for each in (result, Watermark(end))]
+every_kind = pytest.mark.parametrize(
+    ("stages", "deducts"), [(one_stage, True), (one_stage, False), (TwoStages(), True), (TwoStages(), False)]
+)
+
+
+@every_kind
+def test_no_events_give_no_windows(stages, deducts):
+    """Jet: when_noEvents_then_wmsEmitted."""
+    assert emitted(stages, deducts, wm(1, 2, 3)) == wm(1, 2, 3)
+
+
+@every_kind
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [3, 0, 4, 1, 2]])
+def test_windows_are_emitted_ascending_in_any_order_of_events(stages, deducts, order):
+    """Jet: when_receiveAscendingTimestamps, DescendingTimestamps, RandomTimestamps_then_emitAscending."""
+    events = [(each, 1) for each in order] + wm(*range(1, 9))
+
+    assert emitted(stages, deducts, events) == WITH_WATERMARKS
+
+
+@every_kind
+def test_one_watermark_closes_many_windows(stages, deducts):
+    """Jet: when_receiveWithGaps_then_emitAscending: they go out before it."""
+    assert emitted(stages, deducts, [*((each, 1) for each in range(5)), *wm(3, 8)]) == [
+        *ALL[:3],
+        Watermark(3),
+        *ALL[3:],
+        Watermark(8),
+    ]
+
+
+@every_kind
+def test_windows_between_events_are_not_skipped(stages, deducts):
+    """Jet: when_receiveWithGaps_then_doNotSkip: a key is in every window that covers its frames."""
+    assert emitted(stages, deducts, [(0, 1), (10, 1), *wm(50)]) == [
+        *((end, "k", 1) for end in (1, 2, 3, 4, 11, 12, 13, 14)),
+        Watermark(50),
+    ]
+
+
+@every_kind
+def test_the_end_closes_what_is_open(stages, deducts):
+    """Jet: when_wmNeverReceived_then_emitEverythingInComplete, when_batch_then_emitEverything."""
+    assert emitted(stages, deducts, [(each, 1) for each in range(5)]) == ALL
+
+
+@every_kind
+def test_an_event_of_a_closed_frame_is_dropped(stages, deducts):
+    """Jet: when_lateEvent_then_ignore: also while larger windows that hold it are open."""
+    assert emitted(stages, deducts, [*wm(16), (0, 1), (15, 1), (16, 1)]) == [
+        Watermark(16),
+        *((end, "k", 1) for end in (17, 18, 19, 20)),
+    ]
+
+
+def test_events_without_keys_are_one_group():
+    """Two inputs; results know their window."""
+    vertex = processors.aggregate_to_sliding_window(
+        timestamps=[abs, abs],
+        window=tumbling(10),
+        operation=AggregateOperation(list, (list.append, list.append), list.extend, finish=sorted),
+    )
+
+    assert emitted_in_four_runs(vertex, [1, 12], [-2]) == [
+        WindowResult(0, 10, [-2, 1]),
+        WindowResult(10, 20, [12]),
+    ]
+
+
+def test_windows_of_many_keys_come_in_the_order_of_their_ends():
+    """Whatever the shards of the keys."""
+    vertex = processors.aggregate_to_sliding_window(
+        keys=[str], timestamps=[abs], window=tumbling(10), operation=counting(), to=of_key
+    )
+    ends = [end for end, _, _ in emitted_in_four_runs(vertex, range(59, -1, -1))]
+
+    assert ends == sorted(ends)
+    assert len(ends) == 60
+
+
+def test_the_first_stage_emits_a_frame_when_it_closes():
+    """Jet: SlidingWindowP_stage1Test: windows of four, frames of two; late events are dropped."""
+    vertex = processors.accumulate_by_frame(
+        keys=[lambda event: event[1]], timestamps=[lambda event: event[0]], window=sliding(4, by=2), operation=to_list()
+    )
+    one = ProcessorRun(vertex, RUNS[0])
+    for each in [(0, "a"), (1, "b"), (2, "a"), Watermark(2), (1, "late"), Watermark(4)]:
+        one.process(0, each)
+
+    assert one.emitted == [
+        KeyedWindowResult(0, 2, "a", [(0, "a")]),
+        KeyedWindowResult(0, 2, "b", [(1, "b")]),
+        Watermark(2),
+        KeyedWindowResult(2, 4, "a", [(2, "a")]),
+        Watermark(4),
+    ]
+
+
+def test_the_first_stage_hands_over_what_is_open_when_it_saves():
+    """Jet: twoStageSnapshotTest: nothing but the watermark is saved."""
+    vertex = processors.accumulate_by_frame(keys=[str], timestamps=[abs], window=sliding(4, by=2), operation=counting())
+    one = ProcessorRun(vertex, RUNS[1])
+    for each in [Watermark(0), 1, 1]:
+        one.process(0, each)
+
+    assert one.emitted == [Watermark(0), KeyedWindowResult(0, 2, "1", 1), KeyedWindowResult(0, 2, "1", 1)]
+    assert list(one.saved.values()) == [0]
+
+
+SESSION = (1, 6, 12, 30, 35, 40)
+"""Of one key, with a timeout of 10: two sessions."""
+
+
+def sessions(events):
+    """Return what comes of pairs (key, timestamp)."""
+    vertex = processors.aggregate_to_session_window(
+        keys=[operator.itemgetter(0)],
+        timestamps=[operator.itemgetter(1)],
+        window=session(10),
+        operation=counting(),
+    )
+    return emitted_in_four_runs(vertex, events)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [0, 2, 1, 5, 3, 4], [5, 4, 3, 2, 1, 0]])
+@pytest.mark.parametrize("keys", ["a", "abc"])
+def test_sessions_are_found_in_any_order_of_events(order, keys):
+    """Jet: orderedEvents and disorderedEvents with one key and with three."""
+    found = sessions([(key, SESSION[each]) for each in order for key in keys] + wm(100))
+
+    assert found[-1] == Watermark(100)
+    assert sorted(found[:-1]) == sorted(
+        KeyedWindowResult(start, end, key, 3) for key in keys for start, end in ((1, 22), (30, 50))
+    )
+
+
+def test_the_end_closes_sessions():
+    """Jet: when_batchProcessing_then_flushEverything."""
+    assert sessions([("a", 1), ("a", 5)]) == [KeyedWindowResult(1, 15, "a", 2)]
+
+
+def test_a_session_closes_behind_its_end():
+    """Not at it; an event exactly at the end still belongs to it."""
+    assert sessions([("a", 1), *wm(11), ("a", 11), *wm(21, 22)]) == [
+        *wm(11, 21),
+        KeyedWindowResult(1, 21, "a", 2),
+        *wm(22),
+    ]
+
+
+def test_an_event_behind_the_watermark_joins_no_session():
+    """Jet: late events are dropped by their timestamp."""
+    assert sessions([*wm(20), ("a", 19), ("a", 20)]) == [*wm(20), KeyedWindowResult(20, 30, "a", 1)]
+
+
+def test_early_results_are_refused():
+    """There is no clock that they could follow."""
+    with pytest.raises(UnsupportedError, match="no early results"):
+        processors.aggregate_to_sliding_window(
+            timestamps=[abs], window=tumbling(10).early_results(1), operation=counting()
+        )
+
+
+def test_sessions_need_an_operation_that_combines():
+    """Jet: checked when the vertex is made."""
+    with pytest.raises(TypeError, match="has no combine"):
+        processors.aggregate_to_session_window(
+            timestamps=[abs], window=session(1), operation=AggregateOperation(int, operator.add)
+        )
+
+
+@pytest.mark.parametrize("timestamps", [abs, [], [abs, abs], ["x"]])
+def test_each_input_has_a_timestamp_function(timestamps):
+    """Of each inbound edge."""
+    with pytest.raises(TypeError, match="timestamp"):
+        processors.aggregate_to_sliding_window(timestamps=timestamps, window=tumbling(1), operation=counting())
+
+
+def test_late_items_are_counted_in_the_log(caplog):
+    """Jet logs them; here once for each watermark."""
+    caplog.set_level("INFO", "dstream.core")
+    vertex = processors.aggregate_to_sliding_window(timestamps=[abs], window=tumbling(10), operation=counting())
+    one = ProcessorRun(vertex, RUNS[0])
+    for item in [Watermark(20), 1, 2, Watermark(30)]:
+        one.process(0, item)
+
+    assert [each.getMessage() for each in caplog.records] == ["2 items came behind the watermark 20, and were dropped"]
+
+
+@pytest.mark.parametrize("role", ["keys", "timestamps"])
+def test_a_failure_names_the_item_that_waited(role):
+    """Keys are asked for when a watermark comes, timestamps before."""
+    given = {"keys": [abs], "timestamps": [abs]} | {role: [lambda n: 6 // n]}
+    windows = processors.aggregate_to_sliding_window(**given, window=tumbling(10), operation=counting())
+    edges = [edge("in", "v"), edge("v", "out")]
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_of([vertex("v", windows)], edges, [GraphArrival(0, 0, None, [1, 0, 2, Watermark(20)])])
+
+    assert failure(caught.value).item == 0

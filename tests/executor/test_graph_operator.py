@@ -1,0 +1,163 @@
+"""Parts of a graph that run epoch by epoch: what they saved is all that the next epoch needs."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from dstream.executor.arrivals_of_graphs import GraphBlock, Mark, items_of_outlet
+from dstream.executor.graph_operator import GraphOperator
+from dstream.plan.vertex_graph import Routing
+from dstream.spi.processor import BroadcastKey, Processor, Watermark
+from dstream.spi.state_operator import Moment, OfFixedShards
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
+from tests.executor.graphs_by_hand import Log, Source, Summing, edge, graph_of, vertex
+
+BY_KEY = {"routing": Routing.PARTITIONED, "key": lambda item: item[0]}
+
+
+class Epochs:
+    """Runs an operator; between epochs its shards are kept, or made again from a dump, or from deltas."""
+
+    def __init__(self, operator, fate="kept"):
+        self.operator, self.fate, self.number = operator, fate, 0
+        self.states = [operator.new() for _ in range(operator.shards)]
+        self.dumps = [pickle.dumps(each.dump()) for each in self.states]
+        self.deltas = [[] for _ in self.states]
+
+    def epoch(self, *inputs, is_last=False):
+        """Return the blocks of an epoch."""
+        self.number += 1
+        moment = Moment(self.number, 0.0, NO_WATERMARK, END_OF_TIME if is_last else NO_WATERMARK)
+        shards = self.operator.shards
+        partials = [
+            (number, self.operator.partial(number, ((None, item) for item in items), moment, shards).of_shards)
+            for number, items in enumerate(inputs)
+        ]
+        return [block for shard in range(shards) for block in self._applied(shard, partials, moment)]
+
+    def _applied(self, shard, partials, moment):
+        state = self.states[shard]
+        here = [(number, of_shards[shard]) for number, of_shards in partials if shard in of_shards]
+        moment = Moment(moment.epoch, moment.now, moment.old, moment.new, shard=shard)
+        blocks = [block for _, block in state.apply(here, moment).outputs]
+        delta = state.delta()
+        if delta is not None:
+            self.deltas[shard].append(pickle.dumps(delta))
+        if self.fate == "dumped":
+            self.dumps[shard], self.deltas[shard] = pickle.dumps(state.dump()), []
+        if self.fate != "kept":
+            self.states[shard] = self.operator.new()
+            self.states[shard].load(pickle.loads(self.dumps[shard]))
+            for each in self.deltas[shard]:
+                self.states[shard].patch(pickle.loads(each))
+        return blocks
+
+
+@pytest.mark.parametrize("fate", ["kept", "dumped", "patched"])
+def test_sums_go_on_from_epoch_to_epoch(fate):
+    """Whatever process has the processors."""
+    graph = graph_of([vertex("sum", Summing)], [edge("in", "sum", **BY_KEY), edge("sum", "out")])
+    epochs = Epochs(GraphOperator(graph, 3), fate)
+
+    assert epochs.epoch([("a", 1), ("b", 2), ("c", 3)]) == []
+    assert epochs.epoch([("a", 10)]) == []
+    assert epochs.epoch([]) == []
+    given = list(items_of_outlet(0, epochs.epoch([("c", 30)], is_last=True)))
+
+    assert {key: total for sums in given for key, total in sums.items()} == {"a": 11, "b": 2, "c": 33}
+
+
+def test_a_delta_holds_what_changed():
+    """Not the sums that nothing was added to."""
+    graph = graph_of([vertex("sum", Summing)], [edge("in", "sum", **BY_KEY)])
+    epochs = Epochs(GraphOperator(graph, 1))
+    epochs.epoch([("a", 1), ("b", 2)])
+    epochs.epoch([("a", 1)])
+    epochs.epoch([])
+
+    assert len(epochs.deltas[0]) == 2
+    _, changed, removed = pickle.loads(epochs.deltas[0][1])
+    assert (changed, removed) == ({(("sum", 0), "a"): 2}, [])
+
+
+def test_an_entry_that_is_saved_no_more_is_gone():
+    """Also for who loads the state."""
+
+    class Last(Summing):
+        def process(self, ordinal, inbox):
+            self.sums = dict(inbox.drain())
+
+    graph = graph_of([vertex("last", Last)], [edge("in", "last", **BY_KEY), edge("last", "out")])
+    epochs = Epochs(GraphOperator(graph, 1), "patched")
+    epochs.epoch([("a", 1)])
+    epochs.epoch([("b", 2)])
+
+    assert list(items_of_outlet(0, epochs.epoch([], is_last=True))) == [{"b": 2}]
+
+
+@pytest.mark.parametrize("fate", ["kept", "dumped", "patched"])
+def test_time_and_ends_of_senders_are_known_again(fate):
+    """The least watermark of three senders, two of which spoke in earlier epochs; one has ended."""
+    graph = graph_of([vertex("log", Log)], [edge("before", "log", carries_blocks=True), edge("log", "out")])
+    epochs = Epochs(GraphOperator(graph, 3), fate)
+
+    def told(*blocks):
+        given = items_of_outlet(0, epochs.epoch(list(blocks)))
+        return sorted({(what, item) for _, what, item in given})
+
+    assert told(GraphBlock(0, 0, [Watermark(5)])) == []
+    assert told(GraphBlock(0, 1, [Watermark(3)])) == []
+    assert told(GraphBlock(0, 2, [Mark.ENDED])) == [("watermark", 3)]
+    assert told(GraphBlock(0, 1, [Watermark(9)])) == [("watermark", 5)]
+    assert told(GraphBlock(0, 0, [Mark.ENDED]), GraphBlock(0, 1, [Mark.ENDED])) == [
+        ("end", None),
+        ("end of", 0),
+        ("watermark", 9),
+    ]
+    assert told() == []
+
+
+def test_a_source_goes_on_where_it_was():
+    """It saves how far it has come under a key that does not move."""
+
+    class Counting(Processor):
+        count = 0
+
+        def init(self, outbox, context):
+            self.outbox = outbox
+
+        def complete(self):
+            while self.outbox.offer(self.count):
+                self.count += 1
+            return False
+
+        def save_to_snapshot(self):
+            return self.outbox.offer_to_snapshot(BroadcastKey("count"), self.count)
+
+        def restore_from_snapshot(self, inbox):
+            ((key, self.count),) = inbox.drain()
+            assert key == BroadcastKey("count")
+
+    operator = GraphOperator(graph_of([vertex("count", Counting)], [edge("count", "out")]), 1, ticks=True)
+    epochs = Epochs(operator, "patched")
+
+    given = [item for _ in range(2) for item in items_of_outlet(0, epochs.epoch())]
+
+    assert isinstance(operator, OfFixedShards)
+    assert epochs.states[0].clock_deadline() == 0.0
+    assert given == list(range(len(given)))
+
+
+def test_a_finished_source_does_not_begin_again():
+    """That it has ended is part of the state."""
+    graph = graph_of(
+        [vertex("source", lambda: Source("ab")), vertex("log", Log)], [edge("source", "log"), edge("log", "out")]
+    )
+    epochs = Epochs(GraphOperator(graph, 1, ticks=True), "dumped")
+
+    first, second = (list(items_of_outlet(0, epochs.epoch())) for _ in range(2))
+
+    assert first == [(0, 0, "a"), (0, 0, "b"), (0, "end of", 0), (0, "end", None)]
+    assert second == []

@@ -1,0 +1,285 @@
+"""The executor: processors of a graph take turns, and nothing is lost between them."""
+
+from __future__ import annotations
+
+import operator
+import threading
+import time
+
+import pytest
+
+from dstream.executor.arrivals_of_graphs import GraphArrival, items_of_outlet
+from dstream.executor.graph_run import GraphRun
+from dstream.failures import failure
+from dstream.plan.vertex_graph import Routing, VertexGraph
+from dstream.spi.processor import Processor, Watermark
+from tests.executor.graphs_by_hand import Log, Mapped, Source, Summing, edge, run_of, vertex
+
+
+def test_items_pass_through_vertices_in_order():
+    """One processor of each vertex keeps the order, however many items there are."""
+    vertices = [vertex("more", lambda: Mapped(lambda n: n + 1)), vertex("double", lambda: Mapped(lambda n: n * 2))]
+    edges = [edge("in", "more"), edge("more", "double"), edge("double", "out")]
+
+    given = run_of(vertices, edges, [GraphArrival(0, 0, None, list(range(5000)))])
+
+    assert given == [(n + 1) * 2 for n in range(5000)]
+
+
+@pytest.mark.parametrize("routing", [Routing.UNICAST, Routing.PARTITIONED])
+def test_every_item_comes_to_one_processor(routing):
+    """With a key, equal ones come to the same."""
+    vertices = [vertex("source", lambda: Source(range(30)), 2), vertex("log", Log, 3)]
+    edges = [edge("source", "log", routing=routing, key=lambda n: n % 5), edge("log", "out")]
+
+    given = [each for each in run_of(vertices, edges) if each[1] == 0]
+
+    assert sorted(item for _, _, item in given) == sorted([*range(30), *range(30)])
+    if routing is Routing.PARTITIONED:
+        assert all(len({index for index, _, item in given if item % 5 == key}) == 1 for key in range(5))
+    else:
+        assert {index for index, _, _ in given} == {0, 1, 2}
+
+
+def test_a_broadcast_edge_brings_every_item_to_every_processor():
+    """Each of three processors gets all of them."""
+    vertices = [vertex("source", lambda: Source("ab")), vertex("log", Log, 3)]
+
+    given = run_of(vertices, [edge("source", "log", routing=Routing.BROADCAST), edge("log", "out")])
+
+    assert [each for each in given if each[1] == 0 and each[0] == 2] == [(2, 0, "a"), (2, 0, "b")]
+    assert len([each for each in given if each[1] == 0]) == 6
+
+
+def test_an_isolated_edge_gives_each_producer_consumers_of_its_own():
+    """Producer k sends to those consumers alone whose number leaves k."""
+    vertices = [vertex("name", lambda: Named(), 2), vertex("log", Log, 4)]
+
+    given = run_of(vertices, [edge("name", "log", routing=Routing.ISOLATED), edge("log", "out")])
+
+    assert {(index, item) for index, ordinal, item in given if ordinal == 0} == {(0, 0), (2, 0), (1, 1), (3, 1)}
+
+
+class Named(Processor):
+    """Gives its number, ten times."""
+
+    def init(self, outbox, context):
+        self.outbox, self.index = outbox, context.index
+
+    def complete(self):
+        return self.outbox.offer_all([self.index] * 10) == 10
+
+
+def test_a_prior_edge_is_read_to_its_end_first():
+    """Also where the other edge comes from the same source, which would have to wait for ever otherwise."""
+    vertices = [vertex("source", lambda: Source(range(20_000))), vertex("log", Log)]
+    edges = [edge("source", "log", 0, 0, priority=1), edge("source", "log", 1, 1, priority=-1), edge("log", "out")]
+
+    ordinals = [ordinal for _, ordinal, _ in run_of(vertices, edges)]
+
+    assert ordinals == [1] * 20_000 + ["end of"] + [0] * 20_000 + ["end of", "end"]
+
+
+def test_the_least_watermark_of_all_senders_goes_on():
+    """And none goes back, or comes twice."""
+    vertices = [vertex("log", Log)]
+    edges = [edge("a", "log"), edge("b", "log", 0, 1), edge("log", "out")]
+    arrivals = [
+        GraphArrival(0, 0, None, [Watermark(5), "x"]),
+        GraphArrival(1, 0, None, [Watermark(3), Watermark(7)]),
+        GraphArrival(0, 0, None, [Watermark(6)]),
+    ]
+
+    told = [item for _, what, item in run_of(vertices, edges, arrivals) if what == "watermark"]
+
+    assert told == [3, 5, 6]
+
+
+def test_a_full_outbox_holds_the_one_before_back():
+    """A source that is faster than what follows it is called only as often as there is room."""
+    seen = []
+
+    class Slow(Mapped):
+        def process(self, ordinal, inbox):
+            seen.append(len(inbox))
+            super().process(ordinal, inbox)
+
+    vertices = [vertex("source", lambda: Source(range(50_000))), vertex("slow", lambda: Slow(lambda n: n))]
+
+    given = run_of(vertices, [edge("source", "slow", queue_size=10), edge("slow", "out")])
+
+    assert given == list(range(50_000))
+    assert max(seen) <= 2048
+
+
+def test_an_ordered_edge_merges_what_its_senders_send_in_order():
+    """Two sorted halves come as one sorted whole."""
+    vertices = [vertex("source", Halves, 2), vertex("log", Log)]
+
+    given = run_of(vertices, [edge("source", "log", order=lambda n: n), edge("log", "out")])
+
+    assert [item for _, ordinal, item in given if ordinal == 0] == list(range(3000))
+
+
+class Halves(Processor):
+    """The even numbers, or the odd ones."""
+
+    def init(self, outbox, context):
+        self.outbox = outbox
+        self.left = list(range(context.index, 3000, 2))
+
+    def complete(self):
+        del self.left[: self.outbox.offer_all(self.left)]
+        return not self.left
+
+
+def test_a_failure_names_the_vertex_and_the_item():
+    """The item is the first one in the inbox."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_of(
+            [vertex("divide", lambda: Mapped(lambda n: 1 // n))],
+            [edge("in", "divide"), edge("divide", "out")],
+            [GraphArrival(0, 0, None, [2, 1, 0, 5])],
+        )
+
+    assert failure(caught.value).step.label == "vertex 'divide'"
+    assert failure(caught.value).item == 0
+
+
+def test_a_key_function_that_fails_names_the_sender_and_the_item():
+    """Routing belongs to the vertex that sends."""
+    vertices = [vertex("source", lambda: Source([1, "x"])), vertex("log", Log, 2)]
+    edges = [edge("source", "log", routing=Routing.PARTITIONED, key=lambda n: n + 1), edge("log", "out")]
+
+    with pytest.raises(TypeError) as caught:
+        run_of(vertices, edges)
+
+    assert failure(caught.value).step.label == "vertex 'source'"
+    assert failure(caught.value).item == "x"
+
+
+def test_none_is_refused_at_the_door():
+    """A processor could not tell it from an empty inbox."""
+    with pytest.raises(TypeError, match="None came to the vertex 'log'"):
+        run_of([vertex("log", Log)], [edge("in", "log")], [GraphArrival(0, 0, None, [1, None])])
+
+
+def test_a_processor_that_is_not_cooperative_has_a_thread_of_its_own():
+    """While it waits, the others go on; what it raises is raised by the run."""
+    seen = set()
+
+    class Waiting(Mapped):
+        is_cooperative = False
+
+    def look(n):
+        seen.add(threading.current_thread() is threading.main_thread())
+        time.sleep(0.001)
+        if n == 99:
+            raise ValueError("no 99")
+        return n
+
+    vertices = [vertex("wait", lambda: Waiting(look)), vertex("log", Log)]
+    edges = [edge("in", "wait"), edge("wait", "log"), edge("log", "out")]
+
+    assert len(run_of(vertices, edges, [GraphArrival(0, 0, None, list(range(20)))])) == 22
+    assert seen == {False}
+    with pytest.raises(ValueError, match="no 99") as caught:
+        run_of(vertices, edges, [GraphArrival(0, 0, None, [99])])
+    assert failure(caught.value).step.label == "vertex 'wait'"
+    assert failure(caught.value).item == 99
+
+
+def test_another_item_after_a_refusal_is_an_error():
+    """One that goes on with the next item would lose one silently."""
+
+    class Careless(Processor):
+        def init(self, outbox, context):
+            self.outbox = outbox
+
+        def process(self, ordinal, inbox):
+            for item in inbox:
+                self.outbox.offer(item)
+
+    vertices = [vertex("careless", Careless)]
+
+    with pytest.raises(Exception, match="offered again first"):
+        run_of(
+            vertices, [edge("in", "careless"), edge("careless", "out")], [GraphArrival(0, 0, None, list(range(5000)))]
+        )
+
+
+def test_what_was_saved_is_there_again_in_another_run():
+    """Nothing was given before; the sums go on."""
+    graph = VertexGraph((vertex("sum", Summing),), (edge("in", "sum"), edge("sum", "out")))
+    first = GraphRun(graph, {"sum": 1})
+
+    assert list(first.run(iter([GraphArrival(0, 0, None, [("a", 1), ("b", 2)])]), is_last=False)) == []
+    assert list(first.save()) == []
+    second = GraphRun(graph, {"sum": 1})
+    second.restore(first.saved)
+
+    blocks = list(second.run(iter([GraphArrival(0, 0, None, [("a", 10)])])))
+    assert list(items_of_outlet(0, blocks)) == [{"a": 11, "b": 2}]
+
+
+def test_what_is_emitted_while_saving_is_processed_before_the_next_one_saves():
+    """A first stage that empties itself leaves what it had with the one behind it."""
+
+    class Emptying(Summing):
+        def save_to_snapshot(self):
+            left = list(self.sums.items())
+            while left and self.outbox.offer(left[-1]):
+                del self.sums[left.pop()[0]]
+            return not left
+
+    graph = VertexGraph(
+        (vertex("first", Emptying), vertex("sum", Summing)), (edge("in", "first"), edge("first", "sum"))
+    )
+    run = GraphRun(graph, {"first": 1, "sum": 1})
+    list(run.run(iter([GraphArrival(0, 0, None, [("a", 1), ("a", 2)])]), is_last=False))
+
+    list(run.save())
+
+    assert run.saved["first", 0][0] == {}
+    assert run.saved["sum", 0][0] == {"a": 3}
+
+
+def test_a_source_without_end_gets_a_slice_of_time():
+    """A run that is not the last ends although the source does not."""
+
+    class Endless(Processor):
+        count = 0
+
+        def init(self, outbox, context):
+            self.outbox = outbox
+
+        def complete(self):
+            while self.outbox.offer(self.count):
+                self.count += 1
+            return False
+
+    run = GraphRun(VertexGraph((vertex("count", Endless),), (edge("count", "out"),)), {"count": 1})
+
+    first = list(items_of_outlet(0, run.run(iter(()), is_last=False)))
+    second = list(items_of_outlet(0, run.run(iter(()), is_last=False)))
+
+    assert first + second == list(range(len(first) + len(second)))
+    assert len(first) > 0
+    assert len(second) > 0
+
+
+def test_processors_and_suppliers_are_closed_once():
+    """With the failure, if there was one; what they raise changes nothing."""
+    closed = []
+
+    class Closing(Mapped):
+        def close(self, error):
+            closed.append(error)
+            raise RuntimeError("close")
+
+    run = GraphRun(VertexGraph((vertex("one", lambda: Closing(operator.neg), 2),), ()), {"one": 2})
+    failed = ValueError("x")
+    run.close(failed)
+    run.close(None)
+
+    assert closed == [failed, failed]
