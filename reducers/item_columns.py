@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from dstream.values.blaming import failed_on, shown
-from dstream.values.fields import field_names
+from dstream.values.fields import columns_of_fields, field_names
 from reducers.annotated_forms import forms_of_fields
 from reducers.column_forms import UNKNOWN
 from reducers.scalar_forms import Form
@@ -132,7 +132,7 @@ def _values(items: Sequence[Any], wanted: Wanted) -> list[Sequence[Any]]:
             _refuse_fields(items[0], fields, wanted)
         if issubclass(kind, tuple) and fields == names:
             return list(zip(*items, strict=True))
-        return [list(map(attrgetter(name), items)) for name in names]
+        return _values_of_fields(items, names)
     if issubclass(kind, dict):
         return _values_of_dicts(items if kind is dict else list(map(dict, items)), wanted)
     if kind is not tuple:
@@ -141,6 +141,25 @@ def _values(items: Sequence[Any], wanted: Wanted) -> list[Sequence[Any]]:
         if len(item) != len(names):
             raise _refused(item, f"a tuple of {len(item)} does not fit {len(names)} columns ({', '.join(names)})")
     return list(zip(*items, strict=True))
+
+
+def _values_of_fields(items: Sequence[Any], names: tuple[str, ...]) -> list[Sequence[Any]]:
+    try:
+        return [*columns_of_fields(names, items)]
+    except Exception as error:  # A field was never set, or is a property of the user's that fails.
+        _blame_one(error, items, names)
+        raise
+
+
+def _blame_one(error: Exception, items: Sequence[Any], names: tuple[str, ...]) -> None:
+    """Keep with `error` the item whose fields cannot be read, if it is still so."""
+    for item in items:
+        try:
+            columns_of_fields(names, [item])
+        except Exception as again:
+            if type(again) is type(error):
+                failed_on(error, item)
+            return
 
 
 def _values_of_dicts(items: Sequence[dict[Any, Any]], wanted: Wanted) -> list[Sequence[Any]]:

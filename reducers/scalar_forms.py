@@ -88,6 +88,8 @@ class Scalar:
 
     def taking(self, values: Sequence[Any]) -> Form:
         """Look at the types of the values."""
+        if self.kind is str and _are_texts(values):
+            return self
         types = list(map(type, values))
         if types.count(self.kind) == len(types) and self.kind is not time:  # The usual case, and twice as fast.
             return self
@@ -109,6 +111,15 @@ class Scalar:
         if self.kind not in _AVRO:
             raise Misfit("Avro has no type for a timedelta: make a number of it before, or write format='parquet'")
         return _AVRO[self.kind]
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    """Say whether all values are texts, in half the time that it takes to look at their types."""
+    try:
+        "".join(values)
+    except TypeError:
+        return False
+    return True
 
 
 SCALARS = (bool, int, float, str, bytes, Decimal, date, time, timedelta)

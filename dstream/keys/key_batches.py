@@ -13,6 +13,7 @@ from typing import Any
 from dstream.keys.canonical import PLAIN, canonical, is_vetted
 from dstream.keys.forms import Form, compared_fields, form_of, hashed_fields
 from dstream.keys.hashing import HASHED_ALIKE, NONE_STAND_IN, stand_in
+from dstream.values.fields import columns_of_fields
 
 __all__ = ["are_canonical", "canonical_all", "stable_hashes"]
 
@@ -72,7 +73,7 @@ def _has_hash(key: Any) -> bool:
 
 def _values(fields: tuple[str, ...], keys: list[Any]) -> list[Any]:
     """Return the values of the fields of all keys, in any order."""
-    return list(chain.from_iterable(map(operator.attrgetter(field), keys) for field in fields))
+    return list(chain.from_iterable(columns_of_fields(fields, keys)))
 
 
 def _stand_ins(keys: list[Any]) -> list[Any]:
@@ -87,8 +88,7 @@ def _stand_ins(keys: list[Any]) -> list[Any]:
     if form is Form.PARTS and len(set(map(len, keys))) == 1:
         return _of_tuples(keys)
     if form is Form.FIELDS and (fields := hashed_fields(kind)):
-        columns = [list(map(operator.attrgetter(field), keys)) for field in fields]
-        return list(zip(*map(_stand_ins, columns), strict=True))
+        return list(zip(*map(_stand_ins, columns_of_fields(fields, keys)), strict=True))
     return list(map(stand_in, keys))
 
 

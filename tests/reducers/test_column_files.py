@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dstream as ds
 from dstream.errors import SetupError, SinkError
 from reducers import to_files
 from sources import avro_records, parquet_rows
@@ -163,6 +164,33 @@ def test_nothing_is_converted(write, tmp_path, first, second, said):
     assert "the column 'column' has no place for" in str(raised.value)
     assert f"on the item {{'column': {second!r}}}" in "\n".join(raised.value.__notes__)
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+@dataclass
+class Unset:
+    """The second field of some is never set."""
+
+    a: int
+    b: int = field(init=False)
+
+
+def _partly_set(a):
+    item = Unset(a)
+    if a != 3:
+        item.b = a
+    return item
+
+
+@pytest.mark.parametrize("form", ["parquet", "avro", "csv"])
+def test_the_item_is_named_whose_field_was_never_set(local_context, tmp_path, form):
+    """Whatever takes the fields of a whole batch."""
+    items = [_partly_set(a) for a in range(6)]
+
+    with pytest.raises(AttributeError) as caught:
+        local_context.stream(items).collect(to_files(tmp_path / "out", format=form))
+
+    assert ds.failure(caught.value).item is items[3]
+    assert "<string>" not in str(caught.value.__notes__)
 
 
 def test_an_annotation_decides_over_the_values(write):

@@ -1,0 +1,30 @@
+"""Columns of texts: which values they take."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pytest
+
+from reducers.scalar_forms import Misfit, Scalar
+
+
+class Name(str):
+    """A text of a class of its own."""
+
+
+class Color(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize("values", [[], ["a", "\ud800"], ["a", None], [None], [Name("a"), Color.RED, "b"]])
+def test_a_column_of_texts_takes_texts_and_none(values):
+    """Also of classes that are texts."""
+    assert Scalar(str).taking(values) == Scalar(str)
+
+
+@pytest.mark.parametrize("odd", [b"a", 1, bytearray(b"a"), ["a"]])
+def test_a_column_of_texts_takes_nothing_else(odd):
+    """However many texts stand around it: Arrow alone would take bytes."""
+    with pytest.raises(Misfit, match="it holds str"):
+        Scalar(str).taking(["a", odd, "b"])
