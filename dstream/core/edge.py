@@ -139,7 +139,7 @@ class Edge:
     def isolated(self) -> Self:
         """Give the items of each processor to some of the destination's that belong to it alone.
 
-        So no order is lost. The destination has at least as many processors as the source.
+        So no order is lost. Where it has fewer processors than the source, several of these share one.
         """
         return self._routed(Routing.ISOLATED)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dstream.core.nowhere import Nowhere
+from dstream.core.processors.ends_of_graphs import Reading, Writing
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
@@ -37,10 +38,12 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
 
     Raises:
         UnsupportedError: there are sources alone, or an edge into `processors.write` does more than to bring items
-            there.
+            there; or an edge out of `processors.read` needs to know the parts of what several edges read.
+        ValueError: an edge leads to `processors.read` or away from `processors.write`, or none leads to one.
     """
-    sources = {each.name: source for each in graph.vertices if (source := getattr(each.supplier, "source", None))}
-    sinks = {each.name: sink for each in graph.vertices if (sink := getattr(each.supplier, "sink", None))}
+    sources = {each.name: each.supplier.source for each in graph.vertices if isinstance(each.supplier, Reading)}
+    sinks = {each.name: each.supplier.sink for each in graph.vertices if isinstance(each.supplier, Writing)}
+    _check_ends(graph, sources, sinks)
     given: dict[str, Node] = {}
     reads: list[tuple[str, Node]] = []
     for vertex in graph.vertices:
@@ -64,6 +67,23 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
         for each in graph.vertices
     )
     return PipelinePlan(stages, tuple(writes), tuple(reads))
+
+
+def _check_ends(graph: VertexGraph, sources: Collection[str], sinks: Collection[str]) -> None:
+    for edge in graph.edges:
+        way = f"the edge {edge.source} -> {edge.destination}"
+        if edge.destination in sources:
+            raise ValueError(f"{way} leads to processors.read(), which takes no items")
+        if edge.source in sinks:
+            raise ValueError(f"{way} leaves processors.write(), which emits no items")
+        if edge.source in sources and edge.knows_senders and len(graph.out_of(edge.source)) > 1:
+            raise UnsupportedError(
+                f"{way} is ordered or isolated, and another edge leaves processors.read() too: let one isolated edge "
+                "lead from there to a vertex such as processors.map(...), and both of these leave that one"
+            )
+    for vertex in graph.vertices:
+        if vertex.name in sinks and not graph.into(vertex.name):
+            raise ValueError(f"{vertex.step} is processors.write(), and no edge leads to it")
 
 
 class _Blocks:

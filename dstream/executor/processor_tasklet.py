@@ -99,7 +99,7 @@ class ProcessorTasklet:
             self._calling(self.processor.restore_from_snapshot, inbox)
             if len(inbox) == before:
                 raise self._stuck("restore_from_snapshot() took no entry out of the inbox")
-        while entries and not self._calling(self.processor.finish_snapshot_restore):
+        while entries and not self._asking("finish_snapshot_restore"):
             self._outbox.flush()
 
     def _stuck(self, what: str) -> RuntimeError:
@@ -115,7 +115,7 @@ class ProcessorTasklet:
         outbox = self._outbox
         if outbox.saved is None:
             outbox.saved = {}
-        if not outbox.flush() or not self._calling(self.processor.save_to_snapshot):
+        if not outbox.flush() or not self._asking("save_to_snapshot"):
             outbox.flush()
             return False
         self.saved, outbox.saved = outbox.saved, None
@@ -172,7 +172,7 @@ class ProcessorTasklet:
 
     def _step_on(self) -> bool:
         inbox = self._inbox
-        if self._ticks and not self._calling(self.processor.tick):
+        if self._ticks and not self._asking("tick"):
             return False
         was_filled = bool(len(inbox)) or self._watermark is not None or self._fill()
         if waiting := len(inbox):
@@ -188,20 +188,20 @@ class ProcessorTasklet:
         return was_filled
 
     def _pass_watermark(self, watermark: Watermark) -> bool:
-        if not self._calling(self.processor.try_process_watermark, watermark):
+        if not self._asking("try_process_watermark", watermark):
             return False
         self._watermark = None
         self._outbox.forward(watermark)
         return True
 
     def _complete_edge(self, ordinal: int) -> bool:
-        if not self._calling(self.processor.complete_edge, ordinal):
+        if not self._asking("complete_edge", ordinal):
             return False
         self._completed.add(ordinal)
         return True
 
     def _complete(self) -> bool:
-        if not self._calling(self.processor.complete):
+        if not self._asking("complete"):
             return False
         self.has_ended = True
         self._outbox.forward(Mark.ENDED)
@@ -261,3 +261,14 @@ class ProcessorTasklet:
                 if inbox is not None and inbox.failing is not MISSING:
                     blame(error, step, inbox.failing)
                 raise
+
+    def _asking(self, method: str, *given: Any) -> Any:
+        """Call a method that says whether it is done: one that forgets to say so would be called for ever."""
+        answer = self._calling(getattr(self.processor, method), *given)
+        if answer is None:
+            with naming(self._step):
+                raise TypeError(
+                    f"{method}() of {type(self.processor).__name__} must return True when it is done, or False to be "
+                    "called again, not None"
+                )
+        return answer

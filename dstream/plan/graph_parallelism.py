@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 
+from dstream.failures import naming
 from dstream.plan.vertex_graph import GraphVertex, VertexGraph
 
 __all__ = ["cores_here", "parallelism_of", "with_parallelism"]
@@ -22,6 +23,9 @@ def with_parallelism(graph: VertexGraph, suggested: int) -> VertexGraph:
     Args:
         graph: where a vertex may leave it to its supplier, or to the engine.
         suggested: by the engine.
+
+    Raises:
+        ValueError: what a supplier prefers is no number of processors.
     """
     vertices = (
         each if each.parallelism != -1 else dataclasses.replace(each, parallelism=_of(each, suggested))
@@ -32,7 +36,12 @@ def with_parallelism(graph: VertexGraph, suggested: int) -> VertexGraph:
 
 def _of(vertex: GraphVertex, suggested: int) -> int:
     preferred = vertex.supplier.preferred_local_parallelism
-    return preferred if preferred != -1 else suggested
+    if preferred == -1:
+        return suggested
+    if type(preferred) is not int or preferred < 1:
+        with naming(vertex.step):
+            raise ValueError(f"preferred_local_parallelism of a supplier must be at least 1, or -1: {preferred!r}")
+    return preferred
 
 
 def parallelism_of(graph: VertexGraph) -> dict[str, int]:

@@ -83,6 +83,11 @@ class GraphEdge:
     queue_size: int = 1024
     carries_blocks: bool = False
 
+    @property
+    def knows_senders(self) -> bool:
+        """Whether it matters which processor, or which part of a source, an item comes from."""
+        return self.order is not None or self.routing is Routing.ISOLATED
+
 
 @dataclass(frozen=True, eq=False)
 class VertexGraph:

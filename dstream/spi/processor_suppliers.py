@@ -74,7 +74,8 @@ class ProcessorSupplier:
             count: how many processors the vertex has.
 
         Raises:
-            ValueError: `get` gave another number of processors.
+            TypeError: `get` gave what is no processor.
+            ValueError: `get` gave another number of processors, or one of them twice.
         """
         return checked_count(self.get(count), count)[number]
 
@@ -95,11 +96,17 @@ def checked_count(made: Sequence[Processor], count: int) -> list[Processor]:
     """Return what a supplier gave.
 
     Raises:
-        ValueError: those are not so many.
+        TypeError: one of those is no processor.
+        ValueError: those are not so many, or one is there twice.
     """
     found = list(made)
+    for each in found:
+        if not isinstance(each, Processor):
+            raise TypeError(f"a supplier of processors gave {each!r}, which is no Processor")
     if len(found) != count:
         raise ValueError(f"the supplier gave {len(found)} processors, not {count}")
+    if len(set(map(id, found))) != count:
+        raise ValueError("the supplier gave one processor twice: each has an outbox and a state of its own")
     return found
 
 
@@ -160,11 +167,7 @@ class _OfFunction(ProcessorSupplier):
     create: Callable[[], Processor]
 
     def get(self, count: int) -> Sequence[Processor]:
-        made = [self.create() for _ in range(count)]
-        for each in made:
-            if not isinstance(each, Processor):
-                raise TypeError(f"a supplier of processors gave {each!r}, which is no Processor")
-        return made
+        return checked_count([self.create() for _ in range(count)], count)
 
     def get_one(self, number: int, count: int) -> Processor:
         (made,) = self.get(1)

@@ -216,6 +216,33 @@ def test_a_supplier_refuses_what_is_no_processor():
         ProcessorSupplier.of(lambda: "x").get(1)
 
 
+class Giving(ProcessorSupplier):
+    """Gives what it was given."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def get(self, count):
+        return self.given
+
+
+ONE = Processor()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ([None, None], TypeError, "gave None, which is no Processor"),
+        ([ONE], ValueError, "gave 1 processors, not 2"),
+        ([ONE, ONE], ValueError, "gave one processor twice"),
+    ],
+)
+def test_what_a_supplier_gives_is_checked(given, error, message):
+    """One processor for two would have the outbox of the last one."""
+    with pytest.raises(error, match=message):
+        Giving(given).get_one(0, 2)
+
+
 @pytest.mark.parametrize("kind", [ProcessorSupplier, ProcessorMetaSupplier])
 def test_a_supplier_without_get_says_so(kind):
     """A subclass overrides it."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import dstream as ds
-from dstream.core import DAG, Edge, processors
+from dstream.core import DAG, AbstractProcessor, Edge, Vertex, processors, whole_item
+from dstream.errors import UnsupportedError
 from dstream.plan.show.drawing import drawn
 from dstream.session.explaining import stages_on
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
-from dstream.spi.processor_suppliers import ProcessorMetaSupplier
+from dstream.spi.processor_suppliers import ProcessorMetaSupplier, ProcessorSupplier
+from dstream.testing import Parts
 from reducers import to_ilist
 from sources import Items
 
@@ -27,19 +30,12 @@ class Doubling(Processor):
             inbox.remove()
 
 
-def given(**attributes: Any) -> ProcessorMetaSupplier:
-    """Return a supplier that stands for a read or a write."""
-    made = ProcessorMetaSupplier()
-    vars(made).update(attributes)
-    return made
-
-
 def test_a_job_runs_a_graph_from_its_source_to_its_sink(local_context: ds.Context) -> None:
     """The names of stages are those of vertices."""
     dag = DAG()
-    numbers = dag.new_vertex("numbers", given(source=Items(range(5), 2)))
+    numbers = dag.new_vertex("numbers", processors.read(Items(range(5), 2)))
     twice = dag.new_vertex("twice", Doubling)
-    sink = dag.new_vertex("sink", given(sink=to_ilist("doubled-by-a-graph")))
+    sink = dag.new_vertex("sink", processors.write(to_ilist("doubled-by-a-graph")))
     dag.edge(Edge.between(numbers, twice)).edge(Edge.between(twice, sink))
 
     local_context.new_job(dag).join()
@@ -143,3 +139,105 @@ def test_each_item_comes_once_where_tasks_read_several_splits(engine: Any, proce
     engine.context.new_job(dag.edge(Edge.between(numbers, twice)).edge(Edge.between(twice, sink))).join()
 
     assert sorted(engine.context.get_list(name)) == [2, 4, 6, 8]
+
+
+class Told(AbstractProcessor):
+    """Emits its number with each item."""
+
+    def try_process(self, ordinal: int, item: Any) -> bool:
+        return self.try_emit((self.context.index, item))
+
+
+def told(context: ds.Context, name: str, parallelism: int, say: Callable[[Edge], Edge]) -> list[Any]:
+    """Return what processors tell of the items of a source in three parts, each in its order."""
+    dag = DAG()
+    source = dag.new_vertex("source", processors.read(Parts([1, 4, 7], [2, 5, 8], [3, 6, 9])))
+    tells = dag.new_vertex("tells", Told).local_parallelism(parallelism)
+    sink = dag.new_vertex("sink", processors.write(to_ilist(name)))
+    dag.edge(say(Edge.between(source, tells))).edge(Edge.between(tells, sink))
+    context.new_job(dag).join()
+    return list(context.get_list(name))
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_an_ordered_edge_merges_the_parts_of_a_source(engine: Any, parallelism: int) -> None:
+    """Also where one task, or one process, reads all of them."""
+    found = told(
+        engine.context,
+        f"merged-{parallelism}-{id(engine)}",
+        parallelism,
+        lambda edge: edge.all_to_one().ordered(whole_item),
+    )
+
+    assert [item for _, item in found] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_an_isolated_edge_gives_each_part_of_a_source_a_processor_of_its_own(engine: Any) -> None:
+    """As it gives one to each processor."""
+    found = told(engine.context, f"isolated-{id(engine)}", 3, Edge.isolated)
+
+    assert {number: [item for n, item in found if n == number] for number in range(3)} == {
+        0: [1, 4, 7],
+        1: [2, 5, 8],
+        2: [3, 6, 9],
+    }
+
+
+ITEMS = processors.read(Items(range(3), 1))
+LIST = processors.write(to_ilist("never"))
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([("a", "b"), ("b", "read"), ("a", "write")], "b -> read leads to processors.read"),
+        ([("read", "a"), ("a", "write"), ("write", "b")], "write -> b leaves processors.write"),
+        ([("read", "a")], "no edge leads to it"),
+    ],
+)
+def test_edges_beyond_the_ends_of_a_graph_are_refused(edges: list[tuple[str, str]], message: str) -> None:
+    """Otherwise their items would be lost."""
+    dag = DAG()
+    made = {name: Vertex(name, Doubling) for name in "ab"} | {
+        "read": Vertex("read", ITEMS),
+        "write": Vertex("write", LIST),
+    }
+    for each in made.values():
+        dag.vertex(each)
+    leaving = dict.fromkeys(made, 0)
+    for source, destination in edges:
+        dag.edge(Edge.from_(made[source], leaving[source]).to(made[destination]))
+        leaving[source] += 1
+
+    with pytest.raises(ValueError, match=message):
+        dag.plan()
+
+
+def test_an_ordered_edge_beside_another_one_of_a_source_is_refused() -> None:
+    """Nobody would know the parts of what both read."""
+    dag = DAG()
+    source, sink = dag.new_vertex("source", ITEMS), dag.new_vertex("sink", LIST)
+    one, two = dag.new_vertex("one", Doubling), dag.new_vertex("two", Doubling)
+    dag.edge(Edge.between(source, one).ordered(abs)).edge(Edge.from_(source, 1).to(two)).edge(Edge.between(one, sink))
+
+    with pytest.raises(UnsupportedError, match="source -> one is ordered or isolated"):
+        dag.plan()
+
+
+class Odd(ProcessorMetaSupplier):
+    """Has attributes that vertices of reads and writes have too."""
+
+    source = sink = "a name of the user's"
+
+    def get(self, addresses: Any) -> Any:
+        return lambda address: ProcessorSupplier.of(Doubling)
+
+
+def test_attributes_of_a_meta_supplier_mean_nothing(local_context: ds.Context) -> None:
+    """It is no read because it has a source."""
+    dag = DAG()
+    source, sink = dag.new_vertex("source", ITEMS), dag.new_vertex("sink", processors.write(to_ilist("of-odd")))
+    twice = dag.new_vertex("twice", Odd())
+    local_context.new_job(dag.edge(Edge.between(source, twice)).edge(Edge.between(twice, sink))).join()
+
+    assert sorted(local_context.get_list("of-odd")) == [0, 2, 4]

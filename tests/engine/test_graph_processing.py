@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import pytest
 
 import dstream as ds
-from dstream.engine.kernels.graph_processing import ProcessorNumbers
+from dstream.engine.kernels.graph_processing import ProcessorNumbers, RunsGraph
+from dstream.engine.kernels.stamping import telling
 from dstream.engine.worker.behind_items import LAST
 from dstream.engine.worker.graph_routing import ReadArrivals
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.errors import EngineError, SerializationError
-from dstream.executor.arrivals_of_graphs import items_of_outlet
+from dstream.executor.arrivals_of_graphs import GraphArrival, items_of_outlet
 from dstream.pickling import dumps
 from dstream.plan import Node, Read, ToList, core, core_of_graphs, rewrite
 from dstream.plan.capture_checks import check_captures
+from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.nodes_of_graphs import Processing
 from dstream.plan.properties import is_bounded, is_ordered
 from dstream.plan.steps import Step
@@ -216,6 +219,39 @@ def test_a_meta_supplier_closes_with_what_failed(engine: Any) -> None:
         listed(engine.context, graph)
 
     assert CALLS[2:] == [("close", ValueError)]
+
+
+class Ended(Processor):
+    """Keeps what it is closed with."""
+
+    closed: ClassVar[list[BaseException | None]] = []
+
+    def close(self, error: BaseException | None) -> None:
+        self.closed.append(error)
+
+
+def test_processors_close_with_what_ended_their_run_early(task: Any) -> None:
+    """As a cancellation, or a failure of what reads them: they must not take it for a success."""
+    graph = VertexGraph((vertex("a", Ended, 1),), (GraphEdge("in", 0, "a", 0), GraphEdge("a", 0, "out", 0)))
+
+    def cancelled() -> Iterator[GraphArrival]:
+        yield GraphArrival(0, 0, None, [1])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(RunsGraph(graph, "none", telling(Step("a", None, 1, 1), None))(cancelled(), task))
+
+    assert list(map(type, Ended.closed)) == [KeyboardInterrupt]
+
+
+@pytest.mark.parametrize("preferred", [0, -2, 1.5, True])
+def test_what_a_supplier_prefers_is_a_number_of_processors(preferred: Any) -> None:
+    """With none of them, items would have nowhere to go."""
+    meta = ProcessorMetaSupplier.of(Counting, preferred)
+    graph = VertexGraph((GraphVertex("a", meta, -1, Step("a", None, 1, 1)),), ())
+
+    with pytest.raises(ValueError, match="preferred_local_parallelism of a supplier must be at least 1, or -1"):
+        with_parallelism(graph, 4)
 
 
 def test_all_processors_run_where_no_item_comes(engine: Any) -> None:

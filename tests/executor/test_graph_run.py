@@ -208,6 +208,21 @@ def test_another_item_after_a_refusal_is_an_error():
         )
 
 
+@pytest.mark.parametrize("method", ["tick", "complete_edge", "complete", "try_process_watermark"])
+def test_a_method_that_does_not_say_whether_it_is_done_is_an_error(method):
+    """It would be called for ever."""
+
+    def take(self, ordinal, inbox):
+        inbox.drain()
+
+    silent = type("Silent", (Processor,), {"process": take, method: lambda self, *given: None})
+    arrivals = [GraphArrival(0, 0, None, [1, Watermark(5)])]
+
+    with pytest.raises(TypeError, match=rf"{method}\(\) of Silent must return True when it is done") as caught:
+        run_of([vertex("silent", silent)], [edge("in", "silent"), edge("silent", "out")], arrivals)
+    assert failure(caught.value).step.label == "vertex 'silent'"
+
+
 def test_what_was_saved_is_there_again_in_another_run():
     """Nothing was given before; the sums go on."""
     graph = VertexGraph((vertex("sum", Summing),), (edge("in", "sum"), edge("sum", "out")))

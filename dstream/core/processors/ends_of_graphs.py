@@ -11,7 +11,7 @@ from dstream.spi import Sink, Source, StreamSource
 from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier
 from dstream.stream.stream_arguments import is_sink, kind_of
 
-__all__ = ["read", "write"]
+__all__ = ["Reading", "Writing", "read", "write"]
 
 
 def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
@@ -32,7 +32,7 @@ def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
     """
     if not isinstance(source, Source | StreamSource):
         raise TypeError(f"read: source must be a source, such as text_files(...), not {kind_of(source)}")
-    return _Reading(source)
+    return Reading(source)
 
 
 def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
@@ -52,17 +52,18 @@ def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
     """
     if not is_sink(sink):
         raise TypeError(f"write: sink must be a sink, such as to_imap(...), not {kind_of(sink)}")
-    return _Writing(sink)
+    return Writing(sink)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Reading(ProcessorMetaSupplier):
-    """The plan of a graph finds the source by its name here."""
+class Reading(ProcessorMetaSupplier):
+    """Stands for a source, which the plan of a graph reads."""
 
     source: Any
     preferred_local_parallelism: int = -1
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
+        """Refuse: the job reads for it, and no processor does."""
         raise _no_processor("read", "at the beginning of a graph")
 
     def __repr__(self) -> str:
@@ -70,13 +71,14 @@ class _Reading(ProcessorMetaSupplier):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Writing(ProcessorMetaSupplier):
-    """The plan of a graph finds the sink by its name here."""
+class Writing(ProcessorMetaSupplier):
+    """Stands for a sink, which the plan of a graph ends in."""
 
     sink: Any
     preferred_local_parallelism: int = -1
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
+        """Refuse: the job writes for it, and no processor does."""
         raise _no_processor("write", "at the end of a graph")
 
     def __repr__(self) -> str:

@@ -19,6 +19,7 @@ from dstream.spi.processor_suppliers import (
     ProcessorMetaSupplier,
     ProcessorSupplier,
     SupplierContext,
+    checked_count,
     meta_supplier,
 )
 from dstream.stream.stream_arguments import function, running
@@ -136,7 +137,10 @@ class _Peeking(ProcessorSupplier):
         self._inner.init(context)
 
     def get(self, count: int) -> Sequence[Processor]:
-        return [PeekingProcessor(each, self._peek) for each in self._inner.get(count)]
+        return [PeekingProcessor(each, self._peek) for each in checked_count(self._inner.get(count), count)]
+
+    def get_one(self, number: int, count: int) -> Processor:
+        return PeekingProcessor(self._inner.get_one(number, count), self._peek)
 
     def close(self, error: BaseException | None) -> None:
         self._inner.close(error)

@@ -123,6 +123,10 @@ class _ServiceSupplier(ProcessorSupplier):
         shared = self._service.shared
         return [self._kind(partial(self._fn, self._made[0] if shared else self._make())) for _ in range(count)]
 
+    def get_one(self, number: int, count: int) -> Processor:
+        (made,) = self.get(1)  # No service is made for a processor that runs in another task.
+        return made
+
     def close(self, error: BaseException | None) -> None:
         destroy, failures = self._service.destroy, []
         while self._made:

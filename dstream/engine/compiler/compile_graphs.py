@@ -99,10 +99,15 @@ class InParts:
     counts = True
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
-        node = self.node
-        if sum(each or 0 for each in partitions) == 1 or all(each.parallelism == 1 for each in node.graph.vertices):
-            return Done(_by_one_task(node, inputs, self.receipts))
-        return Done(_Cutting(node, inputs, [each or 0 for each in partitions], self.receipts, self.cores).items())
+        graph = self.node.graph
+        # One task reads one partition behind another, as if one processor had sent all of them.
+        is_one = all(each.parallelism == 1 for each in graph.vertices) and all(
+            each.order is None for each in graph.inlets
+        )
+        if is_one or sum(each or 0 for each in partitions) == 1:
+            return Done(_by_one_task(self.node, inputs, self.receipts))
+        cutting = _Cutting(self.node, inputs, [each or 0 for each in partitions], self.receipts, self.cores)
+        return Done(cutting.items())
 
 
 class _Cutting:

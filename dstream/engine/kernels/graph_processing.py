@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
@@ -58,23 +58,22 @@ class RunsGraph:
         try:
             yield from run.run(arrivals)
             task.peeking(self.receipts)(run.counts())
-        except Exception as error:
+        except BaseException as error:  # Also where the job was cancelled, or what reads the blocks failed.
             failed = error
             raise
         finally:
             run.close(failed)
 
 
-def whole(node: Processing, cores: int, receipts: Op | None = None) -> RunsGraph:
-    """Return what runs all processors of a graph in one task.
+def whole(node: Processing, cores: int, senders: Sequence[int]) -> RunsGraph:
+    """Return what runs all processors of a graph in this process.
 
     Args:
         node: has the graph.
         cores: how many processors a vertex has that does not say it.
-        receipts: takes the counts of the edges; None: what takes them is here.
+        senders: how many send by each inlet.
     """
-    graph = with_parallelism(node.graph, cores)
-    return RunsGraph(graph, node.guarantee, receipts or telling(node.step, node.take))
+    return RunsGraph(with_parallelism(node.graph, cores), node.guarantee, telling(node.step, node.take), senders)
 
 
 @dataclass(frozen=True)
@@ -95,13 +94,15 @@ class Inlet:
 
     Attributes:
         number: that of the inlet.
+        sender: the number of what sends them.
     """
 
     number: int
+    sender: int = 0
 
     def __call__(self, items: Iterator[Any], task: Task) -> Iterator[GraphArrival]:
         for piece in pieces(items, _BLOCK):
-            yield GraphArrival(self.number, 0, None, piece)
+            yield GraphArrival(self.number, self.sender, None, piece)
 
 
 @dataclass(frozen=True)
@@ -211,20 +212,30 @@ def _ended_in_turn(arrivals: Iterator[GraphArrival]) -> Iterator[GraphArrival]:
         yield GraphArrival(number, 0, None, [Mark.ENDED])
 
 
-def in_turn(inlets: Sequence[GraphEdge], streams: Sequence[Iterator[Any]], task: Task) -> Iterator[GraphArrival]:
+def in_turn(
+    inlets: Sequence[GraphEdge], streams: Sequence[Sequence[Iterator[Any]]], task: Task
+) -> Iterator[GraphArrival]:
     """Give what arrives by several inlets: those of one priority by turns, before those of a later one.
 
     Args:
         inlets: those of the graph.
-        streams: the items of each.
+        streams: the items of each sender, for each inlet. What is merged in an order is read by turns, too.
         task: that reads them.
     """
     for _, numbers in groupby(by_priority(inlets), key=lambda number: inlets[number].priority):
-        reading = {number: Inlet(number)(streams[number], task) for number in numbers}
+        reading: list[Iterator[GraphArrival]] = []
+        for number in numbers:
+            sent = [_with_end(Inlet(number, sender), items, task) for sender, items in enumerate(streams[number])]
+            reading += sent if inlets[number].order is not None else [chain.from_iterable(sent)]
         while reading:
-            for number, each in list(reading.items()):
+            for each in list(reading):
                 arrival = next(each, None)
                 if arrival is None:
-                    del reading[number]
-                    arrival = GraphArrival(number, 0, None, [Mark.ENDED])
-                yield arrival
+                    reading.remove(each)
+                else:
+                    yield arrival
+
+
+def _with_end(inlet: Inlet, items: Iterator[Any], task: Task) -> Iterator[GraphArrival]:
+    yield from inlet(items, task)
+    yield GraphArrival(inlet.number, inlet.sender, None, [Mark.ENDED])

@@ -41,6 +41,7 @@ from dstream.failures import naming
 from dstream.plan.core import (
     Cache,
     Called,
+    Chain,
     CoGroup,
     Collect,
     Columns,
@@ -75,7 +76,7 @@ from dstream.plan.walk import topological
 from dstream.spi import MapWriter, Writer
 
 if TYPE_CHECKING:
-    pass
+    from dstream.plan.vertex_graph import GraphEdge
 
 __all__ = ["LocalEngine"]
 
@@ -348,8 +349,23 @@ def _(node: Concat, task: _LocalTask) -> Iterator[Any]:
 @_start.register
 def _(node: Processing, task: _LocalTask) -> Iterator[Any]:
     """Run all processors in this process."""
-    streams = [_open_later(each, task) for each in node.upstreams]
-    return whole(node, cores_here())(in_turn(node.graph.inlets, streams, task), task)
+    inlets = node.graph.inlets
+    streams = [_of_senders(edge, each, task) for edge, each in zip(inlets, node.upstreams, strict=True)]
+    return whole(node, cores_here(), list(map(len, streams)))(in_turn(inlets, streams, task), task)
+
+
+def _of_senders(edge: GraphEdge, node: Core, task: _LocalTask) -> list[Iterator[Any]]:
+    """Return the items of each part of a source that sends by an edge, if that matters."""
+    path, root = [], node
+    while isinstance(root, Chain):
+        path.append(root)
+        root = root.upstream
+    if not edge.knows_senders or not isinstance(root, Read):
+        return [_open_later(node, task)]
+    parts = [iter(task.counted(split)) for split in _splits(root, task)]
+    for each in reversed(path):
+        parts = [_apply(each, items, task) for items in parts]
+    return parts
 
 
 @functools.singledispatch

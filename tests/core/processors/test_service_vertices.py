@@ -54,6 +54,19 @@ def test_a_service_is_made_once_for_a_process_or_for_each_processor(shared, serv
     assert made == destroyed == list(range(services))
 
 
+@pytest.mark.parametrize("around", [lambda supplier: supplier, processors.peek_output])
+def test_a_task_with_one_processor_makes_one_service(around):
+    """The other processors of the vertex run elsewhere."""
+    made = []
+    meta = around(processors.map_using(ds.Service(lambda: made.append(1), shared=False), lambda one, n: n))
+    supplier = meta.get(["x"])("x")
+    supplier.init(SupplierContext("v", 8))
+
+    supplier.get_one(5, 8)
+
+    assert made == [1]
+
+
 def test_a_service_is_destroyed_after_a_failure():
     """Of a function."""
     destroyed = []
