@@ -223,7 +223,8 @@ JET = {
     """,
     "JetConfig": """
         JetConfig loadDefault loadFromClasspath loadFromStream InstanceConfig cooperativeThreadCount flowControlPeriodMs
-        backupCount tempDir EdgeConfig queueSize receiveWindowMultiplier packetSizeLimit
+        backupCount tempDir EdgeConfig queueSize receiveWindowMultiplier packetSizeLimit getProperties hazelcastConfig
+        instanceConfig defaultEdgeConfig ResourceConfig getUrl isArchive
     """,
     "exceptions": """
         JetException JobNotFoundException TopologyChangedException JobRestartRequestedException CancellationException
