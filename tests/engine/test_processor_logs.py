@@ -9,6 +9,7 @@ import pytest
 
 from dstream.core import DAG, AbstractProcessor, Edge, processors
 from dstream.engine.kernels.processor_logs import ProcessorLogs
+from dstream.values.log_lines import tell
 from reducers import to_ilist
 from sources import items
 
@@ -29,9 +30,9 @@ def _levels():
     PROCESSORS.manager._clear_cache()
 
 
-def elsewhere(level):
+def elsewhere(level, has_handlers=True):
     """Return what came from a caller with this level, which is another process."""
-    return pickle.loads(pickle.dumps(ProcessorLogs(level, process=-1)))
+    return pickle.loads(pickle.dumps(ProcessorLogs(level, has_handlers, process=-1)))
 
 
 def test_a_worker_writes_what_the_caller_hears_to_its_stderr(monkeypatch, capsys):
@@ -44,6 +45,26 @@ def test_a_worker_writes_what_the_caller_hears_to_its_stderr(monkeypatch, capsys
     assert capsys.readouterr().err == "INFO dstream.core.words.0: Input from ordinal 0: to\n"
     elsewhere(logging.WARNING).begin()
     PROCESSORS.getChild("words.0").info("Input from ordinal 0: be")
+
+    assert capsys.readouterr().err == ""
+
+
+def test_a_worker_prints_what_was_asked_for_where_the_caller_has_no_logging(monkeypatch, capsys):
+    """Also behind a job whose caller had set it up; what else processors log is not heard there either."""
+    cut_off(monkeypatch)
+    elsewhere(logging.INFO).begin()
+    elsewhere(logging.WARNING, has_handlers=False).begin()
+    tell(PROCESSORS.getChild("words.0"), "Input from ordinal 0: to")
+    PROCESSORS.getChild("words.0").info("more")
+
+    assert capsys.readouterr().err == "dstream.core.words.0: Input from ordinal 0: to\n"
+
+
+def test_a_worker_is_quiet_where_the_caller_hears_of_warnings_alone(monkeypatch, capsys):
+    """Nothing that was asked for is printed past the logging of the user."""
+    cut_off(monkeypatch)
+    elsewhere(logging.WARNING).begin()
+    tell(PROCESSORS.getChild("words.0"), "Input from ordinal 0: to")
 
     assert capsys.readouterr().err == ""
 

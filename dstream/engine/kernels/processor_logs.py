@@ -16,8 +16,16 @@ __all__ = ["ProcessorLogs"]
 _LOGGER = "dstream.core"
 
 
-def _heard() -> int:
+class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]  # Generic for type checkers alone.
+    """Stands in a worker for the handlers of the caller."""
+
+
+def _level() -> int:
     return logging.getLogger(_LOGGER).getEffectiveLevel()
+
+
+def _has_handlers() -> bool:
+    return logging.getLogger(_LOGGER).hasHandlers()
 
 
 @dataclass(frozen=True)
@@ -26,19 +34,23 @@ class ProcessorLogs:
 
     Attributes:
         level: the least that is heard of the loggers of processors.
+        has_handlers: the caller has set up logging; without, lines that were asked for are printed.
         process: the caller's.
     """
 
-    level: int = field(default_factory=_heard)
+    level: int = field(default_factory=_level)
+    has_handlers: bool = field(default_factory=_has_handlers)
     process: int = field(default_factory=os.getpid)
 
     def begin(self) -> None:
-        """Let processors be heard as in the caller; there, and where somebody has made a handler, nothing is added."""
-        logger = logging.getLogger(_LOGGER)
+        """Let processors be heard as in the caller; there, and where somebody has made a handler, none is added."""
         if os.getpid() == self.process:
             return
+        logger = logging.getLogger(_LOGGER)
+        for ours in [each for each in logger.handlers if isinstance(each, _ToStderr)]:
+            logger.removeHandler(ours)
         logger.setLevel(self.level)
-        if not logger.hasHandlers():
-            handler = logging.StreamHandler(sys.stderr)
+        if self.has_handlers and not logger.hasHandlers():
+            handler = _ToStderr(sys.stderr)
             handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
             logger.addHandler(handler)
