@@ -89,7 +89,7 @@ class Execution:
         if state.is_unbounded:
             return self._unbounded_run()
         return BoundedRun(
-            self._context, self.plan, state.id, self._epoch, self._place, self._move, state.config.metrics
+            self._context, self.plan, state.id, self._epoch, self._place, self._move, state.config.counts_items
         )
 
     def _unbounded_run(self) -> JobRun:

@@ -24,13 +24,15 @@ _OF_UNBOUNDED = (
     *("initial_snapshot", "max_watermark_retain"),
 )
 """What says nothing to a bounded job."""
+_OF_ONE_JOB = ("name", "initial_snapshot", "start_at", "force", "clock")
+"""What cannot be said of all jobs."""
 _NOT_YET = ("files", "modules")
 _DAY = 24 * 60 * 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobConfig:
-    """How a job is to run. What is not said is left to dstream.
+    """How a job is to run. What is not said is what `connect(job=)` and the file of settings say, or left to dstream.
 
     Attributes:
         name: that of the job. One job of a name runs at a time, and one that lost its driver goes on when it is
@@ -40,8 +42,8 @@ class JobConfig:
         epoch_length: seconds between two commits, the target. A bounded job is one epoch.
         auto_restart: how often the job starts again when it has lost workers, a driver's connection or Spark itself; or
             (how often, seconds of the first pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4
-            seconds; False: never. An exception of a function of yours fails the job at once.
-        metrics: whether items are counted, stage by stage.
+            seconds; False: never. An exception of a function of yours fails the job at once. Unset, it is True.
+        metrics: whether items are counted, stage by stage; unset, they are.
         max_items: of an unbounded job: at most so many items of each partition of a source in an epoch. Unset, epochs
             take as many as fit into `epoch_length`.
         suspend_on_failure: an unbounded job that fails waits, and goes on behind its last epoch when it is resumed.
@@ -76,8 +78,8 @@ class JobConfig:
     name: str | None = None
     guarantee: Guarantee | None = None
     epoch_length: float | None = None
-    auto_restart: bool | int | tuple[int, float] = True
-    metrics: bool = True
+    auto_restart: bool | int | tuple[int, float] | None = None
+    metrics: bool | None = None
     max_items: int | None = None
     suspend_on_failure: bool | None = None
     max_watermark_retain: Any = None
@@ -99,11 +101,9 @@ class JobConfig:
         if self.epoch_length is not None:
             _check_seconds(self.epoch_length, "epoch_length")
         _times_and_pause(self.auto_restart)
-        if not isinstance(self.metrics, bool):
-            raise TypeError(f"JobConfig: metrics must be True or False, not {shown(self.metrics)}")
         for name in ("max_items", "shards"):
             _check_number(getattr(self, name), name)
-        for name in ("suspend_on_failure", "force"):
+        for name in ("metrics", "suspend_on_failure", "force"):
             _check_flag(getattr(self, name), name)
         if self.clock is not None and not callable(self.clock):
             raise TypeError(f"JobConfig: clock must be a function without arguments, not {shown(self.clock)}")
@@ -129,6 +129,33 @@ class JobConfig:
         for name in _OF_UNBOUNDED:
             if getattr(self, name) is not None:
                 raise UnsupportedError(f"JobConfig: {name} is for jobs without an end, and this pipeline has one")
+
+    def check_of_all_jobs(self) -> None:
+        """Refuse what belongs to one job.
+
+        Raises:
+            ValueError: something was said that cannot be said of all jobs.
+        """
+        for name in _OF_ONE_JOB:
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"JobConfig: {name} is for one job: give it to new_job(..., config=JobConfig({name}=))"
+                )
+
+    def over(self, others: JobConfig, is_unbounded: bool) -> JobConfig:
+        """Return the same with what others say where this one says nothing.
+
+        Args:
+            others: what is said of all jobs.
+            is_unbounded: the job has no end; one that has leaves out what says nothing to it.
+        """
+        said = {each.name: getattr(others, each.name) for each in fields(self) if getattr(self, each.name) is None}
+        return replace(self, **{name: said[name] for name in said if is_unbounded or name not in _OF_UNBOUNDED})
+
+    @property
+    def counts_items(self) -> bool:
+        """Whether items are counted."""
+        return self.metrics is not False
 
     @property
     def keep_seconds(self) -> float:
@@ -231,8 +258,8 @@ def _check_seconds(value: Any, name: str) -> None:
 
 
 def _times_and_pause(given: Any) -> tuple[int, float]:
-    if isinstance(given, bool):
-        return (_RESTARTS if given else 0), _PAUSE
+    if given is None or isinstance(given, bool):
+        return (0 if given is False else _RESTARTS), _PAUSE
     times, pause = given if isinstance(given, tuple) and len(given) == 2 else (given, _PAUSE)
     if not isinstance(times, int) or isinstance(times, bool):
         raise TypeError(f"JobConfig: auto_restart must be a number, or (number, seconds), not {shown(given)}")

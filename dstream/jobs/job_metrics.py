@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = ["JobMetrics", "StageMetrics"]
+
+_WIDEST = 200
+"""Columns of a table of plain text, so that names are not folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class StageMetrics:
     items_out_by_edge: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class JobMetrics(Mapping[str, Any]):
     """A job in numbers. `dict(job.metrics())` has all of them.
 
@@ -111,6 +115,14 @@ class JobMetrics(Mapping[str, Any]):
 
         numbers = f"{self.seconds:.1f} s, runs {self.runs}, epochs {self.epochs}"
         return Group(Text(f"{self.name or self.id}: {self.status}, {numbers}"), self.table())
+
+    def __repr__(self) -> str:
+        """Show the same as plain text."""
+        from rich.console import Console
+
+        page = io.StringIO()
+        Console(file=page, width=_WIDEST, color_system=None, force_jupyter=False, _environ={}).print(self)
+        return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
 
     def table(self) -> Table:
         """Return the stages as a table of `rich`."""

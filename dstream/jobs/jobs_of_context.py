@@ -66,6 +66,7 @@ class Jobs:
         load: loads a pickle, if the storage lets it.
         rhythm: how often drivers give a sign of life.
         clock: says what time it is.
+        of_all: how jobs run that do not say it themselves.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class Jobs:
         load: Callable[[bytes], Any],
         rhythm: Rhythm | None = None,
         clock: Callable[[], float] = time.time,
+        of_all: JobConfig | None = None,
     ) -> None:
         rhythm = rhythm or Rhythm()
+        self._of_all = of_all or JobConfig()
         self._context = context
         self._records = JobRecords(records)
         self._load = load
@@ -110,11 +113,12 @@ class Jobs:
             IllegalStateError: a job of that name has still to publish what another pipeline gave.
         """
         plan = plan_of(pipeline, call)
-        wanted = _config_of(config, name)
-        if is_unbounded(plan):
+        wanted, goes_on = _config_of(config, name), is_unbounded(plan)
+        if goes_on:
             check_sinks(plan, call)
         else:
             wanted.check_bounded()
+        wanted = wanted.over(self._of_all, goes_on)
         while True:
             if self._is_closed:
                 raise IllegalStateError("this context is closed; connect() again")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from dstream.engine.memory_bound import DEFAULT_BOUND, DEFAULT_BROADCAST
@@ -39,7 +39,12 @@ class Setting:
     @property
     def shown(self) -> str:
         """The value without its secrets."""
-        return ", ".join(self.value) if isinstance(self.value, Mapping) else shown_url(str(self.value))
+        if isinstance(self.value, Mapping):
+            return ", ".join(self.value)
+        if is_dataclass(self.value):  # Of a `JobConfig` what is said; nothing loads its class for that.
+            said = ((each.name, getattr(self.value, each.name)) for each in fields(self.value))
+            return ", ".join(f"{name}={shown_url(str(value))}" for name, value in said if value is not None)
+        return shown_url(str(self.value))
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,9 @@ def _looked_up(name: str, argument: Any, in_file: Mapping[str, Setting]) -> Sett
     key = _KEYS[name]
     if name == "config":
         return _merged(argument, in_file.get(name))
+    if name == "job" and argument is not None and name in in_file:
+        both = key.check(name, argument).over(in_file[name].value, is_unbounded=True)
+        return Setting(both, f"argument and {in_file[name].origin}")
     if argument is not None:
         return Setting(key.check(name, argument), "argument")
     if key.variable is not None and (text := os.environ.get(key.variable)):
@@ -100,7 +108,7 @@ def _settings_of(file: ConfigurationFile) -> dict[str, Setting]:
     for name in file.values:
         if name not in _KEYS:
             raise ConfigurationError(f"{file.place(name)} is no setting{_meant(name)}")
-    checked = {name: _checked(_KEYS[name], file.place(name), value) for name, value in file.values.items()}
+    checked = {name: _in_file(file, name, value) for name, value in file.values.items()}
     if checked.get("pickle") == "trusted":
         raise ConfigurationError(
             f"{file.place('pickle')} may be 'restricted' or 'never'; "
@@ -116,6 +124,16 @@ def _beside(file: str, storage: str) -> str:
     scheme = SQLITE if storage.startswith(SQLITE) else ""
     path = local_folder(storage.removeprefix(scheme))
     return storage if path is None else scheme + os.path.join(os.path.dirname(file), path)
+
+
+def _in_file(file: ConfigurationFile, name: str, value: Any) -> Any:
+    if name != "job":
+        return _checked(_KEYS[name], file.place(name), value)
+    from dstream.session.job_settings import job_table  # here: few programs say something of all jobs
+
+    said = job_table(file, value)
+    folder = None if said.files_at is None else local_folder(said.files_at)
+    return said if folder is None else replace(said, files_at=os.path.join(os.path.dirname(file.path), folder))
 
 
 def _checked(key: _Key, place: str, value: Any) -> Any:
@@ -201,6 +219,12 @@ def _config(place: str, value: Any) -> dict[str, str]:
     return {name: _spark_text(f"{name} in {place}", each) for name, each in _flat(value)}
 
 
+def _job(place: str, value: Any) -> Any:
+    from dstream.session.job_settings import checked_job  # here: few programs say something of all jobs
+
+    return checked_job(place, value)
+
+
 def _flat(table: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     """Give names and values; in a file, `spark.a.b = 1` is a table in a table, and means the name."""
     for name, value in table.items():
@@ -227,4 +251,5 @@ _KEYS = {
     "broadcast_limit": _Key(_memory, "DSTREAM_BROADCAST_LIMIT", DEFAULT_BROADCAST),
     "log_level": _Key(_level, "DSTREAM_LOG", "OFF"),
     "progress": _Key(_yes_or_no, "DSTREAM_PROGRESS"),
+    "job": _Key(_job, None),
 }

@@ -22,6 +22,7 @@ from dstream.values.secrets import shown_url
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.caches import Caches
+    from dstream.jobs import JobConfig
 
 __all__ = ["connect", "default_context", "set_default_context"]
 
@@ -39,6 +40,7 @@ def connect(
     broadcast_limit: int | str | None = None,
     log_level: str | None = None,
     progress: bool | None = None,
+    job: JobConfig | None = None,
     file: str | os.PathLike[str] | None = None,
 ) -> Context:
     """Return a context; it becomes the default one if no other is open.
@@ -73,6 +75,8 @@ def connect(
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
+        job: how jobs run that do not say it themselves. What it says stands over the table `[job]` of the file,
+            value by value, and what a job says over both.
         file: the file of settings to read in place of `dstream.toml`, also in place of the one that the variable
             `DSTREAM_CONFIG` names; an empty text reads none.
 
@@ -101,6 +105,7 @@ def connect(
             "broadcast_limit": broadcast_limit,
             "log_level": log_level,
             "progress": progress,
+            "job": job,
         },
         file,
     )
@@ -108,7 +113,9 @@ def connect(
     caches = Caches()
     start = _STARTERS[chosen["engine"]](chosen, caches)
     stages, shown = _stages(chosen, caches.found), _shown_choices(chosen)
-    context = Context(start, chosen["engine"], lambda: opening(chosen["storage"]), stages, shown, opening)
+    context = Context(
+        start, chosen["engine"], lambda: opening(chosen["storage"]), stages, shown, opening, chosen["job"]
+    )
     contexts.add(context)
     return context
 

@@ -68,7 +68,9 @@ class Context:
         stages: Callable[[Any, Any], Stages],
         shown: str = "",
         open_other: Callable[[str], Storage] | None = None,
+        jobs: JobConfig | None = None,
     ) -> None:
+        self._of_all_jobs = jobs
         self._start = start
         self._shown = shown
         self._stages = stages
@@ -400,7 +402,7 @@ class Context:
         Args:
             pipeline: what runs; it may be changed and submitted again afterwards.
             name: that of the job; it may stand in `config` as well.
-            config: how it runs.
+            config: how it runs; what it does not say, `connect(job=)` and the file of settings may.
 
         Raises:
             JobExistsError: a job of that name is running already.
@@ -638,7 +640,7 @@ class Context:
 
         with self._lock:
             if self._jobs is None or self._jobs.is_elsewhere:
-                self._jobs = Jobs(self, storage.records, storage.load_pickle)
+                self._jobs = Jobs(self, storage.records, storage.load_pickle, of_all=self._of_all_jobs)
             return self._jobs
 
     def _created(self, kind: Kind, name: str, options: Options) -> Any:

@@ -205,7 +205,8 @@ JET = {
         flatMapToLong flatMapToDouble distinct sorted peek limit skip reduce collect min max count anyMatch allMatch
         noneMatch findFirst findAny forEach forEachOrdered toArray iterator isParallel parallel sequential onClose close
         spliterator unordered configure IMapJet IListJet ICacheJet IStreamMap IStreamList IStreamCache parallelStream
-        mapToObj boxed asLongStream asDoubleStream sum average summaryStatistics
+        mapToObj boxed asLongStream asDoubleStream sum average summaryStatistics DistributedComparator naturalOrder
+        comparing thenComparing reversed nullsFirst nullsLast DistributedOptional DistributedIntSummaryStatistics
     """,
     "DistributedCollectors": """
         toCollection toList toSet joining mapping collectingAndThen counting minBy maxBy summingInt summingLong
@@ -223,7 +224,8 @@ JET = {
     """,
     "JetConfig": """
         JetConfig loadDefault loadFromClasspath loadFromStream InstanceConfig cooperativeThreadCount flowControlPeriodMs
-        backupCount tempDir EdgeConfig queueSize receiveWindowMultiplier packetSizeLimit
+        backupCount tempDir EdgeConfig queueSize receiveWindowMultiplier packetSizeLimit getProperties hazelcastConfig
+        instanceConfig defaultEdgeConfig ResourceConfig getUrl isArchive
     """,
     "exceptions": """
         JetException JobNotFoundException TopologyChangedException JobRestartRequestedException CancellationException

@@ -55,6 +55,15 @@ def test_metrics_are_a_table(metrics):
     ]
 
 
+def test_metrics_show_their_table(metrics):
+    """Also in a prompt, and to `print`."""
+    shown = repr(metrics).splitlines()
+
+    assert shown == str(metrics).splitlines()
+    assert (shown[0].split()[:2], shown[3].split()) == (['a"b:', "COMPLETED,"], ["sink-1", "4", "4"])
+    assert not any(line != line.rstrip() for line in shown)
+
+
 def test_metrics_are_openmetrics(metrics):
     """Texts are quoted, counters end in `_total`, and the end is marked."""
     lines = metrics.to_openmetrics().splitlines()

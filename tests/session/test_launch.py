@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import subprocess
 import sys
@@ -118,3 +119,13 @@ def test_spark_leaves_no_blocks_that_others_may_read(tmp_path):
 
     assert ended.stdout == "0o700 2\n", ended.stderr
     assert list(tmp_path.glob("dstream-*")) == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(logging.NOTSET, logging.WARNING), (logging.DEBUG, logging.DEBUG)])
+def test_py4j_tells_of_no_connections_unless_it_was_asked(monkeypatch, before, after):
+    """A program that logs at INFO would have a line of it for each job."""
+    logger = logging.getLogger("py4j")
+    monkeypatch.setattr(logger, "level", before)
+    launch.quiet_py4j()
+
+    assert logger.level == after

@@ -8,6 +8,7 @@ from logging import Logger
 from typing import Any, Literal
 
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
+from dstream.values.log_lines import is_heard, tell
 
 __all__ = ["Peek", "PeekingProcessor"]
 
@@ -27,12 +28,14 @@ class Peek:
     should_log: Callable[[Any], object] | None
 
     def log(self, logger: Logger, place: str, items: Sequence[Any]) -> None:
-        """Log items that passed a place."""
+        """Log items that passed a place, if anybody hears of them."""
+        if not is_heard(logger):
+            return
         for item in items:
             if isinstance(item, Watermark):
-                logger.info("%s%s", place, item)
+                tell(logger, f"{place}{item}")
             elif self.should_log is None or self.should_log(item):
-                logger.info("%s%s", place, self.to_string(item))
+                tell(logger, f"{place}{self.to_string(item)}")
 
 
 class PeekingProcessor(Processor):
@@ -72,7 +75,7 @@ class PeekingProcessor(Processor):
         if not self._inner.try_process_watermark(watermark):
             return False
         if self._peek.what != "snapshot":
-            self._logger.info("%s%s", "Input: " if self._peek.what == "input" else "Output forwarded: ", watermark)
+            self._peek.log(self._logger, "Input: " if self._peek.what == "input" else "Output forwarded: ", [watermark])
         return True
 
     def complete_edge(self, ordinal: int) -> bool:

@@ -10,6 +10,7 @@ from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Watermark
 from dstream.spi.processor_suppliers import ProcessorMetaSupplier
 from dstream.stream.stream_arguments import function, optional_function
+from dstream.values.log_lines import tell
 
 __all__ = ["write_buffered", "write_logger"]
 
@@ -91,8 +92,8 @@ class _Logging(Processor):
 
     def process(self, ordinal: int, inbox: Inbox) -> None:
         for item in inbox:
-            self._logger.info("%s", self._to_string(item))
+            tell(self._logger, self._to_string(item))
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
-        self._logger.info("%s", watermark)
+        tell(self._logger, watermark)
         return True

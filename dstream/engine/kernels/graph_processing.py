@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
+from dstream.engine.kernels.processor_logs import ProcessorLogs
 from dstream.engine.kernels.stamping import telling
 from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark
 from dstream.executor.graph_doors import check_items
@@ -44,15 +45,18 @@ class RunsGraph:
         graph: whose vertices say how many processors they have.
         receipts: takes the counts of the edges.
         senders: how many tasks or processors send by each inlet.
+        logs: lets processors be heard where they run.
     """
 
     graph: VertexGraph
     guarantee: str
     receipts: Op
     senders: Sequence[int] = ()
+    logs: ProcessorLogs = field(default_factory=ProcessorLogs)
 
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
         """Give the blocks of all processors, or of those of one number."""
+        self.logs.begin()
         run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders)
         failed: BaseException | None = None
         try:

@@ -154,7 +154,7 @@ class UnboundedRun:
         """
         with explained(self._plan.several([None] * len(self._plan.writes)), "new_job", self._place):
             self._runner = EpochRunner(
-                self._context, self._plan, self._job, self._config.metrics, begins=self._begin_running
+                self._context, self._plan, self._job, self._config.counts_items, begins=self._begin_running
             )
             self._claim()
             self._move(JobStatus.RUNNING)

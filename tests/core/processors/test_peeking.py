@@ -184,3 +184,11 @@ def test_an_item_that_was_seen_before_the_others_were_taken_is_logged_once(lines
     through(processors.peek_input(SeesFirst), [1, 2])
 
     assert lines() == ["Input from ordinal 0: 1", "Input from ordinal 0: 2"]
+
+
+def test_where_nobody_listens_no_text_is_made(lines, caplog):
+    """As of the peek of a stage."""
+    caplog.set_level(logging.WARNING, "dstream.core")
+    through(processors.peek_input(processors.noop(), lambda item: 1 // item), [0])
+
+    assert lines() == []

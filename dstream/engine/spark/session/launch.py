@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import logging
 import os
 import re
 import shutil
@@ -274,7 +275,16 @@ def _launched(settings: Settings) -> SparkSession:
         raise SetupError(f"Spark did not start: {error}. connect(log_level='INFO') shows its own messages") from error
     if settings.log_level == "INFO":
         _let_information_through(spark)
+    if settings.log_level == "OFF":
+        quiet_py4j()
     return spark
+
+
+def quiet_py4j() -> None:
+    """Keep what py4j tells of each connection out of the user's log, unless somebody has given it a level."""
+    logger = logging.getLogger("py4j")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.WARNING)
 
 
 def _sockets(config: Mapping[str, str]) -> dict[str, str]:
