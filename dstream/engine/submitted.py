@@ -6,12 +6,14 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from dstream.errors import CancelledError, EngineError, IllegalStateError
 from dstream.failures import Carried
 from dstream.spi import RunStatus
 from dstream.values.contexts import contextmanager
+from dstream.values.idle_threads import in_a_thread
 
 __all__ = ["Cancellation", "Submitted"]
 
@@ -77,9 +79,12 @@ class Submitted:
         if self._claimed():
             self._runner = None  # This thread may ask for the result before the other one has begun.
             self._cancellation.is_watched = True
-            context = contextvars.copy_context()
-            thread = threading.Thread(target=context.run, args=(self._in_thread,), name="dstream-run", daemon=True)
-            thread.start()
+            in_a_thread(partial(contextvars.copy_context().run, self._in_thread), "dstream-run")
+
+    def run_here(self) -> Any:
+        """Return the result; run for it in this thread, so that another one can cancel it before each item."""
+        self._cancellation.is_watched = True
+        return self.result()
 
     def result(self) -> Any:
         """Return the result; run for it if nobody has begun to, wait for it otherwise.

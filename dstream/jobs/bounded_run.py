@@ -173,8 +173,7 @@ class BoundedRun:
         with self._lock:
             self._check_stop()
             self._running = running
-        running.start()
-        results: list[Any] = running.result()
+        results: list[Any] = running.run_here()
         return self._without_counts(writes, results) if self._counts else results
 
     def _taking(self, stage: str) -> Callable[[int], None]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -28,6 +29,7 @@ from dstream.jobs.job_status import JobStatus
 from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where
+from dstream.values.idle_threads import in_a_thread
 
 __all__ = ["Execution"]
 
@@ -81,6 +83,8 @@ class Execution:
         self._drops = False
         self._lock = threading.RLock()
         self._asked = threading.Event()
+        self._thread: int | None = None
+        self._left = threading.Event()
         self._run = self._new_run()
 
     def _new_run(self) -> JobRun:
@@ -126,15 +130,30 @@ class Execution:
     # ------------------------------------------------------------------------------------------------- from outside
 
     def start(self) -> None:
-        """Let it run in a thread of its own."""
+        """Keep its pipeline for other processes, and let it run in a thread of its own.
+
+        In this order: a job whose process dies here has not read anything, and its pipeline is known if it has.
+        """
+        try:
+            self._keep_plan(_pickled(self.plan))
+            self._start_thread()
+        except BaseException as error:  # Ctrl-C, or no thread to be had: nobody would ever end the job.
+            self.future.was_asked = True  # Whoever submitted it sees the error.
+            with self._lock:
+                if self._run.give_up():
+                    self._end_of_driver(error)
+            self._run.cancel()
+            raise
+
+    def _start_thread(self) -> None:
+        self._left = threading.Event()
         name = f"dstream-job-{self.lease.state.id}"
-        self._thread = threading.Thread(target=self._drive, args=(self._run,), name=name, daemon=True)
-        self._thread.start()
+        in_a_thread(partial(self._drive, self._run, self._left), name)
 
     def leave(self, patience: float) -> None:
         """Wait until a driver that has no say any more has removed what it wrote; no longer than so many seconds."""
-        if self._thread is not threading.current_thread():  # as in a callback of the future
-            self._thread.join(patience)
+        if self._thread != threading.get_ident():  # as in a callback of the future
+            self._left.wait(patience)
 
     @property
     def has_ended(self) -> bool:
@@ -196,7 +215,7 @@ class Execution:
             if self.has_ended or run.stop is None or monotonic() - run.stop.at < after or not run.give_up():
                 return
             if not self._is_over_as_asked(run):
-                self.start()
+                self._start_thread()
 
     def taken_over(self, error: JobTakenOverError) -> None:
         """End here, since the job goes on elsewhere. What the run makes is thrown away, unless it is decided."""
@@ -207,15 +226,17 @@ class Execution:
 
     # --------------------------------------------------------------------------------------------------- the driver
 
-    def _drive(self, run: JobRun) -> None:
+    def _drive(self, run: JobRun, left: threading.Event) -> None:
+        self._thread = threading.get_ident()
         try:
-            self._keep_plan()
             while not self._is_over_after(run):
                 run = self._run
                 if self.lease.state.status is JobStatus.SUSPENDED:
                     self._asked.wait()
         except BaseException as problem:  # such as what a method of the user's exception raised
             self._end_of_driver(problem)
+        finally:
+            left.set()
 
     def _end_of_driver(self, problem: BaseException) -> None:
         """End the job with what its driver failed with: somebody waits for it."""
@@ -224,14 +245,10 @@ class Execution:
         except BaseException:
             self._finish(problem)
 
-    def _keep_plan(self) -> None:
+    def _keep_plan(self, data: bytes) -> None:
         """Keep the pipeline for other processes, if it can travel; without it the job runs as well."""
         identity = self.lease.state.id
         with suppress(Exception):
-            try:
-                data = dumps(self.plan)
-            except BaseException:  # What it holds may raise anything when it is pickled.
-                data = b""
             if 0 < len(data) <= _LARGEST_PLAN:
                 self._records.keep_pickle(identity, "plan", data)
             else:  # That of the driver before may be another one.
@@ -278,7 +295,7 @@ class Execution:
         """Go on with the pipeline that somebody gave, and forget what only the one before remembers."""
         assert self._next is not None, "it was given"
         self.plan, self._next, self._drops = self._next, None, True
-        self._keep_plan()
+        self._keep_plan(_pickled(self.plan))
 
     def _leave(self) -> None:
         """End the driver of a job that goes on when its pipeline is submitted again under its name."""
@@ -360,6 +377,16 @@ class Execution:
     def _finish(self, error: BaseException | None) -> None:
         forget_driver(self.lease.state.driver)
         self.future.end(error)
+
+
+def _pickled(plan: PipelinePlan) -> bytes:
+    """Return a pipeline as others load it; nothing if it cannot travel."""
+    try:
+        return dumps(plan)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # What it holds may raise anything when it is pickled.
+        return b""
 
 
 def _is_no_fault_of_the_user(error: BaseException) -> bool:

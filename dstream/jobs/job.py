@@ -79,8 +79,8 @@ class Job:
     @property
     def status(self) -> JobStatus:
         """How far it is; `NOT_RUNNING` if its driver is gone."""
-        state = self._state()
-        return JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
+        state, is_lost = self._looked_at()
+        return JobStatus.NOT_RUNNING if is_lost else state.status
 
     @property
     def is_lost(self) -> bool:
@@ -89,7 +89,7 @@ class Job:
         At once when the process has ended on this host; on another one, ten seconds after its last sign of life.
         Submit its pipeline under its name again, and the job goes on.
         """
-        return self._watch.is_lost(self._state())
+        return self._looked_at()[1]
 
     @property
     def submitted_at(self) -> datetime:
@@ -247,18 +247,18 @@ class Job:
 
     def _check_drives(self, call: str) -> None:
         """Refuse what only a driver can do if there is none, or if a bounded job cannot."""
-        state = self._state()
+        state, is_lost = self._looked_at()
         if call != "restart" and not state.is_unbounded:
             self._refuse(call)
         if state.status.has_ended:
             raise IllegalStateError(f"{title(state)} has ended: it is {state.status.name}; submit its pipeline again")
-        if self._watch.is_lost(state):
+        if is_lost:
             raise IllegalStateError(f"the driver of {title(state)} is gone; submit its pipeline under its name again")
 
     def metrics(self) -> JobMetrics:
         """Return what is known of the job in numbers: as attributes, as a dictionary, as a table, as OpenMetrics."""
-        state = self._state()
-        status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
+        state, is_lost = self._looked_at()
+        status = JobStatus.NOT_RUNNING if is_lost else state.status
         return JobMetrics.of(state, status, self._watch.now())
 
     def state(self, stage: str) -> Stream[Entry[Any, Any]]:
@@ -453,6 +453,13 @@ class Job:
             return self._execution.lease.state
         return self._watch.state(self._id)
 
+    def _looked_at(self) -> tuple[JobState, bool]:
+        """Return how the job is, and whether it is lost: its driver writes how it ended before it goes."""
+        state = self._state()
+        if self._watch.is_lost(state):
+            state = self._state()
+        return state, self._watch.is_lost(state)
+
     def _ending(self) -> JobFuture:
         if self._execution is not None and not self._execution.is_elsewhere:
             return self._execution.future
@@ -490,8 +497,8 @@ class Job:
         return hash(self._id)
 
     def __repr__(self) -> str:
-        state = self._state()
-        status = JobStatus.NOT_RUNNING if self._watch.is_lost(state) else state.status
+        state, is_lost = self._looked_at()
+        status = JobStatus.NOT_RUNNING if is_lost else state.status
         return f"<{title(state).removeprefix('the ')}, {status.name}>"
 
 

@@ -106,9 +106,11 @@ class JobRecords:
 
     def keep_pickle(self, identity: str, what: Pickled, data: bytes) -> None:
         """Keep a pickle beside the state; it replaces the one of a run before."""
+        if self._records.write(_of(identity, what), data, 1):
+            return
         record = self._records.read(_of(identity, what))
-        if record is None or record.data != data:
-            self._records.write(_of(identity, what), data, 1 if record is None else record.version + 1)
+        if record is not None and record.data != data:
+            self._records.write(_of(identity, what), data, record.version + 1)
 
     def forget_pickle(self, identity: str, what: Pickled) -> None:
         """Keep no pickle any more."""

@@ -89,6 +89,8 @@ class Watch:
             if state.status.has_ended or state.answered >= request.number:
                 return False
             if self.is_lost(state):
+                if self._held(identity).version != held.version:  # The driver has answered, and then gone.
+                    continue
                 return request.want == "cancel" and self._cancelled(held)
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

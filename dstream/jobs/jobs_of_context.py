@@ -160,15 +160,25 @@ class Jobs:
         now, driver = self._clock(), driver_here()
         made = JobState(new_id(now), config.name, config, shape_of(plan), now, driver, now)
         state = dataclasses.replace(made, is_unbounded=is_unbounded(plan)).starting(now)
-        is_ours = self._records.write(state, 1)
-        if is_ours and config.name is not None and not self._records.take_name(config.name, state.id, version + 1):
-            self._records.forget(state.id)
-            is_ours = False
+        is_ours = False
+        try:
+            is_ours = self._is_registered(state, version)
+        finally:  # Ctrl-C leaves a job that is lost, whose name somebody else may take.
+            if not is_ours:
+                forget_driver(driver)
         if not is_ours:
-            forget_driver(driver)
             return None
         lease = Lease(self._records, Held(1, state), self._clock)
         return self._start(plan, lease, EpochRecord(self._records, state.id, driver.token))
+
+    def _is_registered(self, state: JobState, version: int) -> bool:
+        """Put the record of a job, and take its name; False if another process was first."""
+        if not self._records.write(state, 1):
+            return False
+        if state.name is None or self._records.take_name(state.name, state.id, version + 1):
+            return True
+        self._records.forget(state.id)
+        return False
 
     def _check_snapshot(self, plan: PipelinePlan, name: str, config: JobConfig) -> None:
         """Refuse a pipeline that would forget something of the snapshot with which it begins."""

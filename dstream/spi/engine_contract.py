@@ -22,6 +22,10 @@ class Running(Protocol):
         """Run it in a thread of its own; without this it runs in the thread that asks for its result."""
         ...
 
+    def run_here(self) -> Any:
+        """Run it in this thread, where another one can cancel it as if it had been started; return its result."""
+        ...
+
     def result(self) -> Any:
         """Return what becomes of the items, once the run is there.
 
@@ -34,8 +38,8 @@ class Running(Protocol):
     def cancel(self) -> None:
         """End it, and no other run; what it has written so far stays invisible.
 
-        A run that has ended stays as it is. In this process, one that was started looks at it before each item; one
-        that runs where its result was asked for does not.
+        A run that has ended stays as it is. In this process, one that was started, or runs by `run_here`, looks at it
+        before each item; one that runs where its result was asked for does not.
         """
         ...
 

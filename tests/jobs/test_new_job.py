@@ -7,11 +7,14 @@ import threading
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
+from dstream.jobs.execution import Execution
+from dstream.jobs.job_records import JobRecords
 from dstream.plan import Read
 from dstream.plan.nodes_of_forks import Shared
 from dstream.testing import assert_ordered
@@ -292,3 +295,88 @@ def test_a_sink_of_several_that_cannot_commit_is_the_one_to_blame(ctx):
 
     assert "Where: step 4 of 4, .write_to(assert_ordered(['bad']))" in notes
     assert ".write_to(assert_ordered(['bad'])) ended with AssertionError" in notes
+
+
+def test_the_pipeline_of_a_job_is_kept_before_it_runs(ctx, monkeypatch):
+    """A process that dies in between leaves a job that has read nothing."""
+    order = []
+    for kind, method, what in ((JobRecords, "keep_pickle", "kept"), (Execution, "_start_thread", "started")):
+        monkeypatch.setattr(kind, method, _noting(getattr(kind, method), partial(order.append, what)))
+
+    ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out"))).join(10)
+
+    assert order == ["kept", "started"]
+
+
+def test_a_job_that_is_interrupted_before_it_runs_has_failed(ctx, monkeypatch):
+    """Its name is free again."""
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    pipeline = plan_of(ctx.stream([1]), to_ilist("out"))
+    monkeypatch.setattr(Execution, "_start_thread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ctx.new_job(pipeline, name="one")
+    monkeypatch.undo()
+
+    assert ctx.job("one").status is ds.JobStatus.FAILED
+    ctx.new_job(pipeline, name="one").join(10)
+
+
+def test_a_job_that_is_interrupted_while_it_is_registered_is_lost(ctx, monkeypatch):
+    """Nobody drives it, and its name may be taken."""
+    pipeline = plan_of(ctx.stream([1]), to_ilist("out"))
+    take_name = JobRecords.take_name
+
+    def interrupted(*args):
+        take_name(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JobRecords, "take_name", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ctx.new_job(pipeline, name="one")
+    monkeypatch.undo()
+
+    assert ctx.job("one").is_lost
+    ctx.new_job(pipeline, name="one").join(10)
+
+
+def test_a_job_whose_submission_is_interrupted_writes_nothing(connect, monkeypatch, gate):
+    """Also if its driver has begun: what it makes is thrown away."""
+    ctx, start_thread = connect(), Execution._start_thread
+
+    def interrupted(execution):
+        start_thread(execution)
+        assert gate.was_reached.wait(10)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Execution, "_start_thread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ctx.new_job(plan_of(ctx.stream([1, 2]).map(gate), to_ilist("out")), name="one")
+    gate.is_open.set()
+
+    assert ctx.job("one").status is ds.JobStatus.FAILED
+    ctx.close()
+    assert list(connect().get_list("out")) == []
+
+
+def test_a_job_that_ends_while_its_status_is_read_has_that_end(ctx, monkeypatch):
+    """Its driver has gone then, and what was read before says that it runs."""
+    job = ctx.new_job(plan_of(ctx.stream([1]), to_ilist("out")))
+    before = job._state()
+    job.join(10)
+    states = iter([replace(before, status=ds.JobStatus.RUNNING)])
+    monkeypatch.setattr(job, "_state", lambda state=job._state: next(states, None) or state())
+
+    assert job.status is ds.JobStatus.COMPLETED
+
+
+def _noting(method, note):
+    """Return a method that says when it is called."""
+
+    def noting(*args):
+        note()
+        return method(*args)
+
+    return noting
