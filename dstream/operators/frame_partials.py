@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from dstream.operators.arrivals import Arrivals, Batch, LateItems, by_shard
 from dstream.spi import Collector
 from dstream.spi.state_operator import Partials
+from dstream.windows import FrameWindow
 
 __all__ = ["FramePartial", "Frames", "Groups", "partial_frames"]
 
@@ -24,10 +25,10 @@ _MISSING: Any = object()
 
 
 def partial_frames(
-    arrivals: Arrivals, by: int, collector: Collector[Any, Any, Any], shards: int, is_keyed: bool
+    arrivals: Arrivals, window: FrameWindow, collector: Collector[Any, Any, Any], shards: int, is_keyed: bool
 ) -> Partials:
-    """Accumulate items in their frames, of `by` milliseconds each."""
-    frames = _accumulated(arrivals, by, collector.create, collector.accumulates[0])
+    """Accumulate items in the frames of a window."""
+    frames = _accumulated(arrivals, window, collector.create, collector.accumulates[0])
     of_shards: dict[int, Frames] = {}
     for end, groups in frames.items():
         for shard, part in by_shard(groups, shards, is_keyed).items():
@@ -38,7 +39,7 @@ def partial_frames(
 
 
 def _accumulated(
-    batches: Iterable[Batch], by: int, create: Callable[[], Any], accumulate: Callable[[Any, Any], Any]
+    batches: Iterable[Batch], window: FrameWindow, create: Callable[[], Any], accumulate: Callable[[Any, Any], Any]
 ) -> Frames:
     frames: Frames = {}
     start = end = 0  # No timestamp lies between.
@@ -47,8 +48,8 @@ def _accumulated(
         # A failure finds `item` by its name.
         for timestamp, key, item in zip(timestamps, keys, items):  # noqa: B905  # Without keys, they have no end.
             if not start <= timestamp < end:
-                start = timestamp - timestamp % by
-                end = start + by
+                start = window.floor_frame(timestamp)
+                end = start + window.by
                 groups = frames.setdefault(end, {})
             container = groups.get(key, _MISSING)
             if container is _MISSING:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from dstream.windows import FrameWindow, SessionWindow, session, sliding, tumbling
+from dstream.windows import FrameWindow, SessionWindow, emit_by_frame, session, sliding, tumbling
 
 
 def test_windows_take_milliseconds_and_timedelta():
@@ -73,10 +73,28 @@ def test_windows_early_results_change_nothing_else():
 )
 def test_frames_are_half_open(timestamp, floor, end):
     """The start belongs to a frame, its end to the next, before 1970 too."""
-    assert (tumbling(4).floor(timestamp), sliding(8, by=4).frame_end(timestamp)) == (floor, end)
+    assert (tumbling(4).floor_frame(timestamp), sliding(8, by=4).higher_frame(timestamp)) == (floor, end)
 
 
 @pytest.mark.parametrize("window", [sliding(20, by=10).early_results(1), session(5)])
 def test_windows_survive_pickling(window):
     """They travel inside of operators."""
     assert pickle.loads(pickle.dumps(window)) == window
+
+
+@pytest.mark.parametrize(("timestamp", "floor"), [(2, -7), (3, 3), (12, 3), (13, 13), (-8, -17)])
+def test_frames_may_begin_later(timestamp, floor):
+    """Jet: SlidingWindowPolicyTest.when_offset; all of them by the same time."""
+    window = sliding(20, by=10).with_offset(3)
+
+    assert (window.floor_frame(timestamp), window.higher_frame(timestamp)) == (floor, floor + 10)
+    assert emit_by_frame(window)(timestamp, -100) == floor
+    assert repr(window) == "sliding(20, by=10).with_offset(3)"
+    assert window.of_frames() == tumbling(10).with_offset(3)
+
+
+@pytest.mark.parametrize(("offset", "error"), [(10, ValueError), (-1, ValueError), ("1", TypeError)])
+def test_offsets_are_shorter_than_a_frame(offset, error):
+    """Otherwise another one would mean the same."""
+    with pytest.raises(error, match="offset"):
+        tumbling(10).with_offset(offset)
