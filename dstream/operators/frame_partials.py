@@ -48,7 +48,8 @@ def _accumulated(
         # A failure finds `item` by its name.
         for timestamp, key, item in zip(timestamps, keys, items):  # noqa: B905  # Without keys, they have no end.
             if not start <= timestamp < end:
-                start, end = window.floor(timestamp), window.frame_end(timestamp)
+                start = window.floor_frame(timestamp)
+                end = start + window.by
                 groups = frames.setdefault(end, {})
             container = groups.get(key, _MISSING)
             if container is _MISSING:

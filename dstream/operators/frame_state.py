@@ -133,11 +133,11 @@ class FrameState:
 
     def _first_window(self, watermark: int) -> int:
         """Return the end of the first window that is open at a watermark and has items."""
-        return max(self._frames.ends[0], self._window.frame_end(watermark))
+        return max(self._frames.ends[0], self._window.higher_frame(watermark))
 
     def _last_left(self) -> int:
         """Return the end of the last frame that is in no open window."""
-        return self._window.frame_end(self._watermark) - self._window.size
+        return self._window.higher_frame(self._watermark) - self._window.size
 
     def _new_slide(self) -> Slide:
         window = self._window

@@ -53,9 +53,8 @@ class FrameWindows:
     @property
     def signature(self) -> tuple[Any, ...]:
         """What state depends on."""
-        window = self.window
-        moved = (window.offset,) if window.offset else ()
-        return (window.size, window.by, *moved, *signature_of(self.keys, self.operation))
+        offset = (self.window.offset,) if self.window.offset else ()
+        return (self.window.size, self.window.by, *offset, *signature_of(self.keys, self.operation))
 
     @property
     def inputs(self) -> int:
@@ -65,7 +64,7 @@ class FrameWindows:
     def partial(self, number: int, items: Iterator[Timed], moment: Moment, shards: int) -> Partials:
         """Accumulate the items of one task by shard, frame and key."""
         key = None if self.keys is None else self.keys[number]
-        arrivals = Arrivals(items, key, self.window.floor(moment.old), self.gives_late)
+        arrivals = Arrivals(items, key, self.window.floor_frame(moment.old), self.gives_late)
         return partial_frames(arrivals, self.window, self.operation.on_input(number), shards, key is not None)
 
     def new(self) -> FrameState:

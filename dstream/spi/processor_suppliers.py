@@ -19,6 +19,7 @@ __all__ = [
     "ProcessorMetaSupplier",
     "ProcessorSupplier",
     "SupplierContext",
+    "TwoStages",
     "checked_count",
     "meta_supplier",
 ]
@@ -52,8 +53,28 @@ class SupplierContext(MetaSupplierContext):
     """What is known where processors are made."""
 
 
+@dataclass(frozen=True, slots=True)
+class TwoStages:
+    """How processors that gather items share their work with those who send the items, so that less has to move.
+
+    Attributes:
+        keys: gives the key by which items are gathered, a function for each inbound edge; None: all are one group.
+        first: takes the number of an inbound edge; gives what makes processors that emit an `Entry` of each key and
+            what they have gathered of its items, as often as they like.
+        second: takes the numbers of edges by which such entries come in the place of items; gives what makes the
+            processors of the vertex then.
+    """
+
+    keys: tuple[Callable[[Any], Any], ...] | None
+    first: Callable[[int], Callable[[], Processor]]
+    second: Callable[[frozenset[int]], Callable[[], Processor]]
+
+
 class ProcessorSupplier:
     """Makes the processors of a vertex that run in one process. A subclass overrides `get`; it travels pickled."""
+
+    two_stages: TwoStages | None = None
+    """How others may do a part of the work of its processors; None: they may not."""
 
     def init(self, context: SupplierContext) -> None:
         """Get ready; called once in each process, before `get`."""
@@ -115,6 +136,8 @@ class ProcessorMetaSupplier:
 
     preferred_local_parallelism: int = -1
     """How many processors the vertex has unless it says so itself; -1: as many as there are cores."""
+    two_stages: TwoStages | None = None
+    """How others may do a part of the work of its processors; None: they may not."""
 
     def init(self, context: MetaSupplierContext) -> None:
         """Get ready; called once, in the driver, before `get`."""
@@ -178,6 +201,10 @@ class _OfFunction(ProcessorSupplier):
 class _OfSupplier(ProcessorMetaSupplier):
     supplier: ProcessorSupplier
     preferred_local_parallelism: int = -1
+
+    @property
+    def two_stages(self) -> TwoStages | None:  # type: ignore[override]
+        return self.supplier.two_stages
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         return _Always(self.supplier)

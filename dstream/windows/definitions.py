@@ -1,7 +1,7 @@
 """Definitions of windows: values that say which items one result is made of.
 
 A *frame* is the part of time by which a sliding window moves; a tumbling window is one frame. Frames are half-open,
-begin at multiples of their length unless they have an offset, and are known by their end.
+begin at multiples of their length, moved by an offset if there is one, and are known by their end.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class FrameWindow:
         size: how long it is, in milliseconds.
         by: how long a frame is.
         early: how often results are given before the window closes, in seconds of the clock; None: never.
-        offset: how far frames begin behind the multiples of `by`, in milliseconds; from 0 up to `by`.
+        offset: by how much frames begin later than at multiples of their length.
     """
 
     size: int
@@ -97,35 +97,46 @@ class FrameWindow:
         """Whether a window is one frame."""
         return self.size == self.by
 
-    def floor(self, timestamp: int) -> int:
-        """Return the last border between frames that is not behind `timestamp`."""
-        return timestamp - (timestamp - self.offset) % self.by
-
-    def frame_end(self, timestamp: int) -> int:
-        """Return the end of the frame that holds `timestamp`: the first border behind it.
+    def floor_frame(self, timestamp: int) -> int:
+        """Return the last border between frames that is not behind `timestamp`: the start of the frame that holds it.
 
         Example:
-            >>> tumbling(10).frame_end(9), tumbling(10).frame_end(10), tumbling(10).frame_end(-1)
+            >>> tumbling(10).floor_frame(9), tumbling(10).floor_frame(10), tumbling(10).floor_frame(-1)
+            (0, 10, -10)
+        """
+        return timestamp - (timestamp - self.offset) % self.by
+
+    def higher_frame(self, timestamp: int) -> int:
+        """Return the first border behind `timestamp`: the end of the frame that holds it.
+
+        Example:
+            >>> tumbling(10).higher_frame(9), tumbling(10).higher_frame(10), tumbling(10).higher_frame(-1)
             (10, 20, 0)
         """
-        return self.floor(timestamp) + self.by
+        return self.floor_frame(timestamp) + self.by
 
     def with_offset(self, offset: int | timedelta) -> Self:
-        """Return the same with frames that begin so much behind the multiples of their length, such as at noon.
+        """Return the same with frames that begin later, as days do that begin at six in the morning.
 
         Args:
-            offset: milliseconds, or a timedelta; what is longer than a frame says the same as its rest.
+            offset: milliseconds, or a timedelta; shorter than a frame.
 
         Raises:
             TypeError: it is neither.
-            ValueError: it is negative.
+            ValueError: it is negative, or not shorter than a frame.
 
         Example:
-            >>> days = tumbling(timedelta(days=1)).with_offset(timedelta(hours=12))
-            >>> days.floor(0), days.frame_end(0)
-            (-43200000, 43200000)
+            >>> tumbling(10).with_offset(3).floor_frame(12)
+            3
         """
-        return dataclasses.replace(self, offset=milliseconds(offset, "offset") % self.by)
+        found = milliseconds(offset, "offset")
+        if found >= self.by:
+            raise ValueError(f"offset must be shorter than a frame of {self.by} ms, not {found} ms")
+        return dataclasses.replace(self, offset=found)
+
+    def of_frames(self) -> Self:
+        """Return the tumbling window whose windows are the frames of this one; it gives no early results."""
+        return dataclasses.replace(self, size=self.by, early=None)
 
     def early_results(self, every: float | timedelta) -> Self:
         """Return the same with results of windows that are still open.
@@ -144,8 +155,7 @@ class FrameWindow:
 
     def __repr__(self) -> str:
         shown = f"tumbling({self.size})" if self.is_tumbling else f"sliding({self.size}, by={self.by})"
-        moved = f".with_offset({self.offset})" if self.offset else ""
-        return shown + moved + _shown_early(self.early)
+        return shown + (f".with_offset({self.offset})" if self.offset else "") + _shown_early(self.early)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

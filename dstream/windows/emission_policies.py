@@ -86,4 +86,4 @@ class _ByFrame:
     window: FrameWindow
 
     def __call__(self, watermark: int, last: int) -> int:
-        return self.window.floor(watermark)
+        return self.window.floor_frame(watermark)

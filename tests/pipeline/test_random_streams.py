@@ -79,9 +79,9 @@ class Case:
         first = counted(self.window, stamped)
         if self.second is None:
             return sorted((key, number) for key, number, _ in first)
-        ends = {(key, self.second.frame_end(time)) for key, _, time in first}
+        ends = {(key, self.second.higher_frame(time)) for key, _, time in first}
         return sorted(
-            (key, sum(n for k, n, time in first if k == key and self.second.frame_end(time) == end))
+            (key, sum(n for k, n, time in first if k == key and self.second.higher_frame(time) == end))
             for key, end in ends
         )
 

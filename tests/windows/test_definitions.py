@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from dstream.windows import FrameWindow, SessionWindow, session, sliding, tumbling
+from dstream.windows import FrameWindow, SessionWindow, emit_by_frame, session, sliding, tumbling
 
 
 def test_windows_take_milliseconds_and_timedelta():
@@ -53,8 +53,8 @@ def test_frames_lie_between_their_borders():
     """A border is the last one not behind its own timestamp, and the frame that begins there ends one step on."""
     frames = sliding(8, by=2)
 
-    assert [frames.floor(each) for each in (-3, -2, -1, 0, 1, 2)] == [-4, -2, -2, 0, 0, 2]
-    assert [frames.frame_end(each) for each in (-3, -2, -1, 0, 1, 2)] == [-2, 0, 0, 2, 2, 4]
+    assert [frames.floor_frame(each) for each in (-3, -2, -1, 0, 1, 2)] == [-4, -2, -2, 0, 0, 2]
+    assert [frames.higher_frame(each) for each in (-3, -2, -1, 0, 1, 2)] == [-2, 0, 0, 2, 2, 4]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_frames_are_those_of_jet(offset, floors):
     frames = sliding(12, by=4).with_offset(offset)
     stamps = (-5, -4, -1, 0, 3, 4)
 
-    assert [frames.floor(each) for each in stamps] == floors
-    assert [frames.frame_end(each) for each in stamps] == [each + 4 for each in floors]
+    assert [frames.floor_frame(each) for each in stamps] == floors
+    assert [frames.higher_frame(each) for each in stamps] == [each + 4 for each in floors]
 
 
 def test_windows_know_their_measures():
@@ -79,13 +79,11 @@ def test_windows_know_their_measures():
 
 
 def test_frames_with_an_offset_lie_that_much_later():
-    """Also below zero; an offset of whole frames is none."""
+    """Also below zero."""
     frames = sliding(20, by=10).with_offset(3)
 
-    assert [frames.floor(each) for each in (-8, -7, 2, 3, 12, 13)] == [-17, -7, -7, 3, 3, 13]
-    assert [frames.frame_end(each) for each in (-8, -7, 2, 3, 12, 13)] == [-7, 3, 3, 13, 13, 23]
-    assert tumbling(10).with_offset(20) == tumbling(10)
-    assert sliding(20, by=10).with_offset(timedelta(milliseconds=13)) == frames
+    assert [frames.floor_frame(each) for each in (-8, -7, 2, 3, 12, 13)] == [-17, -7, -7, 3, 3, 13]
+    assert [frames.higher_frame(each) for each in (-8, -7, 2, 3, 12, 13)] == [-7, 3, 3, 13, 13, 23]
 
 
 def test_offsets_are_not_negative():
@@ -120,10 +118,28 @@ def test_windows_early_results_change_nothing_else():
 )
 def test_frames_are_half_open(timestamp, floor, end):
     """The start belongs to a frame, its end to the next, before 1970 too."""
-    assert (tumbling(4).floor(timestamp), sliding(8, by=4).frame_end(timestamp)) == (floor, end)
+    assert (tumbling(4).floor_frame(timestamp), sliding(8, by=4).higher_frame(timestamp)) == (floor, end)
 
 
 @pytest.mark.parametrize("window", [sliding(20, by=10).early_results(1), session(5)])
 def test_windows_survive_pickling(window):
     """They travel inside of operators."""
     assert pickle.loads(pickle.dumps(window)) == window
+
+
+@pytest.mark.parametrize(("timestamp", "floor"), [(2, -7), (3, 3), (12, 3), (13, 13), (-8, -17)])
+def test_frames_may_begin_later(timestamp, floor):
+    """Jet: SlidingWindowPolicyTest.when_offset; all of them by the same time."""
+    window = sliding(20, by=10).with_offset(3)
+
+    assert (window.floor_frame(timestamp), window.higher_frame(timestamp)) == (floor, floor + 10)
+    assert emit_by_frame(window)(timestamp, -100) == floor
+    assert repr(window) == "sliding(20, by=10).with_offset(3)"
+    assert window.of_frames() == tumbling(10).with_offset(3)
+
+
+@pytest.mark.parametrize(("offset", "error"), [(10, ValueError), (-1, ValueError), ("1", TypeError)])
+def test_offsets_are_shorter_than_a_frame(offset, error):
+    """Otherwise another one would mean the same."""
+    with pytest.raises(error, match="offset"):
+        tumbling(10).with_offset(offset)

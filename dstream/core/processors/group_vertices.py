@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 from dstream.core.key_functions import entry_key, entry_value, whole_item
-from dstream.core.processors.grouping_processor import GroupingProcessor
+from dstream.core.processors.grouping_processor import FirstGrouping, GroupingProcessor
 from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.core.processors.taken_containers import of_containers, to_containers
 from dstream.operators.window_arguments import check_keys
 from dstream.spi import AggregateOperation
 from dstream.spi.meant import hint_of_a_collector
-from dstream.spi.processor_suppliers import ProcessorMetaSupplier
+from dstream.spi.processor_suppliers import ProcessorMetaSupplier, TwoStages
 from dstream.stream.stream_arguments import function, kind_of, optional_function
 from dstream.values import Entry
 
@@ -50,8 +50,7 @@ def aggregate(operation: Operation) -> ProcessorMetaSupplier:
         aggregate(counting())
     """
     checked = checked_operation(operation, "aggregate")
-    create = partial(GroupingProcessor, None, checked, None, gives_empty=True)
-    return LibrarySupplier(create, shown_call("aggregate", operation))
+    return _shared(shown_call("aggregate", operation), None, checked, None, gives_empty=True)
 
 
 def accumulate(operation: Operation) -> ProcessorMetaSupplier:
@@ -72,7 +71,7 @@ def accumulate(operation: Operation) -> ProcessorMetaSupplier:
         accumulate(counting())
     """
     checked = to_containers(checked_operation(operation, "accumulate"), "accumulate")
-    return LibrarySupplier(partial(GroupingProcessor, None, checked, None), shown_call("accumulate", operation))
+    return _shared(shown_call("accumulate", operation), None, checked, None)
 
 
 def combine(operation: Operation) -> ProcessorMetaSupplier:
@@ -119,8 +118,8 @@ def aggregate_by_key(
         aggregate_by_key([whole_item], counting())
     """
     checked = checked_operation(operation, "aggregate_by_key")
-    create = partial(GroupingProcessor, checked_keys(keys, checked), checked, optional_function(to, "to") or Entry)
-    return LibrarySupplier(create, shown_call("aggregate_by_key", keys, operation, to=to))
+    shown = shown_call("aggregate_by_key", keys, operation, to=to)
+    return _shared(shown, checked_keys(keys, checked), checked, optional_function(to, "to") or Entry)
 
 
 def accumulate_by_key(keys: Keys, operation: Operation) -> ProcessorMetaSupplier:
@@ -141,8 +140,8 @@ def accumulate_by_key(keys: Keys, operation: Operation) -> ProcessorMetaSupplier
         accumulate_by_key([whole_item], counting())
     """
     checked = to_containers(checked_operation(operation, "accumulate_by_key"), "accumulate_by_key")
-    create = partial(GroupingProcessor, checked_keys(keys, checked), checked, Entry)
-    return LibrarySupplier(create, shown_call("accumulate_by_key", keys, operation))
+    shown = shown_call("accumulate_by_key", keys, operation)
+    return _shared(shown, checked_keys(keys, checked), checked, Entry)
 
 
 def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = None) -> ProcessorMetaSupplier:
@@ -166,6 +165,28 @@ def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = 
     checked = of_containers(checked_operation(operation, "combine_by_key"), entry_value, "combine_by_key")
     create = partial(GroupingProcessor, (entry_key,), checked, optional_function(to, "to") or Entry)
     return LibrarySupplier(create, shown_call("combine_by_key", operation, to=to))
+
+
+def _shared(
+    shown: str, keys: tuple[Callable[[Any], Any], ...] | None, operation: Operation, to: Any, gives_empty: bool = False
+) -> LibrarySupplier:
+    """Return what makes processors of an operation, a part of whose work those can do who send the items."""
+    create = partial(GroupingProcessor, keys, operation, to, gives_empty)
+    if operation.combine is None:
+        return LibrarySupplier(create, shown)
+    return LibrarySupplier(
+        create, shown, two_stages=TwoStages(keys, partial(_first, keys, operation), partial(_second, create))
+    )
+
+
+def _first(
+    keys: tuple[Callable[[Any], Any], ...] | None, operation: Operation, number: int
+) -> Callable[[], FirstGrouping]:
+    return partial(FirstGrouping, None if keys is None else keys[number], operation.on_input(number))
+
+
+def _second(create: Callable[..., GroupingProcessor], edges: frozenset[int]) -> Callable[[], GroupingProcessor]:
+    return partial(create, entries_of=edges)
 
 
 def checked_operation(operation: Any, name: str) -> Operation:

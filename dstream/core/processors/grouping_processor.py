@@ -1,15 +1,19 @@
-"""`GroupingProcessor`: a container for each key, until all items have come."""
+"""`GroupingProcessor`: a container for each key, until all items have come; `FirstGrouping` for those who send them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
+from collectors import mapping
 from collectors.grouping import groups_of_any_key
 from dstream.core.block_processor import BlockProcessor
 from dstream.core.processors.saving import Saving
+from dstream.memory import Growth
 from dstream.operators.apart import copies_of
 from dstream.operators.arrivals import by_shard
 from dstream.operators.pickled_keys import with_keys_of_this_process
@@ -18,9 +22,11 @@ from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, ShardKey
 from dstream.values import Entry
 from dstream.values.blaming import in_group
 
-__all__ = ["GroupingProcessor"]
+__all__ = ["FirstGrouping", "GroupingProcessor"]
 
 _ENDED = BroadcastKey("ended")
+_MOST = 100_000
+"""So many groups wait in front of a shuffle."""
 _entry = partial(tuple.__new__, Entry)
 
 
@@ -32,6 +38,7 @@ class GroupingProcessor(BlockProcessor):
         operation: takes the items, those of each edge as of one input, in the order in which they come.
         to: makes of (key, result) what is emitted; None: the result alone.
         gives_empty: without keys, the result of nothing is emitted too.
+        entries_of: edges by which entries of a `FirstGrouping` come in the place of items.
     """
 
     def __init__(
@@ -40,21 +47,25 @@ class GroupingProcessor(BlockProcessor):
         operation: AggregateOperation[Any, Any, Any],
         to: Callable[[Any, Any], Any] | None,
         gives_empty: bool = False,
+        entries_of: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__()
         self._is_keyed = keys is not None
         self._operation = operation
         self._to = to
         self._gives_empty = gives_empty
-        self._reductions = [_by_key(keys, operation, number) for number in range(operation.arity)]
+        self._reductions = [
+            _of_entries(operation) if number in entries_of else _of_items(keys, operation, number)
+            for number in range(operation.arity)
+        ]
         self._groups: dict[Any, Any] = self._reductions[0].supplier()
         self._has_ended = False
         self._saving = Saving()
 
-    def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
+    def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Take the items; nothing is emitted for them."""
         self._groups = self._reductions[ordinal].accumulated(self._groups, items)
-        return []
+        return ()
 
     def complete(self) -> bool:
         """Emit the results, once."""
@@ -106,7 +117,31 @@ class GroupingProcessor(BlockProcessor):
                 dict.update(self._groups, with_keys_of_this_process(value))  # A Counter would add.
 
 
-def _by_key(
+class FirstGrouping(GroupingProcessor):
+    """Accumulates what comes by one edge, before it is sent to those who combine it; emits an entry for each key.
+
+    It emits what it has when that becomes much, and begins again.
+
+    Args:
+        key: gives the key of an item; None: all items are one group, and None is its key.
+        reduction: takes the items of that edge, and has a `combine`.
+    """
+
+    def __init__(self, key: Callable[[Any], Any] | None, reduction: Collector[Any, Any, Any]) -> None:
+        super().__init__(None if key is None else (key,), replace(reduction, finisher=identity), Entry)
+        self._growth = Growth()
+
+    def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
+        """Take the items; give what there is, if it is much."""
+        super().made_of(ordinal, items)
+        if len(self._groups) < _MOST and not self._growth.exceeded():
+            return ()
+        groups, self._groups = self._groups, self._reductions[0].supplier()
+        self._growth.start()
+        return self._results(groups)
+
+
+def _of_items(
     keys: tuple[Callable[[Any], Any], ...] | None, operation: AggregateOperation[Any, Any, Any], number: int
 ) -> Collector[Any, Any, Any]:
     """Return what takes a block of one input into the groups of all; without keys there is one, that of None."""
@@ -115,6 +150,16 @@ def _by_key(
     else:
         reduction = Collector(operation.create, operation.accumulates[number], _uncombined, operation.finish)
     return groups_of_any_key(_no_key if keys is None else keys[number], reduction)
+
+
+def _of_entries(operation: AggregateOperation[Any, Any, Any]) -> Collector[Any, Any, Any]:
+    """Return what takes a block of keys and containers into the groups of all."""
+    combine = operation.combine
+    assert combine is not None, "what cannot be combined is not accumulated elsewhere"
+    return groups_of_any_key(_KEY, mapping(_CONTAINER, Collector(operation.create, combine, combine, operation.finish)))
+
+
+_KEY, _CONTAINER = itemgetter(0), itemgetter(1)
 
 
 def _no_key(item: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from dstream.spi import AggregateOperation
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Processor
-from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier
+from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier, TwoStages
 
 __all__ = ["LibrarySupplier", "shown_call"]
 
@@ -22,15 +22,17 @@ class LibrarySupplier(ProcessorMetaSupplier):
         create: makes a processor; it travels pickled.
         shown: the call.
         preferred_local_parallelism: how many processors there are unless the vertex says so.
+        two_stages: how others may do a part of their work.
     """
 
     create: Callable[[], Processor]
     shown: str
     preferred_local_parallelism: int = -1
+    two_stages: TwoStages | None = None
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         """Return what gives each address a supplier of these processors."""
-        return _Everywhere(self.create)
+        return _Everywhere(_LibraryProcessors(self.create, self.two_stages))
 
     def __repr__(self) -> str:
         return self.shown
@@ -38,10 +40,22 @@ class LibrarySupplier(ProcessorMetaSupplier):
 
 @dataclass(frozen=True, slots=True)
 class _Everywhere:
-    create: Callable[[], Processor]
+    supplier: ProcessorSupplier
 
     def __call__(self, address: Address) -> ProcessorSupplier:
-        return ProcessorSupplier.of(self.create)
+        return self.supplier
+
+
+@dataclass(slots=True)
+class _LibraryProcessors(ProcessorSupplier):
+    create: Callable[[], Processor]
+    two_stages: TwoStages | None
+
+    def get(self, count: int) -> Sequence[Processor]:
+        return [self.create() for _ in range(count)]
+
+    def get_one(self, number: int, count: int) -> Processor:
+        return self.create()
 
 
 def shown_call(name: str, *given: Any, **named: Any) -> str:

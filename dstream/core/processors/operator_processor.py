@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -27,15 +28,22 @@ class OperatorProcessor(BlockProcessor):
         operator: makes and keeps the state.
         timestamps: gives the timestamp of an item, a function for each inbound edge.
         hands_over: what has not closed is emitted, and not saved, when a snapshot is taken: another vertex combines it.
+        clock: gives the seconds by which early results come.
     """
 
     def __init__(
-        self, operator: StateOperator, timestamps: tuple[Callable[[Any], int], ...], hands_over: bool = False
+        self,
+        operator: StateOperator,
+        timestamps: tuple[Callable[[Any], int], ...],
+        hands_over: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__()
         self._operator = operator
         self._timestamps = timestamps
         self._hands_over = hands_over
+        self._clock = clock
+        self._early_at: float | None = None
         self._waiting: list[list[Timed]] = [[] for _ in timestamps]
         self._states: dict[int, ShardState] = {}
         self._watermark = NO_WATERMARK
@@ -47,6 +55,14 @@ class OperatorProcessor(BlockProcessor):
         waiting = self._waiting[ordinal]
         waiting.extend(zip(each(self._timestamps[ordinal], items), items, strict=True))
         return () if len(waiting) < _AT_ONCE else self._until(self._watermark)
+
+    def tick(self) -> bool:
+        """Emit early results, if it is time for them."""
+        if not self.emit_what_waits():
+            return False
+        if self._early_at is None or self._clock() < self._early_at:
+            return True
+        return self.emit(self._until(self._watermark))
 
     def try_process_watermark(self, watermark: Watermark) -> bool:
         """Emit the windows that it closes."""
@@ -64,16 +80,27 @@ class OperatorProcessor(BlockProcessor):
     def _until(self, watermark: int) -> Iterator[Any]:
         """Let the operator take what waits, and time move; give the results in the order of their windows."""
         self._epoch += 1
-        moment = Moment(self._epoch, 0.0, self._watermark, watermark)
+        now = self._clock()
+        moment = Moment(self._epoch, now, self._watermark, watermark, clock_deadline=self._early_at)
         came = self._came(moment)
-        due = {shard for shard, state in self._states.items() if _is_due(state, watermark)}
+        is_early = self._early_at is not None and self._early_at <= now
+        due = {shard for shard, state in self._states.items() if is_early or _is_due(state, watermark)}
         for shard in came:
             if shard not in self._states:
                 self._states[shard] = self._operator.new()
         self._watermark = watermark
         applied = [self._states[shard].apply(came.get(shard, []), moment) for shard in sorted(due | came.keys())]
-        ordered = heapq.merge(*(each.outputs for each in applied), key=_timestamp)
-        return (item for _, item in ordered)
+        return self._items(heapq.merge(*(each.outputs for each in applied), key=_timestamp))
+
+    def _items(self, outputs: Iterator[Timed]) -> Iterator[Any]:
+        """Give what goes on; the operator works while it is consumed."""
+        for _, item in outputs:
+            yield item
+        self._look_for_early()
+
+    def _look_for_early(self) -> None:
+        deadlines = (state.clock_deadline() for state in self._states.values())
+        self._early_at = min((each for each in deadlines if each is not None), default=None)
 
     def _came(self, moment: Moment) -> dict[int, list[tuple[int, Any]]]:
         """Return what waits as partials of the operator, by shard; then nothing waits."""
@@ -120,6 +147,7 @@ class OperatorProcessor(BlockProcessor):
             else:
                 state = self._states[key.shard] = self._operator.new()
                 state.load(value)
+        self._look_for_early()
 
 
 def _is_due(state: ShardState, watermark: int) -> bool:

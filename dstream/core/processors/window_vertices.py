@@ -2,6 +2,7 @@
 
 An item belongs to its windows by its timestamp; a watermark closes those that end at or before it, sessions strictly
 before. An item whose frame is closed is dropped, and counted in the log. What is open at the end of the items closes.
+Early results come by the clock of the process; those of the second of two stages know the frames that have closed.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from dstream.core.processors.group_vertices import checked_keys, checked_operati
 from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.core.processors.operator_processor import OperatorProcessor
 from dstream.core.processors.taken_containers import of_containers, to_containers
-from dstream.errors import UnsupportedError
 from dstream.operators.frame_windows import FrameWindows
 from dstream.operators.session_windows import SessionWindows
 from dstream.spi import AggregateOperation
 from dstream.spi.processor_suppliers import ProcessorMetaSupplier
+from dstream.spi.state_operator import StateOperator
 from dstream.stream.stream_arguments import function, kind_of, optional_function
-from dstream.windows import FrameWindow, KeyedWindowResult, SessionWindow, tumbling
+from dstream.windows import FrameWindow, KeyedWindowResult, SessionWindow
 
 __all__ = [
     "accumulate_by_frame",
@@ -56,7 +57,6 @@ def aggregate_to_sliding_window(
 
     Raises:
         TypeError: one of these is of another kind, or there are more or fewer functions than inputs.
-        UnsupportedError: the window gives early results.
 
     Example:
         >>> from collectors import counting
@@ -65,14 +65,8 @@ def aggregate_to_sliding_window(
         >>> processors.aggregate_to_sliding_window(timestamps=[whole_item], window=tumbling(10), operation=counting())
         aggregate_to_sliding_window(timestamps=[whole_item], window=tumbling(10), operation=counting())
     """
-    name = "aggregate_to_sliding_window"
-    checked = checked_operation(operation, name)
-    windows = FrameWindows(
-        _of_kind(window, FrameWindow, name), _optional_keys(keys, checked), checked, optional_function(to, "to")
-    )
-    create = partial(OperatorProcessor, windows, _timestamps(timestamps, checked))
-    shown = shown_call(name, keys=keys, timestamps=timestamps, window=window, operation=operation, to=to)
-    return LibrarySupplier(create, shown)
+    given = {"keys": keys, "timestamps": timestamps, "window": window, "operation": operation, "to": to}
+    return _in_one_stage("aggregate_to_sliding_window", FrameWindow, FrameWindows, **given)
 
 
 def accumulate_by_frame(
@@ -93,7 +87,6 @@ def accumulate_by_frame(
     Raises:
         TypeError: one of these is of another kind, there are more or fewer functions than inputs, or the operation has
             no `combine`.
-        UnsupportedError: the window gives early results.
 
     Example:
         >>> from collectors import counting
@@ -106,8 +99,7 @@ def accumulate_by_frame(
     """
     name = "accumulate_by_frame"
     checked = to_containers(checked_operation(operation, name), name)
-    moves = _of_kind(window, FrameWindow, name)
-    frame = tumbling(moves.by).with_offset(moves.offset)
+    frame = _of_kind(window, FrameWindow, name).of_frames()
     windows = FrameWindows(frame, checked_keys(keys, checked), checked, KeyedWindowResult)
     create = partial(OperatorProcessor, windows, _timestamps(timestamps, checked), hands_over=True)
     shown = shown_call(name, keys=keys, timestamps=timestamps, window=window, operation=operation)
@@ -126,7 +118,6 @@ def combine_to_sliding_window(
 
     Raises:
         TypeError: one of these is of another kind, or the operation has no `combine`.
-        UnsupportedError: the window gives early results.
 
     Example:
         >>> from collectors import counting
@@ -166,7 +157,6 @@ def aggregate_to_session_window(
     Raises:
         TypeError: one of these is of another kind, there are more or fewer functions than inputs, or the operation has
             no `combine`.
-        UnsupportedError: the window gives early results.
 
     Example:
         >>> from collectors import counting
@@ -175,27 +165,31 @@ def aggregate_to_session_window(
         >>> processors.aggregate_to_session_window(timestamps=[whole_item], window=session(10), operation=counting())
         aggregate_to_session_window(timestamps=[whole_item], window=session(10), operation=counting())
     """
-    name = "aggregate_to_session_window"
-    checked = checked_operation(operation, name)
-    windows = SessionWindows(
-        _of_kind(window, SessionWindow, name), _optional_keys(keys, checked), checked, optional_function(to, "to")
-    )
-    create = partial(OperatorProcessor, windows, _timestamps(timestamps, checked))
-    shown = shown_call(name, keys=keys, timestamps=timestamps, window=window, operation=operation, to=to)
-    return LibrarySupplier(create, shown)
+    given = {"keys": keys, "timestamps": timestamps, "window": window, "operation": operation, "to": to}
+    return _in_one_stage("aggregate_to_session_window", SessionWindow, SessionWindows, **given)
+
+
+def _in_one_stage(name: str, kind: type, make: Callable[..., StateOperator], **given: Any) -> ProcessorMetaSupplier:
+    """Return the supplier of a vertex that has all that its windows need, for what its user gave.
+
+    Args:
+        name: of the function of the library.
+        kind: of the window.
+        make: makes what keeps the windows.
+        given: keys, timestamps, window, operation and to.
+    """
+    checked = checked_operation(given["operation"], name)
+    keys = None if given["keys"] is None else checked_keys(given["keys"], checked)
+    windows = make(_of_kind(given["window"], kind, name), keys, checked, optional_function(given["to"], "to"))
+    create = partial(OperatorProcessor, windows, _timestamps(given["timestamps"], checked))
+    return LibrarySupplier(create, shown_call(name, **given))
 
 
 def _of_kind(window: Any, kind: Any, name: str) -> Any:
     if not isinstance(window, kind):
         made_by = "tumbling(...) or sliding(...)" if kind is FrameWindow else "session(...)"
         raise TypeError(f"{name}: window must be what {made_by} makes, not {kind_of(window)}")
-    if window.early is not None:
-        raise UnsupportedError(f"{name} gives no early results: leave early_results(...) out of {window!r}")
     return window
-
-
-def _optional_keys(keys: Functions | None, operation: Operation) -> tuple[Callable[[Any], Any], ...] | None:
-    return None if keys is None else checked_keys(keys, operation)
 
 
 def _timestamps(timestamps: Any, operation: Operation) -> tuple[Callable[[Any], int], ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from dstream.engine.compiler.combining_edges import with_first_stages
 from dstream.engine.compiler.compile_inputs import in_the_caller
 from dstream.engine.compiler.compiling import Compiling, compile_node
 from dstream.engine.graph.decisions import Done, Move, Several
@@ -124,11 +125,13 @@ class _Cutting:
     def __init__(
         self, node: Processing, inputs: Sequence[Items], partitions: Sequence[int], receipts: Op, cores: int
     ) -> None:
-        self._node = node
         self._inputs = inputs
         self._partitions = partitions
         self._receipts = receipts
         self._cores = cores
+        combining = with_first_stages(node.graph, list(map(self._readers_of, range(len(inputs)))))
+        node = self._node = dataclasses.replace(node, graph=combining.graph)
+        self._first_stages = combining.first_stages
         self._parts = graph_groups(node.graph)
         self._part_of = {each.name: number for number, part in enumerate(self._parts) for each in part.vertices}
         self._steps = {each.name: each.step for each in node.graph.vertices}
@@ -160,6 +163,11 @@ class _Cutting:
     def _processors(self, part: int) -> int:
         """Return how many processors each vertex of a part has; there are as many tasks."""
         return self._parts[part].vertices[0].parallelism
+
+    def _readers_of(self, inlet: int) -> int | None:
+        """Return how many tasks may read an input each for itself; None: it is no source."""
+        is_source = all(isinstance(each, Splits) for each in self._inputs[inlet])
+        return min(self._partitions[inlet], self._cores) or None if is_source else None
 
     def _readers(self, part: int) -> list[int]:
         """Return the parts to which one leads."""
@@ -225,7 +233,7 @@ class _Cutting:
             )
             reader = ReadArrivals(sum(map(self._tasks, self._sending[number])), self._node.step)
             items = (Rows(taken, processors, reader, is_ordered=False, why=_GO, counted=_EACH),)
-        runs = RunsPart(RunsGraph(part, self._node.guarantee, self._receipts, senders))
+        runs = RunsPart(RunsGraph(part, self._node.guarantee, self._receipts, senders, first_stages=self._first_stages))
         names = ", ".join(each.name for each in part.vertices)
         return piped(items, self._node, runs, f"each task runs one processor of {names}")
 

@@ -15,13 +15,14 @@ from dstream.executor.graph_doors import check_items
 from dstream.executor.graph_run import GraphRun
 from dstream.failures import naming
 from dstream.memory import pieces
-from dstream.plan.core_of_graphs import Processing
+from dstream.plan.core_of_graphs import Counts, Processing
 from dstream.plan.graph_parallelism import parallelism_of, with_parallelism
 from dstream.plan.steps import Op, Step
 from dstream.plan.vertex_graph import GraphEdge, VertexGraph
 
 __all__ = [
     "BlocksOfTask",
+    "FirstStage",
     "InOneTask",
     "Inlet",
     "OfWholeGraph",
@@ -29,6 +30,7 @@ __all__ = [
     "RunsGraph",
     "RunsPart",
     "ToProcessor",
+    "as_written",
     "by_priority",
     "in_turn",
     "whole",
@@ -46,6 +48,7 @@ class RunsGraph:
         receipts: takes the counts of the edges.
         senders: how many tasks or processors send by each inlet.
         logs: lets processors be heard where they run.
+        first_stages: vertices of the graph that the user did not write.
     """
 
     graph: VertexGraph
@@ -53,6 +56,7 @@ class RunsGraph:
     receipts: Op
     senders: Sequence[int] = ()
     logs: ProcessorLogs = field(default_factory=ProcessorLogs)
+    first_stages: Sequence[FirstStage] = ()
 
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
         """Give the blocks of all processors, or of those of one number."""
@@ -61,12 +65,42 @@ class RunsGraph:
         failed: BaseException | None = None
         try:
             yield from run.run(arrivals)
-            task.peeking(self.receipts)(run.counts())
+            task.peeking(self.receipts)(as_written(run.counts(), self.first_stages))
         except BaseException as error:  # Also where the job was cancelled, or what reads the blocks failed.
             failed = error
             raise
         finally:
             run.close(failed)
+
+
+@dataclass(frozen=True)
+class FirstStage:
+    """A vertex that does a part of the work of another one, before its items are sent there.
+
+    Attributes:
+        name: its own.
+        vertex: the name of the other one.
+        edge: the number of the inbound edge of that, in front of which it stands.
+        inbound: how many inbound edges that has.
+        outbound: how many outbound ones.
+    """
+
+    name: str
+    vertex: str
+    edge: int
+    inbound: int
+    outbound: int
+
+
+def as_written(counts: Counts, first_stages: Sequence[FirstStage]) -> Counts:
+    """Return counts for the vertices that the user wrote: what came to a first stage came by that edge."""
+    found = {vertex: (list(received), list(sent)) for vertex, (received, sent) in counts.items()}
+    for first in first_stages:
+        ((came,), _) = found.pop(first.name, ([0], []))
+        if first.name in counts or first.vertex in found:
+            received, _ = found.setdefault(first.vertex, ([0] * first.inbound, [0] * first.outbound))
+            received[first.edge] = came
+    return found
 
 
 def whole(node: Processing, cores: int, senders: Sequence[int]) -> RunsGraph:

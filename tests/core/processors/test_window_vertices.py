@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import operator
+import time
 
 import pytest
 
 from collectors import co_operation, counting, to_list, to_set
 from dstream.core import Watermark, processors
-from dstream.errors import UnsupportedError
+from dstream.core.processors.operator_processor import OperatorProcessor
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.failures import failure
+from dstream.operators.frame_windows import FrameWindows
+from dstream.operators.session_windows import SessionWindows
 from dstream.spi import AggregateOperation
 from dstream.testing.processor_run import RUNS, ProcessorRun
-from dstream.windows import KeyedWindowResult, WindowResult, session, sliding, tumbling
+from dstream.windows import FrameWindow, KeyedWindowResult, WindowResult, session, sliding, tumbling
 from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
@@ -312,12 +315,76 @@ def test_an_event_behind_the_watermark_joins_no_session():
     assert sessions([*wm(20), ("a", 19), ("a", 20)]) == [*wm(20), KeyedWindowResult(20, 30, "a", 1)]
 
 
-def test_early_results_are_refused():
-    """There is no clock that they could follow."""
-    with pytest.raises(UnsupportedError, match="no early results"):
-        processors.aggregate_to_sliding_window(
-            timestamps=[abs], window=tumbling(10).early_results(1), operation=counting()
-        )
+def early(window, clock, **more):
+    """Return what makes processors of a window that give early results by a clock."""
+    one = AggregateOperation(int, lambda total, event: total + 1, operator.add)
+    kind = FrameWindows if isinstance(window, FrameWindow) else SessionWindows
+    windows = kind(window.early_results(5), (lambda event: event[0],), one)
+    return lambda: OperatorProcessor(windows, (lambda event: event[1],), clock=clock, **more)
+
+
+@pytest.mark.parametrize(("window", "bounds"), [(tumbling(10), (0, 10)), (session(8), (1, 9))])
+def test_early_results_come_by_the_clock(window, bounds):
+    """Once in each period, for windows that have items; the last result is not early."""
+    now = [11.0]
+    one = ProcessorRun(early(window, lambda: now[0]), RUNS[0])
+    one.process(0, ("a", 1))
+    one.process(0, Watermark(1))
+    for now[0] in (14.9, 15.0, 19.9):
+        one.until_done("tick")
+    assert one.emitted == [*wm(1), KeyedWindowResult(*bounds, "a", 1, True)]
+
+    one.process(0, Watermark(20))
+    assert one.emitted[2:] == [KeyedWindowResult(*bounds, "a", 1), *wm(20)]
+    now[0] = 30.0
+    one.until_done("tick")
+    assert len(one.emitted) == 4
+
+
+def test_early_results_come_in_time_after_a_restart():
+    """What is open has its period in the snapshot."""
+    now = [11.0]
+    one = ProcessorRun(early(tumbling(10), lambda: now[0]), RUNS[3])
+    one.process(0, ("a", 1))
+    one.process(0, Watermark(1))
+    now[0] = 16.0
+    one.until_done("tick")
+
+    assert one.emitted == [*wm(1), KeyedWindowResult(0, 10, "a", 1, True)]
+
+
+def test_the_second_stage_gives_early_results_of_the_frames_that_have_closed():
+    """The first one gives none of its own."""
+    window = sliding(20, by=10).early_results(0.001)
+    given = {"window": window, "operation": counting()}
+    first = processors.accumulate_by_frame(keys=[operator.itemgetter(0)], timestamps=[operator.itemgetter(1)], **given)
+    assert emitted_in_four_runs(first, [("a", 1), ("a", 12), *wm(10)]) == [
+        KeyedWindowResult(0, 10, "a", 1),
+        *wm(10),
+        KeyedWindowResult(10, 20, "a", 1),
+    ]
+    second = ProcessorRun(processors.combine_to_sliding_window(**given), RUNS[0])
+    second.process(0, KeyedWindowResult(0, 10, "a", 1))
+    second.process(0, Watermark(9))
+    time.sleep(0.002)
+    second.until_done("tick")
+    assert KeyedWindowResult(0, 20, "a", 1, True) in second.emitted
+
+
+def test_windows_may_begin_later():
+    """Both stages agree on where."""
+    window = sliding(20, by=10).with_offset(3)
+    given = {"window": window, "operation": counting()}
+    of_items = {"keys": [operator.itemgetter(0)], "timestamps": [operator.itemgetter(1)]}
+    whole = processors.aggregate_to_sliding_window(**of_items, **given)
+    items = [("a", 2), ("a", 3), ("a", 12), ("a", 13)]
+    expected = [KeyedWindowResult(start, start + 20, "a", n) for start, n in ((-17, 1), (-7, 3), (3, 3), (13, 1))]
+
+    assert emitted_in_four_runs(whole, items) == expected
+    first = vertex("first", processors.accumulate_by_frame(**of_items, **given))
+    frames = run_of([first], [edge("in", "first"), edge("first", "out")], [GraphArrival(0, 0, None, items)])
+    assert [(each.start, each.result) for each in frames] == [(-7, 1), (3, 2), (13, 1)]
+    assert emitted_in_four_runs(processors.combine_to_sliding_window(**given), frames) == expected
 
 
 def test_sessions_need_an_operation_that_combines():
