@@ -218,6 +218,7 @@ class GraphRun:
                 for each in in_turn:
                     if goes_on or not each.is_source:
                         is_progress = each.call() or is_progress
+                in_turn = [each for each in in_turn if not each.has_ended or not each.is_quiet]
                 for thread in threads:
                     is_progress = thread.look() or is_progress
                 while given:
