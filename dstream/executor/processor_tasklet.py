@@ -169,7 +169,7 @@ class ProcessorTasklet:
             is_progress = self._step_on()
             # What follows the end of an edge happens at once: in a long chain, or behind many edges, each end would
             # wait until all other processors have had a turn.
-            while len(self._completed) > completed and not self.has_ended and outbox.flush():
+            while len(self._completed) > completed and outbox.flush():
                 completed = len(self._completed)
                 self._step_on()
             outbox.flush()
