@@ -17,7 +17,7 @@ from dstream.plan.vertex_graph import GraphEdge
 __all__ = ["Door", "Feed", "Giving", "Sending", "check_items"]
 
 _AT_ONCE = 4
-"""So many blocks come in before the processors have their next turn."""
+"""So many blocks come in before the processors have their next turn; one for each inlet, if there are more."""
 
 
 class Sending:
@@ -142,13 +142,14 @@ class Feed:
         self._arrivals = arrivals
         self._doors = doors
         self._is_last = is_last
+        self._at_once = max(_AT_ONCE, len(doors))
         self._left: list[tuple[EdgeInflow, int, list[Any]]] = []
         self.is_done = False
 
     def push(self) -> bool:
         """Let some blocks in, and say whether there were any."""
         is_any = False
-        for _ in range(_AT_ONCE):
+        for _ in range(self._at_once):
             if self.is_done or not self._let_in():
                 break
             is_any = True

@@ -52,6 +52,7 @@ class GraphRun:
         here: the number of the processors that run here, one of each vertex; None: all of them.
         guarantee: what processors are told.
         senders: how many tasks or processors send by each inlet, in order; one, unless it is given.
+        check: is called in every turn, and raises what ends the run; None: nobody ends it.
 
     Attributes:
         saved: what was saved last.
@@ -67,7 +68,9 @@ class GraphRun:
         here: int | None = None,
         guarantee: str = "none",
         senders: Sequence[int] = (),
+        check: Callable[[], object] | None = None,
     ) -> None:
+        self._check = check
         self._graph = graph
         self._parallelism = parallelism
         self._here = here
@@ -214,10 +217,13 @@ class GraphRun:
             threads = self._threads(stack, sources_go_on)
             in_turn = [each for each in self._tasklets if each.processor.is_cooperative]
             while True:
+                if self._check is not None:
+                    self._check()
                 is_progress, goes_on = feed.push(), sources_go_on()
                 for each in in_turn:
                     if goes_on or not each.is_source:
                         is_progress = each.call() or is_progress
+                in_turn = [each for each in in_turn if not each.has_ended or not each.is_quiet]
                 for thread in threads:
                     is_progress = thread.look() or is_progress
                 while given:

@@ -165,8 +165,13 @@ class ProcessorTasklet:
         with naming(self._step):
             if not outbox.flush() or self.has_ended:
                 return False
-            before = outbox.emitted
+            before, completed = outbox.emitted, len(self._completed)
             is_progress = self._step_on()
+            # What follows the end of an edge happens at once: in a long chain, or behind many edges, each end would
+            # wait until all other processors have had a turn.
+            while len(self._completed) > completed and outbox.flush():
+                completed = len(self._completed)
+                self._step_on()
             outbox.flush()
             return is_progress or outbox.emitted != before
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from dstream import pickling
 from dstream.errors import EngineError
 from dstream.keys import canonical_all
+from dstream.values.event_time import END_OF_TIME
 
 __all__ = ["DeadlinesOnDisk", "StatesOnDisk"]
 
@@ -138,10 +139,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
         self._write(((number, row) for number, row in by_hash.items() if row), gone)
 
     def _write(self, rows: Iterable[tuple[int, list[Any]]], gone: Collection[tuple[int]] = ()) -> None:
-        due = self._due
-        written = (
-            (number, pickling.dumps(row), None if due is None else min(map(due, row[1::2]))) for number, row in rows
-        )
+        written = ((number, pickling.dumps(row), self._due_of(row)) for number, row in rows)
         try:
             self._table.execute("BEGIN")
             self._table.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", written)
@@ -149,6 +147,11 @@ class StatesOnDisk(MutableMapping[Any, S]):
             self._table.execute("COMMIT")
         except self._disk_fails as error:
             raise EngineError(f"{error}, where states of keys move to disk: it needs room in {_FOLDER}") from error
+
+    def _due_of(self, row: list[Any]) -> int | None:
+        """Return the least watermark that a state of a row waits for; None: no watermark is as great."""
+        least = None if self._due is None else min(map(self._due, row[1::2]))
+        return least if least is not None and least <= END_OF_TIME else None  # SQLite has numbers of 64 bits.
 
     # ---------------------------------------------------------------------------------------------------------- time
 
@@ -161,7 +164,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
 
     def _by_due(self) -> Iterator[tuple[int, int]]:
         """Give the hash and the due time of rows as they were written, by that time."""
-        return iter(self._table.execute("SELECT hash, due FROM states ORDER BY due"))
+        return iter(self._table.execute("SELECT hash, due FROM states WHERE due IS NOT NULL ORDER BY due"))
 
     def passed(self, watermark: int) -> list[Any]:
         """Return the keys that wait for the least, of those that wait for no more than `watermark`, by that.

@@ -14,10 +14,12 @@ from dstream.spi.processor import Processor, Watermark
 from dstream.spi.processor_suppliers import AnySupplier, MetaSupplierContext, SupplierContext, meta_supplier
 from dstream.testing.processor_boxes import TestInbox, TestOutbox, TestProcessorContext
 
-__all__ = ["RUNS", "ProcessorRun", "RunLimits"]
+__all__ = ["REFUSED_FIRST", "RUNS", "ProcessorRun", "RunLimits"]
 
 RUNS = ("not saved", "saved", "restored after every other item", "restored after every item")
-"""The runs of Jet's `TestSupport`."""
+"""The runs of Jet's `TestSupport`. In these, a processor that emits one item for each is never refused one."""
+REFUSED_FIRST = "each emitted item refused first"
+"""Another run, without snapshots: each item that is emitted is refused once, and the inbox holds several."""
 _HERE = "here"
 
 
@@ -29,11 +31,13 @@ class RunLimits:
         asserts_progress: it emits, takes an item or is done.
         cooperative_timeout: in seconds, how long one of a cooperative processor may take; 0: without a limit.
         clock: tells seconds.
+        most_items: how many items may be emitted by one edge; 0: any number.
     """
 
     asserts_progress: bool = True
     cooperative_timeout: float = 0.0
     clock: Callable[[], float] = time.monotonic
+    most_items: int = 0
 
 
 class ProcessorRun:
@@ -41,7 +45,7 @@ class ProcessorRun:
 
     Args:
         supplier: makes it, and makes it again where it is restored.
-        run: one of `RUNS`.
+        run: one of `RUNS`, or `REFUSED_FIRST`.
         outputs: how many outbound edges there are.
         limits: of each call.
 
@@ -61,7 +65,8 @@ class ProcessorRun:
         self, supplier: AnySupplier, run: str = RUNS[0], outputs: int = 1, limits: RunLimits | None = None
     ) -> None:
         self._limits = limits or RunLimits()
-        self._guarantee = "none" if run == RUNS[0] else "exactly-once"
+        self._saves = run not in (RUNS[0], REFUSED_FIRST)
+        self._guarantee = "exactly-once" if self._saves else "none"
         self._meta = meta_supplier(supplier)
         self._meta.init(MetaSupplierContext("tested", guarantee=self._guarantee))
         self.supplier = self._meta.get([_HERE])(_HERE)
@@ -71,6 +76,7 @@ class ProcessorRun:
         self.run = run
         self._steps = 0
         self._refused: Any = MISSING  # In the last call.
+        self._refuses_next = True
         self._make()
 
     def _make(self) -> None:
@@ -93,17 +99,18 @@ class ProcessorRun:
             for each in self.outputs:
                 each.append(item)
         else:
-            self._process(ordinal, item)
+            self.process_block(ordinal, [item])
         self.snapshot()
 
-    def _process(self, ordinal: int, item: Any) -> None:
-        inbox = TestInbox([item])
+    def process_block(self, ordinal: int, items: Sequence[Any]) -> None:
+        """Give it items that are in the inbox together."""
+        inbox = TestInbox(items)
         self.until_done("tick")
         while len(inbox):
             self._calling("process", ordinal, inbox)
             self.until_done("tick")
         if self.outbox.refused is not MISSING:
-            raise self._lost(f"{self._called('process', [ordinal, item])} took it", self.outbox.refused)
+            raise self._lost(f"{self._called('process', [ordinal, *items])} took it", self.outbox.refused)
 
     def complete_edge(self, ordinal: int) -> None:
         """Tell it that an edge has ended; then save."""
@@ -130,7 +137,7 @@ class ProcessorRun:
     def snapshot(self) -> None:
         """Save, and go on with what was saved, as the run has it."""
         self._steps += 1
-        if self.run == RUNS[0]:
+        if not self._saves:
             return
         self.saved = {}
         self.outbox.snapshot_capacity = 1
@@ -140,7 +147,8 @@ class ProcessorRun:
             return
         self.processor.close(None)
         self._make()
-        self._restore(pickle.loads(dumps(list(self.saved.items()))))
+        # Entries come back in any order: here in another one than that in which they were saved.
+        self._restore(pickle.loads(dumps(list(reversed(self.saved.items())))))
 
     def _restore(self, entries: list[tuple[Any, Any]]) -> None:
         inbox = TestInbox(entries)
@@ -188,6 +196,8 @@ class ProcessorRun:
     def _calling(self, method: str, *given: Any) -> Any:
         """Call a method once, check what it did, and take out what it emitted."""
         before = [each.queue if isinstance(each, TestInbox) else each for each in given]
+        refuses_all = self._refuses_next and self.run == REFUSED_FIRST
+        self.outbox.capacities = [0 if refuses_all else 1] * len(self.outputs)
         began = self._limits.clock()
         try:
             done = getattr(self.processor, method)(*given)
@@ -201,7 +211,10 @@ class ProcessorRun:
         has_taken = any(
             len(each) < len(was) for each, was in zip(given, before, strict=True) if was and _is_inbox(each)
         )
-        is_progress = self._take() or bool(done) or has_taken
+        has_emitted = self._take()
+        was_kept_back = refuses_all and self._refused is not MISSING
+        self._refuses_next = has_emitted or (self._refuses_next and not was_kept_back)
+        is_progress = has_emitted or bool(done) or has_taken or was_kept_back
         if self._limits.asserts_progress and not is_progress:
             raise AssertionError(
                 f"{self._called(method, before)} made no progress, in the run {self.run!r}: it emitted nothing, "
@@ -220,6 +233,11 @@ class ProcessorRun:
         drained = self.outbox.drain_queues_and_reset()
         for output, items in zip(self.outputs, drained, strict=True):
             output += items
+            if self._limits.most_items and len(output) > self._limits.most_items:
+                raise AssertionError(
+                    f"{self._name} emitted {len(output)} items in the run {self.run!r}, far more than are expected: "
+                    "does it know after a snapshot how far it was?"
+                )
         return bool(entries) or any(drained)
 
     def _check_time(self, took: float, method: str, given: Sequence[Any]) -> None:

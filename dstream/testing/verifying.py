@@ -6,16 +6,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import groupby
 from typing import Any
 
-from dstream.spi.processor import Processor
+from dstream.spi.processor import Processor, Watermark
 from dstream.spi.processor_suppliers import AnySupplier, meta_supplier
 from dstream.stream.stream_arguments import function, kind_of
 from dstream.testing.comparing import difference, difference_in_any_order, report
-from dstream.testing.processor_run import RUNS, ProcessorRun, RunLimits
+from dstream.testing.processor_run import REFUSED_FIRST, RUNS, ProcessorRun, RunLimits
 from dstream.values.time_units import seconds
 
 __all__ = ["VerifiedProcessor", "same_items_in_any_order", "verify_processor"]
+
+_MORE = 10_000
+"""So many items more than are expected, and the processor goes on for ever."""
 
 Checker = Callable[[list[Any], list[Any]], object]
 """Takes what was expected and what was emitted by an edge, and says whether that is the same."""
@@ -28,8 +32,10 @@ def verify_processor(
 
     It is driven four times by the protocol, as Hazelcast Jet's `TestSupport` does: never saved; saved and not restored;
     restored after every other item; restored after every item. That happens between calls of `complete()` too. It gets
-    one item at a time, and the outbox takes one item in each call. Each call makes progress, and one of a
-    cooperative processor takes at most a second. What was refused is offered again first, and no key is saved twice.
+    one item at a time, and the outbox takes one item in each call. A fifth run refuses each item that is emitted once,
+    and has all items of an edge in the inbox, where no other edge has its priority. Each call makes progress, and one
+    of a cooperative processor takes at most a second. What was refused is offered again first, and no key is saved
+    twice. Entries of a snapshot come back in another order.
 
     Args:
         supplier: what a vertex takes. A processor itself can be made once, so it is not restored.
@@ -68,7 +74,7 @@ class VerifiedProcessor:
 
     supplier: AnySupplier
     limits: RunLimits
-    runs: tuple[str, ...] = RUNS
+    runs: tuple[str, ...] = (RUNS[0], REFUSED_FIRST, *RUNS[1:])
     edges: tuple[tuple[Any, ...], ...] = ()
     priorities: tuple[int, ...] = ()
     checker: Checker = _same_items
@@ -100,8 +106,8 @@ class VerifiedProcessor:
         return replace(self, edges=taken, priorities=given)
 
     def disable_snapshots(self) -> VerifiedProcessor:
-        """Let it run once, and never be saved."""
-        return replace(self, runs=RUNS[:1])
+        """Let it never be saved."""
+        return replace(self, runs=tuple(run for run in self.runs if run not in RUNS[1:]))
 
     def disable_progress_assertion(self) -> VerifiedProcessor:
         """Let calls do nothing, as those that wait for something outside."""
@@ -117,7 +123,9 @@ class VerifiedProcessor:
         Args:
             timeout: seconds, or a timedelta; what was emitted until then is compared.
         """
-        return replace(self, completes_within=seconds(timeout, "timeout"))
+        # What it emits in that time depends on how often it is called.
+        runs = tuple(run for run in self.runs if run != REFUSED_FIRST)
+        return replace(self, completes_within=seconds(timeout, "timeout"), runs=runs)
 
     def cooperative_timeout(self, timeout: float | timedelta) -> VerifiedProcessor:
         """Say how long a call of a cooperative processor may take.
@@ -160,7 +168,7 @@ class VerifiedProcessor:
         __tracebackhide__ = True
         expected = [list(each) for each in edges]
         for run in self.runs:
-            for ordinal, (wanted, emitted) in enumerate(zip(expected, self._emitted(run, len(expected)), strict=True)):
+            for ordinal, (wanted, emitted) in enumerate(zip(expected, self._emitted(run, expected), strict=True)):
                 if not self.checker(wanted, emitted):
                     raise AssertionError(self._told(run, ordinal, wanted, emitted))
 
@@ -168,12 +176,20 @@ class VerifiedProcessor:
         in_any_order = difference_in_any_order(wanted, emitted)
         found = in_any_order or difference(wanted, emitted) or "the checker says that it is not the same"
         order = "" if in_any_order else ", in another order"
-        state = "" if run in RUNS[:2] else ", and it was right without being restored: part of the state is not saved"
+        state = ""
+        if run in RUNS[2:]:
+            state = (
+                ", and it was right without being restored: part of the state is not saved, or depends on the order in "
+                "which entries come back"
+            )
         what = f"edge {ordinal} got something else in the run {run!r}{order}{state}: {found}"
         return report(wanted, emitted, what)
 
-    def _emitted(self, run: str, outputs: int) -> list[list[Any]]:
-        one = ProcessorRun(self.supplier, run, outputs, self.limits)
+    def _emitted(self, run: str, expected: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        limits = self.limits
+        if self.completes_within is None:
+            limits = replace(limits, most_items=_MORE + 10 * max(map(len, expected), default=0))
+        one = ProcessorRun(self.supplier, run, len(expected), limits)
         try:
             self._drive(one)
         except BaseException as error:
@@ -197,6 +213,9 @@ class VerifiedProcessor:
 
     def _drive_edges(self, one: ProcessorRun, ordinals: list[int]) -> None:
         """Give it the items of edges of one priority in turn, and the end of each."""
+        if one.run == REFUSED_FIRST and len(ordinals) == 1:
+            self._drive_blocks(one, ordinals[0])
+            return
         left: dict[int, Iterator[Any]] = {each: iter(self.edges[each]) for each in ordinals}
         while left:
             for ordinal, items in list(left.items()):
@@ -207,6 +226,16 @@ class VerifiedProcessor:
                     one.complete_edge(ordinal)
                 else:
                     one.process(ordinal, item)
+
+    def _drive_blocks(self, one: ProcessorRun, ordinal: int) -> None:
+        """Give it what stands between two watermarks at once."""
+        for is_mark, some in groupby(self.edges[ordinal], key=lambda item: isinstance(item, Watermark)):
+            if is_mark:
+                for each in some:
+                    one.process(ordinal, each)
+            else:
+                one.process_block(ordinal, list(some))
+        one.complete_edge(ordinal)
 
     def __repr__(self) -> str:
         return f"verify_processor({kind_of(self.supplier)})"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from queue import Queue
 from typing import Any
 
 import pytest
 
 import dstream as ds
 from dstream.core import DAG, AbstractProcessor, Edge, Vertex, processors, whole_item
-from dstream.errors import UnsupportedError
+from dstream.errors import CancelledError, UnsupportedError
 from dstream.plan.show.drawing import drawn
 from dstream.session.explaining import stages_on
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
@@ -241,3 +243,29 @@ def test_attributes_of_a_meta_supplier_mean_nothing(local_context: ds.Context) -
     local_context.new_job(dag.edge(Edge.between(source, twice)).edge(Edge.between(twice, sink))).join()
 
     assert sorted(local_context.get_list("of-odd")) == [0, 2, 4]
+
+
+BEGUN, CLOSED = threading.Event(), Queue[BaseException | None]()
+
+
+class Endless(AbstractProcessor):
+    """Is never complete."""
+
+    def complete(self) -> bool:
+        BEGUN.set()
+        return False
+
+    def close(self, error: BaseException | None) -> None:
+        CLOSED.put(error)
+
+
+def test_a_cancelled_graph_stops_and_closes_its_processors(local_context: ds.Context) -> None:
+    """Also where no source gives items, which is where other plans look."""
+    dag = DAG()
+    endless = dag.new_vertex("endless", Endless).local_parallelism(1)
+    job = local_context.new_job(dag.edge(Edge.between(endless, dag.new_vertex("sink", LIST))))
+    assert BEGUN.wait(10)
+
+    job.cancel()
+
+    assert isinstance(CLOSED.get(timeout=10), CancelledError)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import operator
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 
 from dstream.executor.arrivals_of_graphs import GraphArrival, items_of_outlet
 from dstream.executor.graph_run import GraphRun
+from dstream.executor.processor_tasklet import ProcessorTasklet
 from dstream.failures import failure
 from dstream.plan.vertex_graph import Routing, VertexGraph
 from dstream.spi.processor import Processor, Watermark
@@ -298,3 +300,31 @@ def test_processors_and_suppliers_are_closed_once():
     run.close(None)
 
     assert closed == [failed, failed]
+
+
+def test_an_end_takes_few_turns_from_one_end_of_a_chain_to_the_other(monkeypatch):
+    """Each vertex would wait for a turn of all others: a chain of 2,000 took a minute."""
+    calls = []
+    call = ProcessorTasklet.call
+    monkeypatch.setattr(ProcessorTasklet, "call", lambda self: calls.append(1) or call(self))
+    names = [f"v{number}" for number in range(200)]
+    edges = [edge(one, two) for one, two in pairwise(["in", *names, "out"])]
+
+    given = run_of([vertex(name, lambda: Mapped(abs)) for name in names], edges, [GraphArrival(0, 0, None, [-1])])
+
+    assert given == [1]
+    assert len(calls) < 10 * len(names)
+
+
+def test_ends_of_many_edges_take_few_turns(monkeypatch):
+    """Of 300 vertices that lead to one."""
+    calls = []
+    call = ProcessorTasklet.call
+    monkeypatch.setattr(ProcessorTasklet, "call", lambda self: calls.append(1) or call(self))
+    names = [f"v{number}" for number in range(300)]
+    edges = [edge("in", name, number) for number, name in enumerate(names)]
+    edges += [edge(name, "all", 0, number) for number, name in enumerate(names)] + [edge("all", "out")]
+    vertices = [vertex(name, lambda: Mapped(abs)) for name in [*names, "all"]]
+
+    assert run_of(vertices, edges, (GraphArrival(n, 0, None, [-n]) for n in range(300))) == list(range(300))
+    assert len(calls) < 20 * len(names)

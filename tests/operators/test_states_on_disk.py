@@ -92,6 +92,18 @@ def test_states_on_disk_give_what_states_in_memory_give(operator, fate, seed):
         assert [state.deadline() for state in memory.states] == [state.deadline() for state in disk.states]
 
 
+@pytest.mark.parametrize("forever", [2**62, END_OF_TIME, 2**80])
+def test_a_state_on_disk_may_live_longer_than_time(forever):
+    """A table of SQLite has numbers of 64 bits; no watermark is greater."""
+    operator = StatefulMapping(key_of, list, numbered, "map", forever, told)
+    memory, disk = ByHand(operator, 2), OnDisk(operator, 2)
+
+    for events, watermark in ([(5, (0, 1)), (2**61, (1, 2))], 4), ([(6, (0, 3))], 2**62 + 9), ([], END_OF_TIME):
+        here, there = (each.epoch([events], to=watermark) for each in (memory, disk))
+        assert Counter(map(repr, here)) == Counter(map(repr, there))
+    assert [len(state) for state in memory.states] == [len(state) for state in disk.states]
+
+
 def test_a_shard_on_disk_holds_what_an_epoch_touches():
     """The rest is in the table; iterating gives copies."""
     states = StatesOnDisk({number: [number] for number in range(1000)}, None)

@@ -136,6 +136,116 @@ def test_offering_again_before_returning_is_found():
     assert caught.value.__notes__ == ["in OffersAgainAtOnce.process(0, [5]), in the run 'not saved'"]
 
 
+class CountsBefore(AbstractProcessor):
+    """Changes what it knows before it is done with the item."""
+
+    counted = 0
+
+    def try_process(self, ordinal, item):
+        """Count, and then emit."""
+        self.counted += 1
+        return self.try_emit((item, self.counted))
+
+
+class CountsItsEnds(CountsBefore):
+    """Does the same at the end of an edge."""
+
+    def try_process(self, ordinal, item):
+        """Emit nothing."""
+        return True
+
+    def complete_edge(self, ordinal):
+        """Count, and then emit."""
+        return super().try_process(ordinal, "end")
+
+
+@pytest.mark.parametrize(("kind", "emitted"), [(CountsBefore, [("a", 1), ("b", 2)]), (CountsItsEnds, [("end", 1)])])
+def test_a_change_before_a_refused_offer_is_found(kind, emitted):
+    """Also where there is one item to emit, for which an outbox of one item has room."""
+    with pytest.raises(IllegalStateError, match="which is to be offered again first, and got") as caught:
+        verify_processor(kind).input(["a", "b"]).expect_output(emitted)
+    assert "in the run 'each emitted item refused first'" in "".join(caught.value.__notes__)
+
+
+class TakesTheFirst(Processor):
+    """Loses what else is in the inbox."""
+
+    def init(self, outbox, context):
+        """Keep it."""
+        self.outbox = outbox
+        self.left = []
+
+    def process(self, ordinal, inbox):
+        """Take all, and keep one."""
+        self.left.append(inbox.drain()[0])
+
+    def tick(self):
+        """Emit what waits."""
+        del self.left[: self.outbox.offer_all(self.left)]
+        return not self.left
+
+
+def test_items_lost_of_an_inbox_with_several_are_found():
+    """Engines fill it with as many as there are."""
+    verify_processor(TakesTheFirst).input([1]).disable_snapshots().expect_output([1])
+    with pytest.raises(AssertionError, match="got something else in the run 'each emitted item refused first'"):
+        verify_processor(TakesTheFirst).input([1, 2]).disable_snapshots().expect_output([1, 2])
+
+
+class KeepsAList(Total):
+    """Takes entries back in the order in which they come."""
+
+    def start(self, context):
+        """Begin."""
+        self.items, self.saving = [], None
+
+    def try_process(self, ordinal, item):
+        """Keep it."""
+        self.items.append(item)
+        return True
+
+    def save_to_snapshot(self):
+        """Save each."""
+        self.saving = self.saving or iter(list(enumerate(self.items)))
+        if not self.emit_from_traverser_to_snapshot(self.saving):
+            return False
+        self.saving = None
+        return True
+
+    def restore_entry(self, key, value):
+        """Keep it, wherever it was."""
+        self.items.append(value)
+
+    def complete(self):
+        """Emit all."""
+        return self.try_emit(tuple(self.items))
+
+
+def test_a_state_that_depends_on_the_order_of_entries_is_found():
+    """They come back in any."""
+    with pytest.raises(AssertionError, match="depends on the order in which entries come back"):
+        verify_processor(KeepsAList).input([3, 1, 2]).expect_output([(3, 1, 2)])
+
+
+class BeginsAgain(AbstractProcessor):
+    """Does not save how much of its end it has emitted."""
+
+    emitted = 0
+
+    def complete(self):
+        """Emit two, each in a call of its own."""
+        if self.emitted < 2 and self.try_emit(self.emitted):
+            self.emitted += 1
+            return False
+        return self.emitted == 2
+
+
+def test_an_end_that_begins_again_for_ever_is_found():
+    """It would not come to an end."""
+    with pytest.raises(AssertionError, match="far more than are expected"):
+        verify_processor(BeginsAgain).input([]).expect_output([0, 1])
+
+
 class SavesNothing(Total):
     """Forgets what it has."""
 
@@ -411,9 +521,11 @@ def test_calls_come_in_the_order_of_the_protocol():
     verify_processor(Logged).input([1]).expect_output([1])
     once = ["tick", "tick", "tick", "close(None)"]
 
-    assert Logged.calls[:10] == ["none", *once, "exactly-once", *once]
-    assert Logged.calls[10:14] == ["exactly-once", "tick", "tick", "close(None)"]
-    assert Logged.calls[14:16] == ["exactly-once", "restored"]
+    assert Logged.calls[:5] == ["none", *once]
+    assert Logged.calls[5:11] == ["none", "tick", *once]  # One more: the item is refused first.
+    assert Logged.calls[11:16] == ["exactly-once", *once]
+    assert Logged.calls[16:20] == ["exactly-once", "tick", "tick", "close(None)"]
+    assert Logged.calls[20:22] == ["exactly-once", "restored"]
 
 
 def test_a_failure_reaches_close_and_is_not_hidden_by_it():
@@ -452,7 +564,7 @@ def test_suppliers_are_used_as_engines_do():
     supplier = Suppliers()
     verify_processor(supplier).input([1]).disable_snapshots().expect_output([1, 1])
 
-    assert supplier.calls == ["MetaSupplierContext", "SupplierContext", "close", "close"]
+    assert supplier.calls == ["MetaSupplierContext", "SupplierContext", "close", "close"] * 2
 
 
 class SavesGenerator(Total):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any
@@ -49,6 +49,7 @@ class RunsGraph:
         senders: how many tasks or processors send by each inlet.
         logs: lets processors be heard where they run.
         first_stages: vertices of the graph that the user did not write.
+        check: is called again and again, and raises what ends the run; None: nobody ends it from inside.
     """
 
     graph: VertexGraph
@@ -57,11 +58,12 @@ class RunsGraph:
     senders: Sequence[int] = ()
     logs: ProcessorLogs = field(default_factory=ProcessorLogs)
     first_stages: Sequence[FirstStage] = ()
+    check: Callable[[], object] | None = None
 
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
         """Give the blocks of all processors, or of those of one number."""
         self.logs.begin()
-        run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders)
+        run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check)
         failed: BaseException | None = None
         try:
             yield from run.run(arrivals)
@@ -103,15 +105,17 @@ def as_written(counts: Counts, first_stages: Sequence[FirstStage]) -> Counts:
     return found
 
 
-def whole(node: Processing, cores: int, senders: Sequence[int]) -> RunsGraph:
+def whole(node: Processing, cores: int, senders: Sequence[int], check: Callable[[], object]) -> RunsGraph:
     """Return what runs all processors of a graph in this process.
 
     Args:
         node: has the graph.
         cores: how many processors a vertex has that does not say it.
         senders: how many send by each inlet.
+        check: raises what ends the run.
     """
-    return RunsGraph(with_parallelism(node.graph, cores), node.guarantee, telling(node.step, node.take), senders)
+    graph = with_parallelism(node.graph, cores)
+    return RunsGraph(graph, node.guarantee, telling(node.step, node.take), senders, check=check)
 
 
 @dataclass(frozen=True)

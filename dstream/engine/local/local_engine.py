@@ -273,6 +273,14 @@ class _LocalTask:
         """Show how far the task is, meanwhile."""
         return self.operation or nullcontext()
 
+    def check(self) -> None:
+        """Go on only if nobody has cancelled the run.
+
+        Raises:
+            CancelledError: somebody has.
+        """
+        self._cancellation.check()
+
     def counted(self, items: Iterable[Any]) -> Iterable[Any]:
         """Give items as they are read: counted if anybody wants to see the number, until the run is cancelled."""
         if self.operation is None and not self._cancellation.is_watched:
@@ -351,7 +359,8 @@ def _(node: Processing, task: _LocalTask) -> Iterator[Any]:
     """Run all processors in this process."""
     inlets = node.graph.inlets
     streams = [_of_senders(edge, each, task) for edge, each in zip(inlets, node.upstreams, strict=True)]
-    return whole(node, cores_here(), list(map(len, streams)))(in_turn(inlets, streams, task), task)
+    runs = whole(node, cores_here(), list(map(len, streams)), task.check)
+    return runs(in_turn(inlets, streams, task), task)
 
 
 def _of_senders(edge: GraphEdge, node: Core, task: _LocalTask) -> list[Iterator[Any]]:
