@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
+from dstream.engine.kernels.spilling import sorted_items
 from dstream.engine.kernels.stamping import telling
 from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark
 from dstream.executor.graph_doors import check_items
@@ -183,26 +184,48 @@ class InOneTask:
     runs: RunsGraph
 
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphBlock]:
-        return self.runs(_ended_in_turn(arrivals), task)
+        return self.runs(_ended_in_turn(self.runs.graph, arrivals, task), task)
 
 
-def _ended_in_turn(arrivals: Iterator[GraphArrival]) -> Iterator[GraphArrival]:
+def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphArrival]:
     """Give arrivals of which those of one inlet come together, and say after each inlet that it has ended."""
     for number, some in groupby(arrivals, key=lambda arrival: arrival.inlet):
-        yield from some
+        if graph.inlets[number].order is None:
+            yield from some
+        else:
+            yield from _arriving(graph, number, chain.from_iterable(each.items for each in some), task)
         yield GraphArrival(number, 0, None, [Mark.ENDED])
 
 
-def in_turn(inlets: Sequence[GraphEdge], streams: Sequence[Iterator[Any]], task: Task) -> Iterator[GraphArrival]:
-    """Give what arrives by several inlets: those of one priority by turns, before those of a later one.
+def _arriving(graph: VertexGraph, number: int, items: Iterator[Any], task: Task) -> Iterator[GraphArrival]:
+    """Return what arrives by an inlet, whose partitions are merged if it has an order."""
+    inlet = graph.inlets[number]
+    if inlet.order is None:
+        return Inlet(number)(items, task)
+    step = next(each.step for each in graph.vertices if each.name == inlet.destination)
+    return Inlet(number)(_merged(items, inlet.order, step, task), task)
+
+
+def _merged(items: Iterator[Any], order: Callable[[Any], Any], step: Step, task: Task) -> Iterator[Any]:
+    """Give the items of partitions, each of which has them in an order, in that order.
+
+    A stable sort puts those of equal keys as a merge of the partitions does.
+    """
+    with naming(step):
+        yield from sorted_items(items, order, False, task.bound)
+
+
+def in_turn(graph: VertexGraph, streams: Sequence[Iterator[Any]], task: Task) -> Iterator[GraphArrival]:
+    """Give what arrives by the inlets of a graph: those of one priority by turns, before those of a later one.
 
     Args:
-        inlets: those of the graph.
+        graph: has the inlets.
         streams: the items of each.
         task: that reads them.
     """
+    inlets = graph.inlets
     for _, numbers in groupby(by_priority(inlets), key=lambda number: inlets[number].priority):
-        reading = {number: Inlet(number)(streams[number], task) for number in numbers}
+        reading = {number: _arriving(graph, number, streams[number], task) for number in numbers}
         while reading:
             for number, each in list(reading.items()):
                 arrival = next(each, None)

@@ -349,7 +349,7 @@ def _(node: Concat, task: _LocalTask) -> Iterator[Any]:
 def _(node: Processing, task: _LocalTask) -> Iterator[Any]:
     """Run all processors in this process."""
     streams = [_open_later(each, task) for each in node.upstreams]
-    return whole(node, cores_here())(in_turn(node.graph.inlets, streams, task), task)
+    return whole(node, cores_here())(in_turn(node.graph, streams, task), task)
 
 
 @functools.singledispatch
