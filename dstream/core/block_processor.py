@@ -27,6 +27,8 @@ class BlockProcessor(Processor):
         self._left: Iterator[Any] = iter(())
         self._block: list[Any] = []
 
+    ticks_alone = False
+
     targets: Targets = None
     """The ordinals of the edges that it emits to; None: all."""
 

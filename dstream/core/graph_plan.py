@@ -8,14 +8,20 @@ from typing import Any
 
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
-from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
+from dstream.pipeline.pipeline_plan import (
+    PipelinePlan,
+    PlannedStage,
+    PlannedWrite,
+    check_that_all_or_none_takes_epochs,
+)
 from dstream.pipeline.source_in_parts import InParts
 from dstream.plan import Node, Read, Union
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Spread
+from dstream.plan.stream_read import StreamRead
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
-from dstream.spi import Source
+from dstream.spi import StreamSource
 
 __all__ = ["plan_of_graph"]
 
@@ -34,8 +40,9 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
     """Return what a job runs of a graph, whose vertices stand in topological order.
 
     Raises:
-        UnsupportedError: nothing is written by `processors.write`, or an edge into one does more than to bring items
-            there.
+        UnsupportedError: nothing is written by `processors.write`; or an edge into one does more than to bring items
+            there; or a source never ends and cannot be read range by range; or some of what is written ends, and some
+            does not.
     """
     sources = {each.name: source for each in graph.vertices if (source := getattr(each.supplier, "source", None))}
     sinks = {each.name: sink for each in graph.vertices if (sink := getattr(each.supplier, "sink", None))}
@@ -56,25 +63,34 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
         shown = f"{len(inner)} {'vertex' if len(inner) == 1 else 'vertices'}"
         blocks = Shared(Processing(tuple(given[each.source] for each in part.inlets), part, "dag", shown))
     outlets = {id(edge): number for number, edge in enumerate(part.outlets)}
-    writes = []
+    writes: list[PlannedWrite] = []
     for vertex in graph.vertices:
         if vertex.name in sinks:
             nodes = [_checked(edge, given, blocks, outlets) for edge in graph.into(vertex.name)]
             end = nodes[0] if len(nodes) == 1 else Union(tuple(nodes))
             if vertex.parallelism != -1:
                 end = Spread(end, vertex.parallelism, "local_parallelism")
+            if blocks is not None and not writes and not any(each.destination in sinks for each in part.outlets):
+                end = Union((end, ItemsOfOutlet(blocks, _OfOutlet(-1))))  # Nobody else would let the processors run.
             writes.append(PlannedWrite(vertex.name, end, sinks[vertex.name], vertex.step.where, is_named=True))
     stages = tuple(
         PlannedStage(each.name, "vertex", tuple(edge.source for edge in graph.into(each.name)), each.step.where)
         for each in graph.vertices
     )
-    return PipelinePlan(stages, tuple(writes), tuple(reads))
+    plan = PipelinePlan(stages, tuple(writes), tuple(reads))
+    check_that_all_or_none_takes_epochs(plan)
+    return plan
 
 
 def _read(vertex: GraphVertex, source: Any) -> Read:
-    if not isinstance(source, Source) or not source.bounded:
-        raise UnsupportedError(f"{vertex.step} reads what has no end: no engine runs such a graph yet")
-    if vertex.parallelism != -1:
+    if isinstance(source, StreamSource):
+        source = StreamRead(source)
+    elif not source.bounded:
+        raise UnsupportedError(
+            f"{vertex.step} never ends and cannot be read range by range: stream_source_from(...) makes a source of "
+            "functions that can"
+        )
+    elif vertex.parallelism != -1:
         source = InParts(source, vertex.parallelism)
     return dataclasses.replace(Read(source, "processors.read(...)", where=vertex.step.where), stage=vertex.name)
 

@@ -25,7 +25,7 @@ class Processing(Node):
         given: what the user gave to it, in short.
         is_one_step: its one vertex is a step of the chain that the user wrote, and names itself so.
         guarantee: what processors are told.
-        known_as: the name under which its state is found again; the plan fills it in.
+        known_as: the name of its stage, by which its state is found again; the plan of a pipeline fills it in.
         take: is called in the driver with the counts of each task, once; a job fills it in.
     """
 
@@ -59,7 +59,7 @@ class ItemsOfOutlet(FlatMap):
 @core_of.register
 def _(node: Processing, inputs: Sequence[Core], step: Step) -> Core:
     graph = _of_one_step(node.graph, step) if node.is_one_step else node.graph
-    known_as = node.known_as or node.name
+    known_as = node.known_as or (node.name if node.is_one_step else "")
     return core_of_graphs.Processing(tuple(inputs), graph, node.guarantee, known_as, node.take, step=step)
 
 

@@ -142,6 +142,8 @@ class Tick:
             without those that have ended; `END_OF_TIME` only if all sources have.
         clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
         floor: the watermark is not less, however far behind an input is.
+        ended: the numbers of the inputs behind which nothing comes after this epoch.
+        tells_end: one of them ends in this epoch, and each shard has to hear of it.
     """
 
     epoch: int
@@ -153,6 +155,8 @@ class Tick:
     all_idle: int = END_OF_TIME
     clock_deadline: float | None = None
     floor: int = NO_WATERMARK
+    ended: frozenset[int] = frozenset()
+    tells_end: bool = False
 
     def watermark(self, told: int) -> int:
         """Return the watermark of the step at the end of the epoch; it never goes back.

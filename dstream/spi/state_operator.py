@@ -33,6 +33,7 @@ class Moment:
         is_resumed: this is the first epoch of a driver, after a pause of unknown length.
         clock_deadline: the least one that a shard of the step had before the epoch: all shards judge by it alike.
         shard: the number of the shard that is told.
+        ended: the numbers of the inputs behind which nothing comes after this epoch; told to operators of fixed shards.
     """
 
     epoch: int
@@ -42,6 +43,7 @@ class Moment:
     is_resumed: bool = False
     clock_deadline: float | None = None
     shard: int = 0
+    ended: frozenset[int] = frozenset()
 
 
 class Partials(NamedTuple):

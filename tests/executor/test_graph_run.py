@@ -213,7 +213,7 @@ def test_what_was_saved_is_there_again_in_another_run():
     graph = VertexGraph((vertex("sum", Summing),), (edge("in", "sum"), edge("sum", "out")))
     first = GraphRun(graph, {"sum": 1})
 
-    assert list(first.run(iter([GraphArrival(0, 0, None, [("a", 1), ("b", 2)])]), is_last=False)) == []
+    assert list(first.epoch(iter([GraphArrival(0, 0, None, [("a", 1), ("b", 2)])]))) == []
     assert list(first.save()) == []
     second = GraphRun(graph, {"sum": 1})
     second.restore(first.saved)
@@ -236,7 +236,7 @@ def test_what_is_emitted_while_saving_is_processed_before_the_next_one_saves():
         (vertex("first", Emptying), vertex("sum", Summing)), (edge("in", "first"), edge("first", "sum"))
     )
     run = GraphRun(graph, {"first": 1, "sum": 1})
-    list(run.run(iter([GraphArrival(0, 0, None, [("a", 1), ("a", 2)])]), is_last=False))
+    list(run.epoch(iter([GraphArrival(0, 0, None, [("a", 1), ("a", 2)])])))
 
     list(run.save())
 
@@ -260,8 +260,8 @@ def test_a_source_without_end_gets_a_slice_of_time():
 
     run = GraphRun(VertexGraph((vertex("count", Endless),), (edge("count", "out"),)), {"count": 1})
 
-    first = list(items_of_outlet(0, run.run(iter(()), is_last=False)))
-    second = list(items_of_outlet(0, run.run(iter(()), is_last=False)))
+    first = list(items_of_outlet(0, run.epoch(iter(()))))
+    second = list(items_of_outlet(0, run.epoch(iter(()))))
 
     assert first + second == list(range(len(first) + len(second)))
     assert len(first) > 0

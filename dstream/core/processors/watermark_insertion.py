@@ -69,6 +69,8 @@ def insert_watermarks(
 
 
 class _Inserting(BlockProcessor):
+    ticks_alone = True
+
     def __init__(
         self,
         timestamps: Callable[[Any], int],

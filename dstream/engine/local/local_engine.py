@@ -167,6 +167,10 @@ class LocalEngine:
         """
         raise _no_data_frames()
 
+    def cores(self) -> int:
+        """Return on how many cores this process may run; one task uses one of them."""
+        return cores_here()
+
     def is_lost(self) -> bool:
         """Say no: it runs in this process."""
         return False
@@ -293,7 +297,7 @@ def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
     """Open a plan: down to where the items come from, then up again, without recursion."""
     path: list[Core] = []
     node = root
-    while isinstance(node, Unary | TwoStreams | Aggregate | OverEpochs):
+    while isinstance(node, Unary | TwoStreams | Aggregate | OverEpochs) and node.inputs():
         path.append(node)
         node = node.inputs()[0]
     items, depth = _start(node, task), Depth()
@@ -350,6 +354,12 @@ def _(node: Processing, task: _LocalTask) -> Iterator[Any]:
     """Run all processors in this process."""
     streams = [_open_later(each, task) for each in node.upstreams]
     return whole(node, cores_here())(in_turn(node.graph, streams, task), task)
+
+
+@_start.register
+def _(node: OverEpochs, task: _LocalTask) -> Iterator[Any]:
+    """Let time pass for a step that reads nothing."""
+    return operation(node)(iter(()), task)
 
 
 @functools.singledispatch

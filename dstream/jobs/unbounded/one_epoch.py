@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 from dstream.errors import DStreamError, IllegalStateError
+from dstream.executor.ready_suppliers import ReadySuppliers
 from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
@@ -21,12 +23,17 @@ from dstream.jobs.unbounded.ranges import News
 from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
+from dstream.jobs.unbounded.steps_of_plan import Processors, with_kept_parallelism
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Read
+from dstream.plan.core_of_graphs import Processing
+from dstream.plan.graph_parallelism import with_parallelism
+from dstream.plan.vertex_graph import VertexGraph
 from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
 from dstream.spi.sink import Receipt, Target
+from dstream.state.kept_shards import kept_shards
 from dstream.state.step_state import folder_of
 
 __all__ = ["EpochRunner", "Ran"]
@@ -69,9 +76,14 @@ class EpochRunner:
         job: names the job in its sinks.
         counts: whether the items of all stages are counted; otherwise only those that are read.
         begins: is told of each run of the engine before it starts, and may refuse it.
+        processors: how many processors the vertices of the job have so far.
+        guarantee: what processors are told.
 
     Attributes:
         open_plan: the plan with its sources.
+
+    Raises:
+        Exception: what a source, or a supplier of processors, raised.
     """
 
     def __init__(
@@ -81,13 +93,23 @@ class EpochRunner:
         job: str,
         counts: bool = True,
         begins: Callable[[Running], object] = lambda running: None,
+        processors: Processors = MappingProxyType({}),
+        guarantee: str = "exactly-once",
     ) -> None:
         self._context = context
         self._plan = plan
         self._job = job
         self._begins = begins
         self._taken = _Taken()
-        self.open_plan: OpenPlan = open_plan((plan if counts else _reads_only(plan)).counting(self._taking), context)
+        self._processors = processors
+        self._guarantee = guarantee
+        self._suppliers = ReadySuppliers()
+        counted = (plan if counts else _reads_only(plan)).counting(self._taking)
+        try:
+            self.open_plan: OpenPlan = open_plan(counted, context, self._ready, guarantee)
+        except BaseException as error:
+            self.close(error)
+            raise
         self._targets: list[Target[Any]] = [write.sink.open(context) for write in plan.writes]
         self._steps = steps_of_inputs(plan.several([None] * len(plan.writes)))
         self._begun: dict[int, list[WriteJob[Writer | MapWriter]]] = {}
@@ -100,6 +122,22 @@ class EpochRunner:
             self._taken.counts[stage] += items
 
         return take
+
+    def _ready(self, node: Processing) -> VertexGraph:
+        """Return the graph of an operation as it runs in this job."""
+        graph = with_kept_parallelism(node, self._processors)
+        if any(each.parallelism == -1 for each in graph.vertices):
+            graph = with_parallelism(graph, self._context.running_engine().cores())
+        return self._suppliers.graph(graph, self._guarantee)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Close the processors that are in this process, and the suppliers.
+
+        Args:
+            error: why the job does not go on here; None if it has ended.
+        """
+        kept_shards.forget(self._job)
+        self._suppliers.close(error)
 
     # ---------------------------------------------------------------------------------------------------------- run
 
