@@ -129,6 +129,7 @@ class ProcessorTasklet:
 
     def close(self, error: BaseException | None) -> None:
         """Close the processor; what it raises is logged."""
+        self._outbox.close()
         try:
             self.processor.close(error)
         except Exception:
@@ -295,6 +296,7 @@ class ProcessorTasklet:
 
     def _calling(self, method: Callable[..., Any], *given: Any) -> Any:
         """Call a method of the processor; a failure names the vertex, and the item."""
+        self._outbox.begin_call()
         inbox = next((each for each in given if isinstance(each, BlockInbox)), None)
         step = self._step
         if inbox is not None:

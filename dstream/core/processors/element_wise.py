@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.core.block_processor import BlockProcessor
+from dstream.core.block_processor import BlockProcessor, without_none
 from dstream.core.traverser import Traverser
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Inbox, Processor
@@ -126,7 +126,7 @@ class FlatMapping(BlockProcessor):
             made = fn(item)
             if made is None:
                 raise TypeError(f"{shown_function(fn)} must give what can be iterated, not {kind_of(made)}")
-            yield from made
+            yield from without_none(made)
 
 
 class _Noop(Processor):
