@@ -6,7 +6,7 @@ from typing import Any
 
 from dstream.core import AbstractProcessor, BroadcastKey, Inbox, Outbox, Processor, ProcessorContext, Watermark
 
-__all__ = ["CALLS", "Called", "Numbers", "Totals"]
+__all__ = ["CALLS", "Called", "Numbers", "Totals", "TotalsOfKeys"]
 
 CALLS: list[Any] = []
 """What processors were asked to do, in this process."""
@@ -41,6 +41,19 @@ class Totals(AbstractProcessor):
 
     def restore_entry(self, key: str, value: int) -> None:
         self.totals[key] = value
+
+
+class TotalsOfKeys(Totals):
+    """Emits for each event its key with how many there were of it, and nothing else."""
+
+    def try_process(self, ordinal: int, item: Any) -> bool:
+        return super().try_process(ordinal, item.key)
+
+    def try_process_watermark(self, watermark: Watermark) -> bool:
+        return True
+
+    def complete(self) -> bool:
+        return True
 
 
 class Numbers(Processor):
