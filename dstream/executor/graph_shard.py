@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import weakref
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 from dstream.errors import IllegalStateError
@@ -15,7 +15,7 @@ from dstream.executor.processor_tasklet import TaskletState
 from dstream.pickling import dumps
 from dstream.plan.vertex_graph import GraphEdge, VertexGraph
 from dstream.spi.processor import Watermark
-from dstream.spi.state_operator import Applied, Moment
+from dstream.spi.state_operator import Applied, EdgeCounts, Moment
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Timed
 
 __all__ = ["BlocksOfShard", "GraphShard"]
@@ -49,6 +49,8 @@ class GraphShard:
         self._guarantee = guarantee
         self._deadline: int | None = None
         self._clock_deadline: float | None = None
+        self._counted: EdgeCounts = {}
+        self._passed: EdgeCounts = {}
         self._run: GraphRun | None = None
         self._values: dict[Entry, Any] = {}
         self._states: dict[Place, tuple[Any, ...]] = {}
@@ -65,6 +67,7 @@ class GraphShard:
         """
         if self._states and all(TaskletState(*each).has_ended for each in self._states.values()):
             self._refuse(partials)
+            self._passed = {}
             return Applied(())
         return Applied(self._outputs(partials, moment))
 
@@ -85,6 +88,8 @@ class GraphShard:
             run.close(error)
             raise
         self._take(run.saved)
+        counts = run.counts()
+        self._passed, self._counted = _difference(counts, self._counted), counts
         self._clock_deadline = None if not run.has_own_work else 0.0 if run.has_sources else moment.now + _TICK
         is_over = moment.new == END_OF_TIME or not (run.hears_time or self._hands_time_on)
         self._deadline = None if is_over else moment.new + 1
@@ -118,6 +123,7 @@ class GraphShard:
             self._run = GraphRun(self._graph, parallelism, number, self._guarantee, self._senders)
             weakref.finalize(self, self._run.close)
             self._run.restore(self._saved())
+            self._counted = {}
         return self._run
 
     def _saved(self) -> Saved:
@@ -167,6 +173,10 @@ class GraphShard:
         for entry in (*changed, *removed):  # What it was before says nothing of what stands in the files now.
             self._digests.pop(entry, None)
 
+    def edge_counts(self) -> EdgeCounts:
+        """Return what passed the edges of the processors in the last epoch."""
+        return self._passed
+
     def deadline(self) -> int | None:
         """Return the next watermark, if a processor does something when it hears of it."""
         return self._deadline
@@ -181,6 +191,16 @@ class GraphShard:
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _difference(counts: EdgeCounts, before: EdgeCounts) -> EdgeCounts:
+    """Return by how much counts differ from those before, of which there may be none."""
+
+    def more(vertex: str, way: int) -> list[int]:
+        known = before[vertex][way] if vertex in before else ()
+        return [now - then for now, then in zip_longest(counts[vertex][way], known, fillvalue=0)]
+
+    return {vertex: (more(vertex, 0), more(vertex, 1)) for vertex in counts}
 
 
 def _arrivals(partials: Sequence[tuple[int, BlocksOfShard]], number: int) -> Iterator[GraphArrival]:

@@ -10,13 +10,13 @@ from dstream.errors import UnsupportedError
 from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
 from dstream.pipeline.relinking import with_inputs
 from dstream.plan import Node, Read, Where, inputs_first, topological
-from dstream.plan.core_of_graphs import Counts
 from dstream.plan.ends import Several, Write
 from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs
 from dstream.plan.nodes_of_graphs import Processing
 from dstream.plan.nodes_of_stages import Tally
 from dstream.plan.stream_read import StreamRead
 from dstream.spi import MapWriter, Sink, Writer
+from dstream.spi.state_operator import EdgeCounts
 from dstream.stream.writing import writing
 
 __all__ = ["PipelinePlan", "PlannedStage", "PlannedWrite", "check_that_all_or_none_takes_epochs"]
@@ -94,7 +94,7 @@ class PipelinePlan:
     def counting(
         self,
         take: Callable[[str], Callable[[int], object]],
-        take_edges: Callable[[Counts], object] | None = None,
+        take_edges: Callable[[EdgeCounts], object] | None = None,
     ) -> PipelinePlan:
         """Return a plan that counts the items that stages give on.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from dstream.failures import is_our_name
@@ -12,11 +12,9 @@ from dstream.plan.steps import Step
 
 if TYPE_CHECKING:  # Few programs have graphs, and every one loads this module.
     from dstream.plan.vertex_graph import VertexGraph
+    from dstream.spi.state_operator import EdgeCounts
 
-__all__ = ["Counts", "Processing", "functions_of_graph"]
-
-Counts = Mapping[str, tuple[Sequence[int], Sequence[int]]]
-"""How many items one task has received by each inbound edge of a vertex, and sent by each outbound one."""
+__all__ = ["Processing", "functions_of_graph"]
 
 
 @node
@@ -37,7 +35,7 @@ class Processing(Core):
     graph: VertexGraph
     guarantee: str = "none"
     stage: str = ""
-    take: Callable[[Counts], object] | None = None
+    take: Callable[[EdgeCounts], object] | None = None
 
     def inputs(self) -> tuple[Core, ...]:
         return self.upstreams

@@ -11,6 +11,7 @@ from dstream.plan.nodes import FlatMap, Node
 from dstream.plan.rewrite import core_of
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import VertexGraph
+from dstream.spi.state_operator import EdgeCounts
 
 __all__ = ["ItemsOfOutlet", "Processing"]
 
@@ -36,7 +37,7 @@ class Processing(Node):
     is_one_step: bool = False
     guarantee: str = "none"
     known_as: str = ""
-    take: Callable[[core_of_graphs.Counts], object] | None = None
+    take: Callable[[EdgeCounts], object] | None = None
 
     def inputs(self) -> tuple[Node, ...]:
         return self.upstreams

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from dstream.spi.state_operator import ShardState, StateOperator
+from dstream.spi.state_operator import EdgeCounts, ShardState, StateOperator
 from dstream.values.blaming import shown
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
@@ -208,6 +208,7 @@ class StepReceipt:
         deadline: the least of those of its shards, or None.
         clock_deadline: the least of those of its shards, or None.
         changes: where the state went.
+        edges: what passed the edges of its processors, of each shard that has some.
     """
 
     stage: str
@@ -218,6 +219,7 @@ class StepReceipt:
     deadline: int | None
     clock_deadline: float | None
     changes: tuple[ShardChange, ...]
+    edges: tuple[EdgeCounts, ...] = ()
 
 
 def target_of(shard: int, shards: int, targets: int) -> int:

@@ -18,7 +18,17 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dstream.values.event_time import Timed
 
-__all__ = ["Applied", "Moment", "MovesToDisk", "OfFixedShards", "Partials", "ShardState", "StateOperator"]
+__all__ = [
+    "Applied",
+    "CountsEdges",
+    "EdgeCounts",
+    "Moment",
+    "MovesToDisk",
+    "OfFixedShards",
+    "Partials",
+    "ShardState",
+    "StateOperator",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +152,19 @@ class OfFixedShards(Protocol):
 
     @property
     def ticks(self) -> bool: ...
+
+
+EdgeCounts = Mapping[str, tuple[Sequence[int], Sequence[int]]]
+"""How many items came by each inbound edge of a vertex, and went by each outbound one, by the name of the vertex."""
+
+
+@runtime_checkable
+class CountsEdges(Protocol):
+    """A `ShardState` of processors, between which items pass edges."""
+
+    def edge_counts(self) -> EdgeCounts:
+        """Return what passed in the last `apply`, once its outputs were consumed."""
+        ...
 
 
 class StateOperator(Protocol):

@@ -22,7 +22,7 @@ from dstream.failures import naming
 from dstream.plan.core_of_epochs import OverEpochs
 from dstream.plan.steps import Op, Step
 from dstream.spi.epochs import StepReceipt, StepState, Tick, target_of
-from dstream.spi.state_operator import Moment, Partials, StateOperator
+from dstream.spi.state_operator import CountsEdges, EdgeCounts, Moment, Partials, StateOperator
 from dstream.values.event_time import Timed
 
 __all__ = ["Arrival", "Gathered", "applying", "applying_all", "reducing"]
@@ -162,6 +162,7 @@ class _Run:
         self._bound = bound
         self._late = 0
         self._outputs = 0
+        self._edges: list[EdgeCounts] = []
 
     def outputs(self, gathered: Gathered) -> Iterator[Timed]:
         """Give what each shard gives; it is kept when all of that was taken."""
@@ -174,6 +175,8 @@ class _Run:
                     self._outputs += 1
                     yield output
                 self._late += applied.late
+                if isinstance(shard, CountsEdges):
+                    self._edges.append(shard.edge_counts())
                 state.keep(number, shard)
                 self._relieve()
 
@@ -195,5 +198,5 @@ class _Run:
         changes = self._state.staged()
         deadline, clock_deadline = self._state.deadlines()
         late = gathered.late + self._late
-        new = self._moment.new
-        return StepReceipt(stage, gathered.items, late, self._outputs, new, deadline, clock_deadline, changes)
+        new, edges = self._moment.new, tuple(self._edges)
+        return StepReceipt(stage, gathered.items, late, self._outputs, new, deadline, clock_deadline, changes, edges)

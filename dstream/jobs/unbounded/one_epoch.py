@@ -15,6 +15,7 @@ from dstream.errors import DStreamError, IllegalStateError
 from dstream.executor.ready_suppliers import ReadySuppliers
 from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
+from dstream.jobs.edge_counts import add_edges
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
 from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
 from dstream.jobs.unbounded.log_record import LogRecord, Place
@@ -101,6 +102,7 @@ class EpochRunner:
         self._job = job
         self._begins = begins
         self._taken = _Taken()
+        self._counts_all = counts
         self._processors = processors
         self._guarantee = guarantee
         self._suppliers = ReadySuppliers()
@@ -267,7 +269,7 @@ class EpochRunner:
         )
         return record, after
 
-    def _counts(self, before: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    def _counts(self, before: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return what stages gave on, and what was late there, since the job began."""
         counts = {stage: dict(numbers) for stage, numbers in before.items()}
         for stage, items in self._taken.counts.items():
@@ -276,6 +278,8 @@ class EpochRunner:
         for receipt in self._taken.steps:
             numbers = counts.setdefault(receipt.stage, {})
             numbers["late"] = numbers.get("late", 0) + receipt.late
+            for edges in receipt.edges if self._counts_all else ():
+                add_edges(counts, edges)
         return counts
 
     # ------------------------------------------------------------------------------------------------------- publish

@@ -319,6 +319,26 @@ def test_the_state_of_a_stage_of_processors_can_be_seen(ctx):
     job.cancel()
 
 
+def test_the_items_of_each_edge_are_counted(ctx):
+    """Over all epochs, and by the name of the vertex."""
+    feed, dag = Feed(), DAG()
+    source = dag.new_vertex("words", processors.read(feed))
+    one = dag.new_vertex("one", processors.map(str.upper)).local_parallelism(2)
+    two = dag.new_vertex("two", processors.flat_map(list)).local_parallelism(1)
+    sink = dag.new_vertex("sink", processors.write(to_ilist("out")))
+    dag.edge(Edge.between(source, one)).edge(Edge.between(one, two).broadcast()).edge(Edge.between(two, sink))
+    job = ctx.new_job(dag)
+    feed.give("ab", "cde")
+    eventually(lambda: len(ctx.get_list("out")) == 5)
+    feed.give("f")
+    feed.end()
+    job.join(20)
+    stages = job.metrics().stages
+
+    assert [stages[name].items_in_by_edge for name in ("one", "two")] == [(3,), (3,)]
+    assert [stages[name].items_out_by_edge for name in ("one", "two")] == [(3,), (6,)]
+
+
 class Noted(ProcessorSupplier):
     """Notes when it gets ready, and when it closes."""
 
