@@ -42,7 +42,7 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
     Raises:
         UnsupportedError: nothing is written by `processors.write`; or an edge into one does more than to bring items
             there; or a source never ends and cannot be read range by range; or some of what is written ends, and some
-            does not.
+            does not; or an edge merges by an order what has no end.
     """
     sources = {each.name: source for each in graph.vertices if (source := getattr(each.supplier, "source", None))}
     sinks = {each.name: sink for each in graph.vertices if (sink := getattr(each.supplier, "sink", None))}
@@ -79,7 +79,21 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
     )
     plan = PipelinePlan(stages, tuple(writes), tuple(reads))
     check_that_all_or_none_takes_epochs(plan)
+    if plan.is_unbounded:
+        _refuse_orders(graph)
     return plan
+
+
+def _refuse_orders(graph: VertexGraph) -> None:
+    """Refuse edges that merge items by an order, of which no epoch has all."""
+    steps = {each.name: each.step for each in graph.vertices}
+    for edge in graph.edges:
+        if edge.order is not None:
+            raise UnsupportedError(
+                f"{steps[edge.destination]}: the edge {edge.source} -> {edge.destination} merges items by an order, "
+                "and these have no end: leave ordered(...) out, and let a processor put in order what comes between "
+                "two watermarks"
+            )
 
 
 def _read(vertex: GraphVertex, source: Any) -> Read:

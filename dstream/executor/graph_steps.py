@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock
 from dstream.executor.graph_groups import graph_groups
 from dstream.executor.graph_operator import GraphOperator
@@ -31,9 +30,6 @@ def in_steps(root: C, ready: Callable[[Processing], VertexGraph], guarantee: str
         root: the end of the plan.
         ready: gives the graph of an operation with the number of its processors, and suppliers that may travel.
         guarantee: what processors are told.
-
-    Raises:
-        UnsupportedError: an edge merges items by an order, of which no epoch has all.
     """
     held = {id(node) for join in topological(root) if isinstance(join, HashJoin) for node in topological(join.right)}
     became: dict[int, Core] = {}
@@ -70,7 +66,6 @@ class _Steps:
 
     def blocks(self) -> Core:
         """Return what gives the blocks of all outlets of the graph; parts without any run, too."""
-        self._check_that_none_is_ordered()
         results: list[Core] = []
         for part in self._parts:
             step = self._step(part)
@@ -81,14 +76,6 @@ class _Steps:
             if ends or not readers:
                 results.append(_chosen(self._made[-1], ends, self._node.step))
         return results[0] if len(results) == 1 else Concat(tuple(results), is_union=True, step=self._node.step)
-
-    def _check_that_none_is_ordered(self) -> None:
-        for edge in self._graph.edges:
-            if edge.order is not None:
-                raise UnsupportedError(
-                    f"the edge {edge.source} -> {edge.destination} merges items by an order, and these have no end: "
-                    "leave ordered(...) out, and let a processor put in order what comes between two watermarks"
-                )
 
     def _step(self, part: VertexGraph) -> OverEpochs:
         first = part.vertices[0]

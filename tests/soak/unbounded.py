@@ -288,7 +288,7 @@ def run(
             return False
     print("\n".join(f"{count} times: {what}" for what, count in sorted(were.items())))
     print("".join(f"{_recoveries(name, each)}\n" for name, each in recovered.items() if each), end="")
-    sinks = 4 if address is None else 5
+    sinks = 5 if address is None else 6
     print(f"{were.total()} faults in {rounds} jobs on {engine}, {sinks} sinks whole, {time.monotonic() - began:.0f} s")
     return True
 

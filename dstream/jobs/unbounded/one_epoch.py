@@ -109,10 +109,10 @@ class EpochRunner:
         counted = (plan if counts else _reads_only(plan)).counting(self._taking)
         try:
             self.open_plan: OpenPlan = open_plan(counted, context, self._ready, guarantee)
+            self._targets: list[Target[Any]] = [write.sink.open(context) for write in plan.writes]
         except BaseException as error:
             self.close(error)
             raise
-        self._targets: list[Target[Any]] = [write.sink.open(context) for write in plan.writes]
         self._steps = steps_of_inputs(plan.several([None] * len(plan.writes)))
         self._begun: dict[int, list[WriteJob[Writer | MapWriter]]] = {}
         self._sides = RefreshedSides(self.open_plan.refreshed)

@@ -78,8 +78,7 @@ def open_plan(
 
     Raises:
         SourceError: a source is not there.
-        UnsupportedError: a bounded source is both a side of a join that is kept and a stream; or an edge of a graph
-            merges items by an order.
+        UnsupportedError: a bounded source is both a side of a join that is kept and a stream.
     """
     several = plan.several([None] * len(plan.writes))
     is_open = opened(several, context)

@@ -420,7 +420,7 @@ def test_what_is_not_done_without_an_end_is_refused_by_its_name(ctx):
     behind.get_vertex("noop").endless()
 
     with pytest.raises(UnsupportedError, match="the edge words -> noop merges items by an order"):
-        ctx.new_job(ordered).join(10)
+        ctx.new_job(ordered)
     with pytest.raises(ValueError, match=r"vertex 'noop'.* is endless\(\)"):
         behind.graph()
 
