@@ -211,9 +211,8 @@ class GraphRun:
             UnsupportedError: something waits for an edge that did not end.
             Exception: what a processor raised, with its vertex and item.
         """
-        ends_at = time.monotonic() + SLICE
         feed = Feed(arrivals, self._doors(), ended)
-        yield from self._turns(feed, lambda: time.monotonic() < ends_at, self._are_all_quiet)
+        yield from self._turns(feed, _Slice().goes_on, self._are_all_quiet)
         for each in self._tasklets:
             each.check_that_nothing_waits()
 
@@ -298,3 +297,16 @@ class GraphRun:
                 shared_suppliers.give_back(supplier, error)
             except Exception:
                 _log.exception("close() of the supplier of the vertex %r failed", vertex)
+
+
+class _Slice:
+    """The time that sources have in an epoch: it begins when the first of them is about to be called."""
+
+    def __init__(self) -> None:
+        self._ends_at = 0.0
+
+    def goes_on(self) -> bool:
+        """Say whether it is not over."""
+        now = time.monotonic()
+        self._ends_at = self._ends_at or now + SLICE
+        return now < self._ends_at
