@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
 
-__all__ = ["BlockProcessor"]
+__all__ = ["BlockProcessor", "without_none"]
+
+T = TypeVar("T")
 
 _AT_ONCE = 1024
 """So many items are made before they are offered."""
+
+
+def without_none(items: Iterable[T]) -> Iterable[T]:
+    """Return items that are to be emitted, which fails where they are made: a failure there finds the item.
+
+    Raises:
+        TypeError: one of them is None; where they are made one by one, when it is reached.
+    """
+    if type(items) not in (list, tuple):
+        return map(_no_none, items)
+    if type(None) in map(type, items):
+        _no_none(None)
+    return items
+
+
+def _no_none(emitted: T) -> T:
+    if emitted is None:
+        raise TypeError("a processor emits no None: it stands for nothing in the protocol")
+    return emitted
 
 
 class BlockProcessor(Processor):
@@ -26,6 +47,8 @@ class BlockProcessor(Processor):
     def __init__(self) -> None:
         self._left: Iterator[Any] = iter(())
         self._block: list[Any] = []
+
+    ticks_alone = False
 
     targets: Targets = None
     """The ordinals of the edges that it emits to; None: all."""

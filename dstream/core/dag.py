@@ -165,9 +165,15 @@ class DAG:
         """Return what an engine runs: all vertices and edges as values, which later changes leave as they are.
 
         Raises:
-            ValueError: the graph is not valid.
+            ValueError: the graph is not valid, or an edge leads to a vertex that is endless.
         """
         vertices = list(self)
+        for each in self._edges:
+            if each.destination is not None and each.destination.is_endless:
+                raise ValueError(
+                    f"{each.described()}: {_described(each.destination)} is endless(), which is for vertices to which "
+                    "no edge leads; what leads to others says whether they end"
+                )
         total = len(vertices)
         return VertexGraph(
             tuple(
@@ -176,6 +182,7 @@ class DAG:
                     each.supplier,
                     each.parallelism,
                     Step(f"vertex {each.name!r}", each.where, number, total),
+                    each.is_endless,
                 )
                 for number, each in enumerate(vertices, start=1)
             ),

@@ -19,8 +19,7 @@ def as_lines(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
 
 def _lines(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> Iterator[str]:
     for vertex in vertices:
-        parallelism = "" if vertex.parallelism == -1 else f"  local_parallelism={vertex.parallelism}"
-        yield f"  {vertex.name}{parallelism}"
+        yield "  ".join(["", vertex.name, *vertex.said()])
         inbound = (each for each in edges if each.destination is vertex)
         for edge in sorted(inbound, key=lambda each: each.destination_ordinal):
             source = f"from {edge.source.name}({edge.source_ordinal}) to ({edge.destination_ordinal})"
@@ -32,9 +31,8 @@ def as_digraph(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> str:
     numbers = {id(each): number for number, each in enumerate(vertices)}
     lines = ["rankdir=TB;", 'node [shape=box, fontname="monospace"];']
     for number, vertex in enumerate(vertices):
-        said = [f"local_parallelism={vertex.parallelism}"] if vertex.parallelism != -1 else []
         tooltip = str(vertex.where or vertex.name)
-        lines.append(f"v{number} [label={quoted(vertex.name, *said)}, tooltip={quoted(tooltip)}];")
+        lines.append(f"v{number} [label={quoted(vertex.name, *vertex.said())}, tooltip={quoted(tooltip)}];")
     for edge in edges:
         ends = f"v{numbers[id(edge.source)]} -> v{numbers[id(edge.destination)]}"
         ordinals = f"{edge.source_ordinal} to {edge.destination_ordinal}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import length_hint
 from typing import Any
 
-from dstream.core.block_processor import BlockProcessor
+from dstream.core.block_processor import BlockProcessor, without_none
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Processor
 from dstream.stream.stream_arguments import function, kind_of
@@ -64,7 +64,7 @@ class _OfGenerator(BlockProcessor):
                 made = self._fn(ordinal, waiting)
                 if not isinstance(made, Iterable):
                     raise TypeError(f"{shown_function(self._fn)} must yield items, and gave {kind_of(made)}")
-                yield from made
+                yield from without_none(made)
             except Exception as error:
                 if taken := len(items) - length_hint(waiting):
                     failed_on(error, items[taken - 1])

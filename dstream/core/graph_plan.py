@@ -11,14 +11,20 @@ from dstream.core.nowhere import Nowhere
 from dstream.core.processors.ends_of_graphs import Reading, Writing
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
-from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
+from dstream.pipeline.pipeline_plan import (
+    PipelinePlan,
+    PlannedStage,
+    PlannedWrite,
+    check_that_all_or_none_takes_epochs,
+)
 from dstream.pipeline.source_in_parts import InParts
 from dstream.plan import Node, Read, Union
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Spread
+from dstream.plan.stream_read import StreamRead
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
-from dstream.spi import Source
+from dstream.spi import StreamSource
 
 __all__ = ["plan_of_graph"]
 
@@ -37,8 +43,10 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
     """Return what a job runs of a graph, whose vertices stand in topological order.
 
     Raises:
-        UnsupportedError: there are sources alone, or an edge into `processors.write` does more than to bring items
-            there; or an edge out of `processors.read` needs to know the parts of what several edges read.
+        UnsupportedError: there are sources alone; or an edge into `processors.write` does more than to bring items
+            there; or an edge out of `processors.read` needs to know the parts of what several edges read; or a source
+            never ends and cannot be read range by range; or some of what is written ends, and some does not; or an
+            edge merges by an order what has no end.
         ValueError: an edge leads to `processors.read` or away from `processors.write`, or none leads to one.
     """
     sources = {each.name: each.supplier.source for each in graph.vertices if isinstance(each.supplier, Reading)}
@@ -66,7 +74,23 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
         PlannedStage(each.name, "vertex", tuple(edge.source for edge in graph.into(each.name)), each.step.where)
         for each in graph.vertices
     )
-    return PipelinePlan(stages, tuple(writes), tuple(reads))
+    plan = PipelinePlan(stages, tuple(writes), tuple(reads))
+    check_that_all_or_none_takes_epochs(plan)
+    if plan.is_unbounded:
+        _refuse_orders(graph)
+    return plan
+
+
+def _refuse_orders(graph: VertexGraph) -> None:
+    """Refuse edges that merge items by an order, of which no epoch has all."""
+    steps = {each.name: each.step for each in graph.vertices}
+    for edge in graph.edges:
+        if edge.order is not None:
+            raise UnsupportedError(
+                f"{steps[edge.destination]}: the edge {edge.source} -> {edge.destination} merges items by an order, "
+                "and these have no end: leave ordered(...) out, and let a processor put in order what comes between "
+                "two watermarks"
+            )
 
 
 def _check_ends(graph: VertexGraph, sources: Collection[str], sinks: Collection[str]) -> None:
@@ -125,9 +149,14 @@ def _write(
 
 
 def _read(vertex: GraphVertex, source: Any) -> Read:
-    if not isinstance(source, Source) or not source.bounded:
-        raise UnsupportedError(f"{vertex.step} reads what has no end: no engine runs such a graph yet")
-    if vertex.parallelism != -1:
+    if isinstance(source, StreamSource):
+        source = StreamRead(source)
+    elif not source.bounded:
+        raise UnsupportedError(
+            f"{vertex.step} never ends and cannot be read range by range: stream_source_from(...) makes a source of "
+            "functions that can"
+        )
+    elif vertex.parallelism != -1:
         source = InParts(source, vertex.parallelism)
     return dataclasses.replace(Read(source, "processors.read(...)", where=vertex.step.where), stage=vertex.name)
 

@@ -37,7 +37,7 @@ class Vertex:
         Vertex('upper', local_parallelism=2)
     """
 
-    __slots__ = ("_name", "_parallelism", "_supplier", "where")
+    __slots__ = ("_is_endless", "_name", "_parallelism", "_supplier", "where")
 
     def __init__(self, name: str, supplier: AnySupplier) -> None:
         if not isinstance(name, str):
@@ -47,6 +47,7 @@ class Vertex:
         self._name = name
         self._supplier = meta_supplier(supplier)
         self._parallelism = -1
+        self._is_endless = False
         self.where: Where | None = call_site()
 
     @property
@@ -79,6 +80,20 @@ class Vertex:
         self._parallelism = number
         return self
 
+    def endless(self) -> Self:
+        """Say that its processors, to which nothing leads, may go on for ever: the job runs epoch by epoch then.
+
+        In each epoch they get a slice of time, and at its end they save how far they have come. A graph that reads a
+        source without an end runs so anyway.
+        """
+        self._is_endless = True
+        return self
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether that was said."""
+        return self._is_endless
+
     def update_supplier(self, change: Callable[[ProcessorMetaSupplier], AnySupplier]) -> None:
         """Put what a function makes of the supplier in its place, such as one that looks at what passes.
 
@@ -87,9 +102,13 @@ class Vertex:
         """
         self._supplier = meta_supplier(function(change, "change")(self._supplier))
 
+    def said(self) -> list[str]:
+        """Return what was said of it besides its name and supplier, for pictures."""
+        parallelism = [] if self._parallelism == -1 else [f"local_parallelism={self._parallelism}"]
+        return [*parallelism, *(["endless"] if self._is_endless else [])]
+
     def __repr__(self) -> str:
-        parallelism = "" if self._parallelism == -1 else f", local_parallelism={self._parallelism}"
-        return f"Vertex({self._name!r}{parallelism})"
+        return f"Vertex({', '.join([repr(self._name), *self.said()])})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made = memo[id(self)] = copy.copy(self)

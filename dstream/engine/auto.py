@@ -54,6 +54,10 @@ class AutoEngine:
         """Return a lazy DataFrame over splits."""
         return self._on_spark().data_frame(splits, schema)
 
+    def cores(self) -> int:
+        """Return how many tasks run at the same time on Spark."""
+        return self._on_spark().cores()
+
     def is_lost(self) -> bool:
         """Say whether the one on Spark is."""
         there = self._there

@@ -35,7 +35,7 @@ class EdgeInflow:
         self.senders = senders
         self.ended: set[int] = set()
         self._is_bounded = is_bounded and edge.order is None
-        self._blocks = WaitingBlocks()
+        self._blocks = WaitingBlocks(spills=not self._is_bounded)
         self._split: deque[tuple[int, list[Any] | Any]] = deque()
         self._waiting = 0
         self._lock = threading.Lock()

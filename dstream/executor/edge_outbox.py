@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from dstream.errors import IllegalStateError
 from dstream.executor.arrivals_of_graphs import Mark
-from dstream.failures import shown
+from dstream.failures import MISSING, shown
 from dstream.spi.processor import Targets, Watermark
 
 __all__ = ["EdgeOutbox", "Way"]
@@ -49,7 +49,9 @@ class EdgeOutbox:
         self._ways = tuple(ways)
         self._buckets: list[list[Any]] = [[] for _ in ways]
         self._all = range(len(ways))
-        self._refused: list[Any] = []
+        self._refused: Any = MISSING
+        self._has_refused_now = False
+        self._is_closed = False
         self.emitted = 0
         self.sent = [0] * len(self._ways)
         self.saved: dict[Any, Any] | None = None
@@ -64,6 +66,14 @@ class EdgeOutbox:
         """Whether all was sent."""
         return not any(self._buckets) and all(each.is_empty for each in self._ways)
 
+    def begin_call(self) -> None:
+        """Let the processor offer again what was refused: it has returned, and is called once more."""
+        self._has_refused_now = False
+
+    def close(self) -> None:
+        """Take nothing any more: nobody would send it."""
+        self._is_closed = True
+
     def offer(self, item: Any, to: Targets = None) -> bool:
         """Put an item into buckets, or into none of them if one is full."""
         return self.offer_all((item,), to) == 1
@@ -75,7 +85,9 @@ class EdgeOutbox:
         if type(None) in set(map(type, items)):
             raise TypeError("a processor emits no None: it stands for nothing in the protocol")
         ordinals = self._all if to is None else self._checked(to)
-        if self._refused:
+        if self._is_closed:
+            raise IllegalStateError(f"{shown(items[0])} was emitted in close(), where nothing is sent any more")
+        if self._refused is not MISSING:
             self._check_again(items[0])
         room = min((_FULL - len(self._buckets[each]) for each in ordinals), default=len(items))
         fitting = items if room >= len(items) else items[: max(room, 0)]
@@ -84,7 +96,7 @@ class EdgeOutbox:
             self.sent[each] += len(fitting)
         self.emitted += len(fitting)
         if len(fitting) < len(items):
-            self._refused = [items[len(fitting)]]
+            self._refused, self._has_refused_now = items[len(fitting)], True
         return len(fitting)
 
     def offer_to_snapshot(self, key: Any, value: Any) -> bool:
@@ -106,14 +118,19 @@ class EdgeOutbox:
         return ordinals
 
     def _check_again(self, item: Any) -> None:
-        """Refuse another item than the one that was refused before."""
-        (refused,) = self._refused
+        """Refuse an item that comes too early, or another one than that which was refused before."""
+        refused = self._refused
+        if self._has_refused_now:
+            raise IllegalStateError(
+                f"offer() got {shown(item)} after {shown(refused)} was refused, in the same call of the processor: "
+                "return from the method when offer() gives False, and go on when it is called again"
+            )
         if item is not refused and item != refused:
             raise IllegalStateError(
                 f"offer() refused {shown(refused)}, which is to be offered again first, and got {shown(item)}: return "
                 "from the method when offer() gives False, and go on with the same item when it is called again"
             )
-        self._refused = []
+        self._refused = MISSING
 
     def forward(self, mark: Watermark | Mark) -> None:
         """Send a mark by every edge, behind what was emitted."""

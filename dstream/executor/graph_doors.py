@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,16 +132,16 @@ class Feed:
     Args:
         arrivals: what comes.
         doors: one for each inlet, in order.
-        is_last: the inlets end with the arrivals.
+        ended: the numbers of the inlets that end with the arrivals.
 
     Attributes:
         is_done: all is in.
     """
 
-    def __init__(self, arrivals: Iterator[GraphArrival], doors: Sequence[Door], is_last: bool) -> None:
+    def __init__(self, arrivals: Iterator[GraphArrival], doors: Sequence[Door], ended: Collection[int]) -> None:
         self._arrivals = arrivals
         self._doors = doors
-        self._is_last = is_last
+        self._ended = ended
         self._at_once = max(_AT_ONCE, len(doors))
         self._left: list[tuple[EdgeInflow, int, list[Any]]] = []
         self.is_done = False
@@ -171,7 +171,7 @@ class Feed:
         return not left
 
     def _end(self) -> None:
-        for door in self._doors if self._is_last else ():
+        for door in (self._doors[number] for number in sorted(self._ended)):
             for inflow in door.inflows.values():
                 for sender in range(door.senders):
                     if sender not in inflow.ended:

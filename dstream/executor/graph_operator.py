@@ -10,7 +10,7 @@ from dstream.executor.arrivals_of_graphs import GraphBlock
 from dstream.executor.edge_routing import EdgeRouter, router_of
 from dstream.executor.graph_shard import BlocksOfShard, GraphShard
 from dstream.memory import pieces
-from dstream.plan.vertex_graph import GraphEdge, VertexGraph
+from dstream.plan.vertex_graph import GraphEdge, Routing, VertexGraph
 from dstream.spi.state_operator import Moment, Partials
 from dstream.values.event_time import Timed
 
@@ -24,27 +24,28 @@ class GraphOperator:
     """The `StateOperator` of a part of a graph: its shard `k` is the processors `k` of its vertices.
 
     Items come as pairs `(timestamp, item)`, whose timestamp is not looked at; by an edge that carries blocks, the item
-    is a `GraphBlock`. It gives pairs `(None, GraphBlock)`. If time reaches `END_OF_TIME`, all inlets have ended.
+    is a `GraphBlock`. It gives pairs `(None, GraphBlock)`. By the other inlets, processors are told the watermarks of
+    the step, and which inputs have ended.
 
     Attributes:
         graph: a part, as `graph_groups` gives it.
         shards: how many processors each vertex has; the job keeps the number with which it began.
-        ticks: its processors have something to do in an epoch without items, from the first one on: it has sources, or
-            a processor that overrides `tick`.
+        senders: how many processors send by each inlet, in order; 1 unless it carries blocks.
         guarantee: what processors are told.
     """
 
     graph: VertexGraph
     shards: int
-    ticks: bool = False
+    senders: tuple[int, ...]
     guarantee: str = "exactly-once"
 
     kind = "graph"
+    ticks = True
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What state depends on: the names of the vertices, and how many processors each has."""
-        return (self.shards, *(each.name for each in self.graph.vertices))
+        """What state depends on: how many processors each vertex has, and those before it, and their names."""
+        return (self.shards, *self.senders, *(each.name for each in self.graph.vertices))
 
     @property
     def inputs(self) -> int:
@@ -57,24 +58,25 @@ class GraphOperator:
         Raises:
             Exception: what the key function of the edge raised.
         """
-        edge = self.graph.inlets[number]
+        edge, senders = self.graph.inlets[number], self.senders[number]
         counted = _Counted(items, edge.carries_blocks)
         found: dict[int, BlocksOfShard] = {}
         routers: dict[int, EdgeRouter] = {}
         for sender, block in counted:
-            # An epoch with few items begins with another processor than the one before it.
-            router = routers.setdefault(sender, router_of(edge, _first(edge, sender, moment), shards, shards))
-            for target, part in router.route(block):
+            if sender not in routers:
+                routers[sender] = router_of(edge, _first(edge, sender, moment), senders, shards)
+            for target, part in routers[sender].route(block):
                 found.setdefault(target, []).append((sender, part))
         return Partials(found, counted.items, 0)
 
     def new(self) -> GraphShard:
         """Return the processors of one number, which have seen nothing."""
-        return GraphShard(self.graph, self.shards, self.ticks, self.guarantee)
+        return GraphShard(self.graph, self.shards, self.senders, self.guarantee)
 
 
 def _first(edge: GraphEdge, sender: int, moment: Moment) -> int:
-    return sender if edge.carries_blocks else moment.epoch
+    """Return where dealing out begins: an epoch with few items begins with another processor than the one before it."""
+    return moment.epoch if edge.routing is Routing.UNICAST and not edge.carries_blocks else sender
 
 
 class _Counted:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -20,6 +20,7 @@ from dstream.executor.edge_routing import router_of
 from dstream.executor.graph_doors import Door, Feed, Giving, Sending
 from dstream.executor.own_thread import OwnThread
 from dstream.executor.processor_tasklet import ProcessorTasklet, TaskletState
+from dstream.executor.shared_suppliers import shared_suppliers
 from dstream.failures import naming
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, VertexGraph
 from dstream.spi.processor import Processor, ProcessorContext
@@ -36,7 +37,7 @@ Saved = dict[Place, tuple[dict[Any, Any], TaskletState]]
 """What processors saved, and what the run knows of each of them."""
 
 SLICE = 0.05
-"""Seconds for processors without inputs, in a run that is not the last."""
+"""Seconds for processors without inputs in an epoch."""
 _FIRST_PAUSE = 0.0002
 _LONGEST_PAUSE = 0.005
 HERE = "here"
@@ -114,7 +115,7 @@ class GraphRun:
             supplier = vertex.supplier.get([HERE])(HERE)
             self._suppliers.append((vertex.name, supplier))
             count = self._parallelism[vertex.name]
-            supplier.init(SupplierContext(vertex.name, count, self._guarantee))
+            shared_suppliers.take(supplier, SupplierContext(vertex.name, count, self._guarantee))
             if self._here is None:
                 made = checked_count(supplier.get(count), count)
             else:
@@ -152,6 +153,28 @@ class GraphRun:
             for edge in self._graph.inlets
         ]
 
+    # --------------------------------------------------------------------------------------------- between epochs
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all processors have completed."""
+        return all(each.has_ended for each in self._tasklets)
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether a processor to which nothing leads goes on."""
+        return any(each.is_source and not each.has_ended for each in self._tasklets)
+
+    @property
+    def has_own_work(self) -> bool:
+        """Whether a processor has something to do though nothing comes."""
+        return any(each.has_own_work for each in self._tasklets)
+
+    @property
+    def hears_time(self) -> bool:
+        """Whether something happens here when time moves."""
+        return any(each.hears_time for each in self._tasklets)
+
     # ------------------------------------------------------------------------------------------------------ running
 
     def restore(self, saved: Saved) -> None:
@@ -166,23 +189,35 @@ class GraphRun:
                 entries, state = saved[place]
                 tasklet.restore(list(entries.items()), state)
 
-    def run(self, arrivals: Iterator[GraphArrival], *, is_last: bool = True) -> Iterator[GraphBlock]:
-        """Run until all that arrives has been processed, and give what goes on.
+    def run(self, arrivals: Iterator[GraphArrival]) -> Iterator[GraphBlock]:
+        """Run until all processors have completed, and give what goes on.
 
         Args:
-            arrivals: in any order of inlets; what has to wait for an edge of an earlier priority is kept, on disk if it
-                is much.
-            is_last: the inlets have ended with these, and the processors complete; otherwise they stay as they are, and
-                sources get a slice of time.
+            arrivals: in any order of inlets, which end with them; what has to wait for an edge of an earlier priority
+                is kept, on disk if it is much.
 
         Raises:
             Exception: what a processor raised, with its vertex and item.
         """
-        feed = Feed(arrivals, self._doors(), is_last)
-        if is_last:
-            return self._turns(feed, lambda: True, self._have_all_ended)
-        ends_at = time.monotonic() + SLICE
-        return self._turns(feed, lambda: time.monotonic() < ends_at, self._are_all_quiet)
+        doors = self._doors()
+        return self._turns(Feed(arrivals, doors, range(len(doors))), lambda: True, self._have_all_ended)
+
+    def epoch(self, arrivals: Iterator[GraphArrival], ended: Collection[int] = ()) -> Iterator[GraphBlock]:
+        """Run until all that arrives has been processed, and give what goes on; sources get a slice of time.
+
+        Args:
+            arrivals: as for `run`.
+            ended: the numbers of the inlets that end with these. Where all that leads to a processor has ended, it
+                completes; the others stay as they are.
+
+        Raises:
+            UnsupportedError: something waits for an edge that did not end.
+            Exception: what a processor raised, with its vertex and item.
+        """
+        feed = Feed(arrivals, self._doors(), ended)
+        yield from self._turns(feed, _Slice().goes_on, self._are_all_quiet)
+        for each in self._tasklets:
+            each.check_that_nothing_waits()
 
     def save(self) -> Iterator[GraphBlock]:
         """Let every processor save, between two runs, and give what processors emit then; `saved` holds it afterwards.
@@ -198,7 +233,7 @@ class GraphRun:
 
     def _settle(self) -> Iterator[GraphBlock]:
         """Let all that waits be processed; sources stand still."""
-        return self._turns(Feed(iter(()), [], False), lambda: False, self._are_all_quiet)
+        return self._turns(Feed(iter(()), [], ()), lambda: False, self._are_all_quiet)
 
     def _have_all_ended(self, sources_go_on: bool) -> bool:
         return all(each.has_ended and each.is_quiet for each in self._tasklets)
@@ -221,14 +256,14 @@ class GraphRun:
                     self._check()
                 is_progress, goes_on = feed.push(), sources_go_on()
                 for each in in_turn:
-                    if goes_on or not each.is_source:
-                        is_progress = each.call() or is_progress
+                    is_called = goes_on or not each.is_source
+                    is_progress = (each.call() if is_called else each.stand_still()) or is_progress
                 in_turn = [each for each in in_turn if not each.has_ended or not each.is_quiet]
                 for thread in threads:
                     is_progress = thread.look() or is_progress
                 while given:
                     yield given.popleft()
-                if not is_progress and feed.is_done and is_over(goes_on):
+                if not is_progress and feed.is_done and is_over(goes_on) and all(each.is_quiet for each in threads):
                     break
                 pause = 0.0 if is_progress else min(_LONGEST_PAUSE, pause + _FIRST_PAUSE)
                 if pause and (threads or pause > _FIRST_PAUSE):
@@ -265,6 +300,19 @@ class GraphRun:
         suppliers, self._suppliers = self._suppliers, []
         for vertex, supplier in suppliers:
             try:
-                supplier.close(error)
+                shared_suppliers.give_back(supplier, error)
             except Exception:
                 _log.exception("close() of the supplier of the vertex %r failed", vertex)
+
+
+class _Slice:
+    """The time that sources have in an epoch: it begins when the first of them is about to be called."""
+
+    def __init__(self) -> None:
+        self._ends_at = 0.0
+
+    def goes_on(self) -> bool:
+        """Say whether it is not over."""
+        now = time.monotonic()
+        self._ends_at = self._ends_at or now + SLICE
+        return now < self._ends_at

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import weakref
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
+from dstream.errors import IllegalStateError
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.executor.graph_run import GraphRun, Place, Saved
 from dstream.executor.processor_tasklet import TaskletState
 from dstream.pickling import dumps
-from dstream.plan.vertex_graph import VertexGraph
-from dstream.spi.state_operator import Applied, Moment
-from dstream.values.event_time import END_OF_TIME, Timed
+from dstream.plan.vertex_graph import GraphEdge, VertexGraph
+from dstream.spi.processor import Watermark
+from dstream.spi.state_operator import Applied, EdgeCounts, Moment
+from dstream.values.event_time import END_OF_TIME, NO_WATERMARK, Timed
 
 __all__ = ["BlocksOfShard", "GraphShard"]
 
@@ -23,6 +25,9 @@ BlocksOfShard = list[tuple[int, list[Any]]]
 
 Entry = tuple[Place, Any]
 """A processor, and a key under which it saved something."""
+
+_TICK = 0.1
+"""Seconds after which processors that do something without items are called again."""
 
 
 class GraphShard:
@@ -33,15 +38,19 @@ class GraphShard:
     Args:
         graph: their part of the graph.
         parallelism: how many processors each vertex has.
-        ticks: they have something to do in every epoch.
+        senders: how many send by each inlet.
         guarantee: what they are told.
     """
 
-    def __init__(self, graph: VertexGraph, parallelism: int, ticks: bool, guarantee: str) -> None:
+    def __init__(self, graph: VertexGraph, parallelism: int, senders: Sequence[int], guarantee: str) -> None:
         self._graph = graph
         self._parallelism = parallelism
-        self._ticks = ticks
+        self._senders = senders
         self._guarantee = guarantee
+        self._deadline: int | None = None
+        self._clock_deadline: float | None = None
+        self._counted: EdgeCounts = {}
+        self._passed: EdgeCounts = {}
         self._run: GraphRun | None = None
         self._values: dict[Entry, Any] = {}
         self._states: dict[Place, tuple[Any, ...]] = {}
@@ -51,30 +60,70 @@ class GraphShard:
         self._has_moved = False
 
     def apply(self, partials: Sequence[tuple[int, BlocksOfShard]], moment: Moment) -> Applied:
-        """Let the processors take what came, and save; they run while the outputs are consumed."""
+        """Let the processors take what came, and save; they run while the outputs are consumed.
+
+        Raises:
+            IllegalStateError: something came, and the processors have completed.
+        """
+        if self._states and all(TaskletState(*each).has_ended for each in self._states.values()):
+            self._refuse(partials)
+            self._passed = {}
+            return Applied(())
         return Applied(self._outputs(partials, moment))
+
+    def _refuse(self, partials: Sequence[tuple[int, BlocksOfShard]]) -> None:
+        if any(items for _, blocks in partials for _, items in blocks):
+            raise IllegalStateError(
+                f"an item came to the vertex {self._graph.vertices[0].name!r}, whose processors have completed, since "
+                "all that they read had ended: give the vertex, or its stage, another name to begin anew"
+            )
 
     def _outputs(self, partials: Sequence[tuple[int, BlocksOfShard]], moment: Moment) -> Iterator[Timed]:
         run = self._opened(moment.shard)
-        is_last = moment.new == END_OF_TIME and bool(self._graph.inlets)
+        arrivals = chain(_arrivals(partials, moment.shard), self._of_time(moment))
         try:
-            for block in chain(run.run(_arrivals(partials, moment.shard), is_last=is_last), run.save()):
+            for block in chain(run.epoch(arrivals, self._ended(moment)), run.save()):
                 yield None, block
         except BaseException as error:
             run.close(error)
             raise
         self._take(run.saved)
-        if is_last:
+        counts = run.counts()
+        self._passed, self._counted = _difference(counts, self._counted), counts
+        self._clock_deadline = None if not run.has_own_work else 0.0 if run.has_sources else moment.now + _TICK
+        is_over = moment.new == END_OF_TIME or not (run.hears_time or self._hands_time_on)
+        self._deadline = None if is_over else moment.new + 1
+        if run.has_ended:
+            self._clock_deadline = self._deadline = None
             run.close()
+
+    @property
+    def _hands_time_on(self) -> bool:
+        return any(each.carries_blocks for each in self._graph.outlets)
+
+    def _ended(self, moment: Moment) -> list[int]:
+        """Return the inlets that have ended; by those between parts, processors say it themselves."""
+        return [number for number, each in enumerate(self._graph.inlets) if self._is_told(number, each, moment)]
+
+    def _is_told(self, number: int, edge: GraphEdge, moment: Moment) -> bool:
+        return number in moment.ended and not edge.carries_blocks
+
+    def _of_time(self, moment: Moment) -> Iterator[GraphArrival]:
+        """Give the watermark of the step, behind the items, by the inlets by which no processor sends its own."""
+        if not NO_WATERMARK < moment.new < END_OF_TIME:
+            return
+        for number, each in enumerate(self._graph.inlets):
+            if not each.carries_blocks:
+                yield GraphArrival(number, 0, moment.shard, [Watermark(moment.new)])
 
     def _opened(self, number: int) -> GraphRun:
         """Return the processors, made and restored if they are not there."""
         if self._run is None:
             parallelism = {each.name: self._parallelism for each in self._graph.vertices}
-            senders = [self._parallelism if each.carries_blocks else 1 for each in self._graph.inlets]
-            self._run = GraphRun(self._graph, parallelism, number, self._guarantee, senders)
+            self._run = GraphRun(self._graph, parallelism, number, self._guarantee, self._senders)
             weakref.finalize(self, self._run.close)
             self._run.restore(self._saved())
+            self._counted = {}
         return self._run
 
     def _saved(self) -> Saved:
@@ -121,14 +170,20 @@ class GraphShard:
         self._values.update(changed)
         for entry in removed:
             self._values.pop(entry, None)
+        for entry in (*changed, *removed):  # What it was before says nothing of what stands in the files now.
+            self._digests.pop(entry, None)
+
+    def edge_counts(self) -> EdgeCounts:
+        """Return what passed the edges of the processors in the last epoch."""
+        return self._passed
 
     def deadline(self) -> int | None:
-        """Return None: processors hear of time by watermarks among the items."""
-        return None
+        """Return the next watermark, if a processor does something when it hears of it."""
+        return self._deadline
 
     def clock_deadline(self) -> float | None:
-        """Return a time that has passed if the processors have something to do in every epoch."""
-        return 0.0 if self._ticks else None
+        """Return when the processors have something to do though nothing comes: at once if there is a source."""
+        return self._clock_deadline
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """Give ((vertex, key), value) of all that was saved."""
@@ -136,6 +191,16 @@ class GraphShard:
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _difference(counts: EdgeCounts, before: EdgeCounts) -> EdgeCounts:
+    """Return by how much counts differ from those before, of which there may be none."""
+
+    def more(vertex: str, way: int) -> list[int]:
+        known = before[vertex][way] if vertex in before else ()
+        return [now - then for now, then in zip_longest(counts[vertex][way], known, fillvalue=0)]
+
+    return {vertex: (more(vertex, 0), more(vertex, 1)) for vertex in counts}
 
 
 def _arrivals(partials: Sequence[tuple[int, BlocksOfShard]], number: int) -> Iterator[GraphArrival]:

@@ -36,11 +36,10 @@ class OwnThread:
     def _loop(self) -> None:
         try:
             while not self._stops.is_set() and not (self.tasklet.has_ended and self.tasklet.is_quiet):
-                is_progress = False
-                if self._sources_go_on() or not self.tasklet.is_source:
-                    self._is_in_call = True
-                    is_progress = self.tasklet.call()
-                    self._is_in_call = False
+                goes_on = self._sources_go_on() or not self.tasklet.is_source
+                self._is_in_call = True
+                is_progress = self.tasklet.call() if goes_on else self.tasklet.stand_still()
+                self._is_in_call = False
                 if is_progress:
                     self._calls += 1
                 else:

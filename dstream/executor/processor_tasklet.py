@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import Mark
 from dstream.executor.block_inbox import BlockInbox
 from dstream.executor.edge_inflow import EdgeInflow
@@ -128,6 +129,7 @@ class ProcessorTasklet:
 
     def close(self, error: BaseException | None) -> None:
         """Close the processor; what it raises is logged."""
+        self._outbox.close()
         try:
             self.processor.close(error)
         except Exception:
@@ -150,10 +152,56 @@ class ProcessorTasklet:
         """Whether nothing waits in it or before it."""
         if self._watermark is not None or len(self._inbox) or not self._outbox.is_empty:
             return False
-        return self.has_ended or all(each.is_empty and self._is_settled(n) for n, each in enumerate(self._inflows))
+        if self.has_ended or self.is_source:
+            return True
+        is_completing = len(self._completed) == len(self._inflows)
+        return not is_completing and all(self._is_settled(n, each) for n, each in enumerate(self._inflows))
 
-    def _is_settled(self, ordinal: int) -> bool:
-        return not self._inflows[ordinal].is_ended or ordinal in self._completed
+    def _is_settled(self, ordinal: int, inflow: EdgeInflow) -> bool:
+        if not inflow.is_empty:
+            return self._earlier_than(ordinal) is not None
+        return not inflow.is_ended or ordinal in self._completed
+
+    def _earlier_than(self, ordinal: int) -> int | None:
+        """Return an edge of an earlier priority that has not ended; None if this one is read."""
+        priority = self._inflows[ordinal].edge.priority
+        earlier = (n for n, each in enumerate(self._inflows) if each.edge.priority < priority)
+        return next((n for n in earlier if n not in self._completed), None)
+
+    def check_that_nothing_waits(self) -> None:
+        """Refuse an edge that waits for the end of another one beyond an epoch: nobody keeps what waits there.
+
+        Raises:
+            UnsupportedError: there is one.
+        """
+        for ordinal, each in enumerate(self._inflows):
+            earlier = None if each.is_empty else self._earlier_than(ordinal)
+            if earlier is not None:
+                error = UnsupportedError(
+                    f"inbound edge {ordinal} of the vertex {self.context.vertex!r} waits for edge {earlier}, which has "
+                    "an earlier priority and did not end in the epoch: in a graph without an end such an edge comes "
+                    "from a source that ends, which the first epoch reads"
+                )
+                blame(error, self._step)
+                raise error
+
+    @property
+    def has_own_work(self) -> bool:
+        """Whether it has something to do though nothing comes: it is a source that goes on, or it ticks."""
+        return not self.has_ended and (self.is_source or (self._ticks and self.processor.ticks_alone))
+
+    @property
+    def hears_time(self) -> bool:
+        """Whether its processor does something when time moves."""
+        return type(self.processor).try_process_watermark is not Processor.try_process_watermark
+
+    def stand_still(self) -> bool:
+        """Let go what was emitted, without a call of the processor; say whether anything went."""
+        outbox = self._outbox
+        if outbox.is_empty:
+            return False
+        with naming(self._step):
+            return outbox.flush()
 
     def call(self) -> bool:
         """Do a little, and say whether anything was done.
@@ -253,6 +301,7 @@ class ProcessorTasklet:
 
     def _calling(self, method: Callable[..., Any], *given: Any) -> Any:
         """Call a method of the processor; a failure names the vertex, and the item."""
+        self._outbox.begin_call()
         inbox = next((each for each in given if isinstance(each, BlockInbox)), None)
         step = self._step
         if inbox is not None:

@@ -8,21 +8,30 @@ import weakref
 from collections import deque
 from typing import IO, Any
 
+from dstream.memory import Growth
 from dstream.pickling import dumps
 
 __all__ = ["WaitingBlocks"]
 
 _IN_MEMORY = 100_000
-"""So many items wait in memory."""
+"""So many items wait in memory, if they are small."""
 
 
 class WaitingBlocks:
-    """A queue of blocks, each with who sent it. What does not fit into memory goes into a file without a name."""
+    """A queue of blocks, each with who sent it. What does not fit into memory goes into a file without a name.
 
-    __slots__ = ("__weakref__", "_file", "_first", "_held", "_in_file", "_read", "_written")
+    Much is what makes the process grow by megabytes while something waits.
 
-    def __init__(self) -> None:
+    Args:
+        spills: whether it may be much; otherwise whoever puts blocks has bounded them.
+    """
+
+    __slots__ = ("__weakref__", "_file", "_first", "_growth", "_held", "_in_file", "_read", "_spills", "_written")
+
+    def __init__(self, spills: bool = True) -> None:
         self._first: deque[tuple[int, list[Any]]] = deque()
+        self._spills = spills
+        self._growth = Growth()
         self._held = 0
         self._file: IO[bytes] | None = None
         self._in_file = 0
@@ -34,11 +43,16 @@ class WaitingBlocks:
 
     def put(self, sender: int, items: list[Any]) -> None:
         """Add a block."""
-        if not self._in_file and self._held < _IN_MEMORY:
+        if not self._first and not self._in_file:
+            self._growth.start()
+        if not self._in_file and not self._is_much():
             self._held += len(items)
             self._first.append((sender, items))
         else:
             self._write(dumps((sender, items)))
+
+    def _is_much(self) -> bool:
+        return self._spills and bool(self._first) and (self._held >= _IN_MEMORY or self._growth.exceeded())
 
     def take(self) -> tuple[int, list[Any]]:
         """Return the first block, of which there is one."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from dstream.errors import CancelledError, IllegalStateError, JobTakenOverError
 from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
-from dstream.jobs.edge_counts import EdgeCounts
+from dstream.jobs.edge_counts import add_edges
 from dstream.jobs.epoch_record import EpochRecord, Receipts
 from dstream.jobs.job_records import Want
 from dstream.jobs.job_run import Stop
@@ -58,7 +59,7 @@ class BoundedRun:
         counts: bool = True,
     ) -> None:
         self.counted: dict[str, int] = {}
-        self.edges = EdgeCounts()
+        self.edges: dict[str, dict[str, Any]] = {}
         self.stop: Stop | None = None
         self.is_void = False
         self.is_decided = False
@@ -99,7 +100,7 @@ class BoundedRun:
     def progress(self) -> dict[str, Any]:
         """Return what the state of the job says of it, once it is decided."""
         counted = {stage: {"items_out": n} for stage, n in self.counted.items()}
-        return {"epoch": 1, "metrics": {"stages": {**counted, **self.edges.by_vertex()}}}
+        return {"epoch": 1, "metrics": {"stages": {**counted, **self.edges}}}
 
     # ------------------------------------------------------------------------------------------------------ the run
 
@@ -167,7 +168,8 @@ class BoundedRun:
         writers = [self._begun[number].writer for number in numbers]
         plan = self._plan.with_writes(writes)
         if self._counts:
-            plan, writers = plan.counting(self._taking, self.edges.take), list(map(counting, writers))
+            plan = plan.counting(self._taking, partial(add_edges, self.edges))
+            writers = list(map(counting, writers))
         several = plan.several(writers)
         running = self._context.running_engine().submit(rewrite(opened(several, self._context)))
         with self._lock:

@@ -1,32 +1,24 @@
-"""`EdgeCounts`: how many items passed the edges of a graph of processors, as its tasks tell it."""
+"""How many items passed the edges of a graph of processors, as its tasks tell it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dstream.plan.core_of_graphs import Counts
+from dstream.spi.state_operator import EdgeCounts
 
-__all__ = ["EdgeCounts"]
+__all__ = ["add_edges"]
 
 
-class EdgeCounts:
-    """Adds up what tasks tell, vertex by vertex."""
+def add_edges(known: dict[str, dict[str, Any]], counts: EdgeCounts) -> None:
+    """Add what one task has counted to what the state of a job says of each vertex.
 
-    def __init__(self) -> None:
-        self._counted: dict[str, tuple[list[int], list[int]]] = {}
-
-    def take(self, counts: Counts) -> None:
-        """Add what one task has counted."""
-        for vertex, (received, sent) in counts.items():
-            if vertex not in self._counted:
-                self._counted[vertex] = [0] * len(received), [0] * len(sent)
-            known = self._counted[vertex]
-            for of_edges, more in zip(known, (received, sent), strict=True):
-                of_edges[:] = [number + further for number, further in zip(of_edges, more, strict=True)]
-
-    def by_vertex(self) -> dict[str, dict[str, Any]]:
-        """Return what the state of a job says of each vertex."""
-        return {
-            vertex: {"items_out": sum(sent), "items_in_by_edge": received, "items_out_by_edge": sent}
-            for vertex, (received, sent) in self._counted.items()
-        }
+    Args:
+        known: by the name of the vertex; it is changed.
+        counts: of the task.
+    """
+    for vertex, (received, sent) in counts.items():
+        of_vertex = known.setdefault(vertex, {})
+        for name, more in (("items_in_by_edge", received), ("items_out_by_edge", sent)):
+            before = of_vertex.get(name) or [0] * len(more)
+            of_vertex[name] = [number + further for number, further in zip(before, more, strict=True)]
+        of_vertex["items_out"] = sum(of_vertex["items_out_by_edge"])

@@ -379,7 +379,6 @@ class Job:
     def _upgrade(self, pipeline: Any, call: str) -> tuple[PipelinePlan, list[StageVerdict]]:
         from dstream.jobs.jobs_of_context import plan_of  # here: it makes jobs
         from dstream.jobs.unbounded.epoch_log import EpochLog
-        from dstream.jobs.unbounded.kinds_of_plans import is_unbounded
         from dstream.jobs.unbounded.sinks_of_epochs import check_sinks
         from dstream.jobs.upgrade_plan import Memory, upgrade_plan
 
@@ -387,7 +386,7 @@ class Job:
         if not state.is_unbounded:
             self._refuse(call)
         plan = plan_of(pipeline, call)
-        if not is_unbounded(plan):
+        if not plan.is_unbounded:
             raise UnsupportedError(f"{call}(): {title(state)} has no end, and this pipeline has one")
         check_sinks(plan, call)
         memory = Memory.of(EpochLog(self._records.all, self._id, state.driver.token), state.log)

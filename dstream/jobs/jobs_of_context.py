@@ -30,7 +30,6 @@ from dstream.jobs.job_state import JobState, shape_of
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
 from dstream.jobs.unbounded.epoch_log import EpochLog
-from dstream.jobs.unbounded.kinds_of_plans import is_unbounded
 from dstream.jobs.unbounded.sinks_of_epochs import check_sinks
 from dstream.jobs.upgrade_plan import Memory, check_nothing_is_lost, upgrade_plan
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -113,7 +112,7 @@ class Jobs:
             IllegalStateError: a job of that name has still to publish what another pipeline gave.
         """
         plan = plan_of(pipeline, call)
-        wanted, goes_on = _config_of(config, name), is_unbounded(plan)
+        wanted, goes_on = _config_of(config, name), plan.is_unbounded
         if goes_on:
             check_sinks(plan, call)
         else:
@@ -159,7 +158,7 @@ class Jobs:
             self._check_snapshot(plan, config.initial_snapshot, config)
         now, driver = self._clock(), driver_here()
         made = JobState(new_id(now), config.name, config, shape_of(plan), now, driver, now)
-        state = dataclasses.replace(made, is_unbounded=is_unbounded(plan)).starting(now)
+        state = dataclasses.replace(made, is_unbounded=plan.is_unbounded).starting(now)
         is_ours = False
         try:
             is_ours = self._is_registered(state, version)
@@ -192,7 +191,7 @@ class Jobs:
     def _again(self, plan: PipelinePlan, config: JobConfig, held: Held) -> Job | None:
         """Go on with a job whose driver is gone."""
         before = EpochRecord(self._records, held.state.id, held.state.driver.token)
-        if held.state.is_unbounded or is_unbounded(plan):
+        if held.state.is_unbounded or plan.is_unbounded:
             self._check_stages(plan, config, held.state)
         _check_pipeline(plan, held.state, before.looked_up())
         taken = self._watch.take_over(held)
@@ -210,7 +209,7 @@ class Jobs:
 
     def _check_stages(self, plan: PipelinePlan, config: JobConfig, state: JobState) -> None:
         """Refuse a pipeline with which a job without an end cannot go on where it was."""
-        if not (state.is_unbounded and is_unbounded(plan)):
+        if not (state.is_unbounded and plan.is_unbounded):
             raise IllegalStateError(
                 f"{title(state)} goes on where its driver ended, and this is another pipeline: one of the two has an "
                 "end; submit it as it was, or under another name"

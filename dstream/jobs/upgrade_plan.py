@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dstream.errors import IllegalStateError
+from dstream.jobs.unbounded.steps_of_plan import steps_of_plan
 from dstream.pipeline.pipeline_plan import PipelinePlan
-from dstream.plan import rewrite, topological
-from dstream.plan.core_of_epochs import OverEpochs
 from dstream.state.plain_index import changes_from_plain, index_from_plain
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class _Judging:
         self._before = before
         self._memory = memory
         self._after = {name: (kind, upstreams) for name, kind, upstreams in plan.shape()}
-        self._steps = _steps(plan)
+        self._steps = {name: each.operator for name, each in steps_of_plan(plan, memory.steps).items()}
 
     def verdicts(self) -> list[StageVerdict]:
         names = dict.fromkeys((*self._before, *self._memory.sources, *self._memory.steps))
@@ -126,11 +125,6 @@ def _of_state(index: ShardIndex, operator: StateOperator) -> tuple[Verdict, str]
     except IllegalStateError as misfit:
         return "refused", str(misfit)
     return "keeps", f"it goes on with the state of {index.kind}"
-
-
-def _steps(plan: PipelinePlan) -> dict[str, StateOperator]:
-    core = rewrite(plan.several([None] * len(plan.writes)))
-    return {each.stage: each.operator for each in topological(core) if isinstance(each, OverEpochs)}
 
 
 def check_nothing_is_refused(verdicts: Sequence[StageVerdict], title: str) -> None:

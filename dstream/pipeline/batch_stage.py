@@ -11,7 +11,6 @@ from dstream.pipeline.reducing_stage import ReducingStage
 from dstream.pipeline.stage_arguments import needs_time
 from dstream.pipeline.stream_stage import StreamStage
 from dstream.pipeline.timestamping import check_that_it_runs_in_epochs
-from dstream.pipeline.transforming import transformed
 from dstream.plan import PartitionBy, call_site
 from dstream.plan.nodes_of_stages import Spread
 from dstream.spi.epochs import WatermarkPolicy
@@ -104,15 +103,8 @@ class BatchStage(ReducingStage[T]):
             >>> letters.custom_transform("upper", processors.map(str.upper)).name
             'upper'
         """
-        return self._transformed(name, supplier, "custom_transform")
-
-    def _transformed(
-        self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None
-    ) -> BatchStage[Any]:
-        stage: BatchStage[Any] = self._step(
-            "custom_transform", transformed(self._record.node, name, supplier, called, key)
-        )
-        return stage.set_name(name)
+        stage: BatchStage[Any] = self._transformed(name, supplier, "custom_transform")
+        return stage
 
     # Run as a stream
 

@@ -22,7 +22,6 @@ _INSTEAD = {
     **dict.fromkeys(("asof_join", "cogroup", "interleave", "join", "zip", "zip_longest"), _NEAR),
     **dict.fromkeys(("anti_join", "cross", "intersection", "semi_join", "subtract"), _BESIDE),
     "cache": "write_to(sink), and a job that reads what was written",
-    "custom_transform": _STATE,
     "co_aggregate": "window(...).co_aggregate(*others, op=...)",
     "distinct": "grouping_key(fn).distinct(within=...)",
     "partition_by": "grouping_key(fn)",

@@ -11,9 +11,11 @@ from dstream.pipeline.sink_stage import SinkStage
 from dstream.pipeline.stage_arguments import service_of, sink_of
 from dstream.pipeline.stage_record import StageRecord
 from dstream.pipeline.stage_view import StageView
+from dstream.pipeline.transforming import transformed
 from dstream.plan import Node, call_site
 from dstream.plan.nodes_of_stages import Action, Using
 from dstream.spi import Sink
+from dstream.spi.processor_suppliers import AnySupplier
 from dstream.stream import Stream
 from dstream.stream.base import BaseStream
 from dstream.stream.stream_arguments import function, kind_of
@@ -90,6 +92,11 @@ class FlowingStage(AnyStage, Generic[T]):
     def _using(self, action: Action, service: Any, fn: Any) -> Any:
         name = f"{action}_using"
         return self._step(name, Using(self._record.node, service_of(service), fn, action, name, where=call_site()))
+
+    def _transformed(self, name: str, supplier: AnySupplier, called: str, key: Callable[[T], Any] | None = None) -> Any:
+        """Return the stage of what processors make of the items, by a name of its own."""
+        stage = self._step("custom_transform", transformed(self._record.node, name, supplier, called, key))
+        return stage.set_name(name)
 
     def _added(self, record: StageRecord) -> Any:
         """Return the stage of a record, of the same class as this one."""

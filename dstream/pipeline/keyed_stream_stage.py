@@ -14,6 +14,7 @@ from dstream.pipeline.windowed_stage import KeyedWindowedStage
 from dstream.plan import shown_function
 from dstream.plan.nodes_of_stages import Action
 from dstream.spi import AggregateOperation, Collector, Sink
+from dstream.spi.processor_suppliers import AnySupplier
 from dstream.values import Entry
 
 if TYPE_CHECKING:
@@ -132,6 +133,21 @@ class KeyedStreamStage(StageView, Generic[K, T]):
     def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> StreamStage[Any]:
         node = epoch_steps.stateful(self._node, self._key, action, create, fn, ttl, on_evict)
         return self._step(f"{action}_stateful", node)
+
+    def custom_transform(self, name: str, supplier: AnySupplier) -> StreamStage[Any]:
+        """Let processors of your own make of the items what they like; all items of a key come to one of them.
+
+        Args:
+            name: of the stage.
+            supplier: as for `custom_transform` of a stage without an end.
+
+        Raises:
+            TypeError: an argument is of another kind; later, where an item is None.
+            UnstableKeyError: later, where a key has no hash, or one that comes from its identity.
+        """
+        called = f"grouping_key({shown_function(self._key)}).custom_transform"
+        stage: StreamStage[Any] = self._stage._transformed(name, supplier, called, self._key)
+        return stage
 
     def distinct(self, within: Duration | None = None) -> StreamStage[T]:
         """Keep the first item of each key.

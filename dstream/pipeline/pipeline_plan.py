@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dstream.errors import UnsupportedError
 from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
 from dstream.pipeline.relinking import with_inputs
 from dstream.plan import Node, Read, Where, inputs_first, topological
-from dstream.plan.core_of_graphs import Counts
 from dstream.plan.ends import Several, Write
 from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs
 from dstream.plan.nodes_of_graphs import Processing
 from dstream.plan.nodes_of_stages import Tally
 from dstream.plan.stream_read import StreamRead
 from dstream.spi import MapWriter, Sink, Writer
+from dstream.spi.state_operator import EdgeCounts
 from dstream.stream.writing import writing
 
-__all__ = ["PipelinePlan", "PlannedStage", "PlannedWrite"]
+__all__ = ["PipelinePlan", "PlannedStage", "PlannedWrite", "check_that_all_or_none_takes_epochs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class PipelinePlan:
     def counting(
         self,
         take: Callable[[str], Callable[[int], object]],
-        take_edges: Callable[[Counts], object] | None = None,
+        take_edges: Callable[[EdgeCounts], object] | None = None,
     ) -> PipelinePlan:
         """Return a plan that counts the items that stages give on.
 
@@ -128,10 +129,30 @@ class PipelinePlan:
         return replace(self, writes=tuple(writes))
 
 
+def check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
+    """Refuse a plan of which a part ends.
+
+    Raises:
+        UnsupportedError: some of what is written ends, and some is run in epochs.
+    """
+    for write in plan.writes if plan.is_unbounded else ():
+        if not write.is_unbounded:
+            place = f" at {write.where}" if write.where else ""
+            raise UnsupportedError(
+                f"the stage {write.stage!r}{place} writes items that end, and others of the pipeline have no end: "
+                "give it a pipeline of its own"
+            )
+
+
 def _takes_epochs(node: Node) -> bool:
-    return isinstance(node, AddTimestamps | OverEpochs) or (
-        isinstance(node, Read) and isinstance(node.source, StreamRead)
-    )
+    match node:
+        case AddTimestamps() | OverEpochs():
+            return True
+        case Processing(graph=graph):
+            return graph.is_endless
+        case Read(source=source):
+            return isinstance(source, StreamRead)
+    return False
 
 
 def _again(

@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.pipeline.any_stage import placed
 from dstream.pipeline.peeking import under_the_name
-from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
+from dstream.pipeline.pipeline_plan import (
+    PipelinePlan,
+    PlannedStage,
+    PlannedWrite,
+    check_that_all_or_none_takes_epochs,
+)
 from dstream.pipeline.relinking import relinked, with_inputs
 from dstream.pipeline.source_in_parts import InParts
 from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of, names_of_late_sinks
@@ -45,7 +50,7 @@ def planned(records: Sequence[StageRecord]) -> PipelinePlan:
     _check_that_all_end(records, writes, names)
     plan = PipelinePlan(stages, writes, tuple(_last_nodes(records, nodes, names)))
     _check_that_forks_end(plan, records, nodes, names)
-    _check_that_all_or_none_takes_epochs(plan)
+    check_that_all_or_none_takes_epochs(plan)
     return plan
 
 
@@ -130,16 +135,6 @@ def _check_that_all_end(
         )
 
 
-def _check_that_all_or_none_takes_epochs(plan: PipelinePlan) -> None:
-    for write in plan.writes if plan.is_unbounded else ():
-        if not write.is_unbounded:
-            place = f" at {write.where}" if write.where else ""
-            raise UnsupportedError(
-                f"the stage {write.stage!r}{place} writes items that end, and others of the pipeline have no end: "
-                "give it a pipeline of its own"
-            )
-
-
 def _check_that_forks_end(
     plan: PipelinePlan, records: Sequence[StageRecord], nodes: _Nodes, names: Mapping[int, str]
 ) -> None:
@@ -190,6 +185,8 @@ def _called(node: Node, stage: str, given_name: str | None) -> Node:
     """Return a node that knows the name of its stage: if records of epochs speak of it, or the user gave it."""
     if isinstance(node, AddTimestamps | OverEpochs):
         node = dataclasses.replace(node, known_as=stage)
+    if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, Processing):
+        node = dataclasses.replace(node, upstream=dataclasses.replace(node.upstream, known_as=stage))
     return node if given_name is None else _named(node, given_name)
 
 

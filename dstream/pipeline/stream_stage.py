@@ -26,6 +26,7 @@ from dstream.plan import Union, call_site
 from dstream.plan.nodes_of_stages import Action
 from dstream.spi import AggregateOperation, Collector, Sink
 from dstream.spi.epochs import WatermarkPolicy
+from dstream.spi.processor_suppliers import AnySupplier
 from dstream.stream.stream_arguments import function
 
 if TYPE_CHECKING:
@@ -215,6 +216,32 @@ class StreamStage(StreamSteps[T]):
     def _stateful(self, action: Action, create: Any, fn: Any, ttl: Any, on_evict: Any) -> StreamStage[Any]:
         node = epoch_steps.stateful(self._record.node, None, action, create, fn, ttl, on_evict)
         return self._step(f"{action}_stateful", node)
+
+    def custom_transform(self, name: str, supplier: AnySupplier) -> StreamStage[Any]:
+        """Let processors of your own make of the items what they like: the Core API as a step of a pipeline.
+
+        Each item comes to any one of them; `set_local_parallelism(n)` says how many there are; unset, the cores do when
+        the job begins, and the number stays. At the end of each epoch they save what they keep; where the items have
+        timestamps, watermarks come between them. What they emit has no order and no timestamps.
+
+        Args:
+            name: of the stage.
+            supplier: a function that makes a `Processor`, such as a class of processors, or what
+                `dstream.core.processors` has; or one of the suppliers.
+
+        Raises:
+            TypeError: an argument is of another kind; later, where an item is None.
+
+        Example:
+            >>> from dstream import Pipeline
+            >>> from dstream.core import processors
+            >>> from sources import Items
+            >>> letters = Pipeline().read_from(Items("ab")).to_stream_stage()
+            >>> letters.custom_transform("upper", processors.map(str.upper)).name
+            'upper'
+        """
+        stage: StreamStage[Any] = self._transformed(name, supplier, "custom_transform")
+        return stage
 
     # With other stages
 

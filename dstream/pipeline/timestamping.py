@@ -27,6 +27,7 @@ from dstream.plan import (
     shown_function,
 )
 from dstream.plan.nodes_of_epochs import AddTimestamps
+from dstream.plan.nodes_of_graphs import Processing
 from dstream.plan.nodes_of_services import UsingBatches
 from dstream.plan.nodes_of_stages import HashJoin, Using
 from dstream.plan.stream_read import StreamRead
@@ -152,6 +153,8 @@ def _have_timestamps(node: Node, inputs: Sequence[bool]) -> bool:
             return True
         case HashJoin():
             return inputs[0]
+        case Processing():
+            return False
     return bool(inputs) and all(inputs)
 
 

@@ -74,7 +74,8 @@ def shipped_by(each: Core) -> Iterator[tuple[Step, Any]]:
         case Stamped(timestamp=timestamp):
             yield from () if timestamp is None else ((each.step, timestamp),)
         case OverEpochs(operator=operator):
-            yield each.step, operator
+            graph = getattr(operator, "graph", None)
+            yield from ((each.step, operator),) if graph is None else functions_of_graph(graph)
         case Processing(graph=graph):
             yield from functions_of_graph(graph)
         case Aggregate(reductions=reductions, to=to):
@@ -114,11 +115,13 @@ def _functions(value: Any) -> Iterator[Any]:
     """Give the functions in a value: itself, or those of its fields."""
     if isinstance(value, type):
         return
-    if callable(value) or isinstance(value, ProcessorSupplier):
+    if callable(value):
         yield value
     elif dataclasses.is_dataclass(value) and is_our_name(type(value).__module__):
         for field in dataclasses.fields(value):
             yield from _functions(getattr(value, field.name))
+    elif isinstance(value, ProcessorSupplier):
+        yield value
 
 
 def _refusal(found: Obstacle, step: Step) -> SerializationError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import dataclasses
 import dis
 import sys
 import types
@@ -124,6 +125,8 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
         return None
     if items is not None or pairs is not None:
         return None
+    if isinstance(state, list):  # That of a frozen dataclass with slots.
+        return dict(zip((each.name for each in dataclasses.fields(value)), state, strict=True))
     return {
         name: held for part in (state if isinstance(state, tuple) else (state,)) for name, held in (part or {}).items()
     }
@@ -136,11 +139,15 @@ _REDUCING = ("__getstate__", "__reduce__", "__reduce_ex__")
 def _has_a_way_of_its_own(kind: type) -> bool:
     """Say whether instances of a class decide themselves how they are pickled."""
     return (
-        any(getattr(kind, name) is not getattr(object, name) for name in _REDUCING)
+        any(_is_own(getattr(kind, name), getattr(object, name)) for name in _REDUCING)
         or hasattr(kind, "__getnewargs__")
         or hasattr(kind, "__getnewargs_ex__")
         or kind in copyreg.dispatch_table
     )
+
+
+def _is_own(method: Any, of_object: Any) -> bool:
+    return method is not of_object and getattr(method, "__module__", None) != "dataclasses"
 
 
 def pickled(value: Any) -> tuple[str | None, int]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from dstream.failures import is_our_name
 from dstream.plan.core import Core, node
 from dstream.plan.steps import Step
 
 if TYPE_CHECKING:  # Few programs have graphs, and every one loads this module.
     from dstream.plan.vertex_graph import VertexGraph
-    from dstream.spi.processor_suppliers import ProcessorMetaSupplier, ProcessorSupplier
+    from dstream.spi.state_operator import EdgeCounts
 
-__all__ = ["Counts", "Processing", "functions_of_graph"]
-
-Counts = Mapping[str, tuple[Sequence[int], Sequence[int]]]
-"""How many items one task has received by each inbound edge of a vertex, and sent by each outbound one."""
+__all__ = ["Processing", "functions_of_graph"]
 
 
 @node
@@ -29,7 +27,7 @@ class Processing(Core):
         upstreams: one for each inlet of the graph, in order.
         graph: the vertices and edges.
         guarantee: what processors are told.
-        stage: the name under which its state is found again.
+        stage: the name under which its state is found again; empty: each part has the name of its first vertex.
         take: is called in the driver with the counts of each task, once.
     """
 
@@ -37,7 +35,7 @@ class Processing(Core):
     graph: VertexGraph
     guarantee: str = "none"
     stage: str = ""
-    take: Callable[[Counts], object] | None = None
+    take: Callable[[EdgeCounts], object] | None = None
 
     def inputs(self) -> tuple[Core, ...]:
         return self.upstreams
@@ -50,13 +48,8 @@ def functions_of_graph(graph: VertexGraph) -> Iterator[tuple[Step, Any]]:
     """Give what of a graph goes to the workers, with the vertex that it belongs to; an edge belongs to its end."""
     steps = {each.name: each.step for each in graph.vertices}
     for vertex in graph.vertices:
-        yield vertex.step, _travelling(vertex.supplier)
+        if is_our_name(type(vertex.supplier).__module__):  # One of the user's stays in the driver.
+            yield vertex.step, vertex.supplier
     for edge in graph.edges:
         step = steps.get(edge.destination) or steps[edge.source]
         yield from ((step, each) for each in (edge.key, edge.partitioner, edge.order) if each is not None)
-
-
-def _travelling(supplier: ProcessorMetaSupplier) -> Any:
-    """Return what of a meta-supplier goes to workers, as far as that is known without asking it."""
-    plain: ProcessorSupplier | None = getattr(supplier, "supplier", None)
-    return getattr(plain, "create", plain)

@@ -11,6 +11,7 @@ from dstream.plan.nodes import FlatMap, Node
 from dstream.plan.rewrite import core_of
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import VertexGraph
+from dstream.spi.state_operator import EdgeCounts
 
 __all__ = ["ItemsOfOutlet", "Processing"]
 
@@ -25,7 +26,7 @@ class Processing(Node):
         given: what the user gave to it, in short.
         is_one_step: its one vertex is a step of the chain that the user wrote, and names itself so.
         guarantee: what processors are told.
-        known_as: the name under which its state is found again; the plan fills it in.
+        known_as: the name of its stage, by which its state is found again; the plan of a pipeline fills it in.
         take: is called in the driver with the counts of each task, once; a job fills it in.
     """
 
@@ -36,7 +37,7 @@ class Processing(Node):
     is_one_step: bool = False
     guarantee: str = "none"
     known_as: str = ""
-    take: Callable[[core_of_graphs.Counts], object] | None = None
+    take: Callable[[EdgeCounts], object] | None = None
 
     def inputs(self) -> tuple[Node, ...]:
         return self.upstreams
@@ -59,7 +60,7 @@ class ItemsOfOutlet(FlatMap):
 @core_of.register
 def _(node: Processing, inputs: Sequence[Core], step: Step) -> Core:
     graph = _of_one_step(node.graph, step) if node.is_one_step else node.graph
-    known_as = node.known_as or node.name
+    known_as = node.known_as or (node.name if node.is_one_step else "")
     return core_of_graphs.Processing(tuple(inputs), graph, node.guarantee, known_as, node.take, step=step)
 
 

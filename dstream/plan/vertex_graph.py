@@ -40,12 +40,14 @@ class GraphVertex:
         supplier: makes the processors.
         parallelism: how many there are; -1: as many as the engine suggests.
         step: how it names itself when it fails.
+        is_endless: its processors may go on for ever.
     """
 
     name: str
     supplier: ProcessorMetaSupplier
     parallelism: int
     step: Step
+    is_endless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ class GraphEdge:
         """Whether it matters which processor, or which part of a source, an item comes from."""
         return self.order is not None or self.routing is Routing.ISOLATED
 
+    @property
+    def way(self) -> tuple[str, int, str, int]:
+        """What it is known by, also where parts of the graph have it."""
+        return self.source, self.source_ordinal, self.destination, self.destination_ordinal
+
 
 @dataclass(frozen=True, eq=False)
 class VertexGraph:
@@ -105,6 +112,11 @@ class VertexGraph:
     def names(self) -> frozenset[str]:
         """The names of the vertices."""
         return frozenset(each.name for each in self.vertices)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether some of its processors may go on for ever."""
+        return any(each.is_endless for each in self.vertices)
 
     @cached_property
     def inlets(self) -> tuple[GraphEdge, ...]:

@@ -79,6 +79,10 @@ class Engine(Protocol):
         """
         ...
 
+    def cores(self) -> int:
+        """Return how many tasks run at the same time; where that is not known yet, the engine starts."""
+        ...
+
     def is_lost(self) -> bool:
         """Say whether what the engine runs on is gone, such as Java's process: another one has to be started."""
         ...

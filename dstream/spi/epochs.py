@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from dstream.spi.state_operator import ShardState, StateOperator
+from dstream.spi.state_operator import EdgeCounts, ShardState, StateOperator
 from dstream.values.blaming import shown
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 
@@ -142,6 +142,8 @@ class Tick:
             without those that have ended; `END_OF_TIME` only if all sources have.
         clock_deadline: the least reading of the clock that a shard of the step waits for; None: none does.
         floor: the watermark is not less, however far behind an input is.
+        ended: the numbers of the inputs behind which nothing comes after this epoch.
+        tells_end: one of them ends in this epoch, and each shard has to hear of it.
     """
 
     epoch: int
@@ -153,6 +155,8 @@ class Tick:
     all_idle: int = END_OF_TIME
     clock_deadline: float | None = None
     floor: int = NO_WATERMARK
+    ended: frozenset[int] = frozenset()
+    tells_end: bool = False
 
     def watermark(self, told: int) -> int:
         """Return the watermark of the step at the end of the epoch; it never goes back.
@@ -204,6 +208,7 @@ class StepReceipt:
         deadline: the least of those of its shards, or None.
         clock_deadline: the least of those of its shards, or None.
         changes: where the state went.
+        edges: what passed the edges of its processors, of each shard that has some.
     """
 
     stage: str
@@ -214,6 +219,7 @@ class StepReceipt:
     deadline: int | None
     clock_deadline: float | None
     changes: tuple[ShardChange, ...]
+    edges: tuple[EdgeCounts, ...] = ()
 
 
 def target_of(shard: int, shards: int, targets: int) -> int:

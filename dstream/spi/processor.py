@@ -194,9 +194,12 @@ class Processor:
 
     Attributes:
         is_cooperative: its calls are short and do not wait, so it shares a thread with others; otherwise it has one.
+        ticks_alone: an overridden `tick` has something to do also while nothing comes, as by the clock: a job without
+            an end has an epoch for it now and then. False: it goes on with what items or watermarks began.
     """
 
     is_cooperative: bool = True
+    ticks_alone: bool = True
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
         """Get ready; called once, where the processor runs."""

@@ -18,7 +18,17 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dstream.values.event_time import Timed
 
-__all__ = ["Applied", "Moment", "MovesToDisk", "OfFixedShards", "Partials", "ShardState", "StateOperator"]
+__all__ = [
+    "Applied",
+    "CountsEdges",
+    "EdgeCounts",
+    "Moment",
+    "MovesToDisk",
+    "OfFixedShards",
+    "Partials",
+    "ShardState",
+    "StateOperator",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,7 @@ class Moment:
         is_resumed: this is the first epoch of a driver, after a pause of unknown length.
         clock_deadline: the least one that a shard of the step had before the epoch: all shards judge by it alike.
         shard: the number of the shard that is told.
+        ended: the numbers of the inputs behind which nothing comes after this epoch; told to operators of fixed shards.
     """
 
     epoch: int
@@ -42,6 +53,7 @@ class Moment:
     is_resumed: bool = False
     clock_deadline: float | None = None
     shard: int = 0
+    ended: frozenset[int] = frozenset()
 
 
 class Partials(NamedTuple):
@@ -140,6 +152,19 @@ class OfFixedShards(Protocol):
 
     @property
     def ticks(self) -> bool: ...
+
+
+EdgeCounts = Mapping[str, tuple[Sequence[int], Sequence[int]]]
+"""How many items came by each inbound edge of a vertex, and went by each outbound one, by the name of the vertex."""
+
+
+@runtime_checkable
+class CountsEdges(Protocol):
+    """A `ShardState` of processors, between which items pass edges."""
+
+    def edge_counts(self) -> EdgeCounts:
+        """Return what passed in the last `apply`, once its outputs were consumed."""
+        ...
 
 
 class StateOperator(Protocol):

@@ -79,15 +79,17 @@ class Epochs:
         return made
 
     def of(self, pipeline: Any) -> Epochs:
-        """Take a pipeline, and begin anew.
+        """Take a pipeline, or a graph, and begin anew.
 
         Args:
             pipeline: reads sources of this object; what its sinks get is given to the test instead.
 
         Raises:
-            TypeError: it is no pipeline.
+            TypeError: it is neither.
         """
         plan = _plan_of(pipeline)
+        if self._plan is not None:
+            self._runner.close()
         self._plan = plan.with_writes([replace(each, sink=Captured(each.sink)) for each in plan.writes])
         self._history = []
         self._begin()
@@ -123,6 +125,7 @@ class Epochs:
     def replay(self) -> list[dict[str, list[Any]]]:
         """Run all epochs again, from the start and with the same borders; return what sinks got in each."""
         history, self._history = self._history, []
+        self._runner.close()
         self._begin()
         again = []
         for given, now, is_end in history:
@@ -203,6 +206,8 @@ class Epochs:
         # As a driver that takes the job over would read it.
         self._record = read_record(written_record(ran.record), ran.record.number, self._job)
         self._states, self.now = ran.states, now
+        if is_end:
+            self._runner.close()
         receipts = [ran.record.receipts.get(write.stage, ()) for write in self._plan.writes]
         self._runner.publish(ran.record)
         return {write.stage: captured_items(some) for write, some in zip(self._plan.writes, receipts, strict=True)}
@@ -225,10 +230,11 @@ def _ended(news: News) -> News:
 
 
 def _plan_of(pipeline: Any) -> PipelinePlan:
+    from dstream.core import DAG
     from dstream.pipeline import Pipeline
     from dstream.pipeline.pipeline_plan import PipelinePlan
 
-    plan = pipeline.plan() if isinstance(pipeline, Pipeline) else pipeline
+    plan = pipeline.plan() if isinstance(pipeline, Pipeline | DAG) else pipeline
     if isinstance(plan, PipelinePlan):
         return plan
-    raise TypeError(f"of() takes a pipeline, not {kind_of(pipeline)}")
+    raise TypeError(f"of() takes a pipeline or a graph, not {kind_of(pipeline)}")

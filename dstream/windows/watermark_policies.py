@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.values.event_time import NO_WATERMARK
+from dstream.values.state_values import state_value
 from dstream.values.time_units import milliseconds, seconds
 
 __all__ = [
@@ -91,6 +92,7 @@ def limiting_lag_and_lull(lag: int | timedelta, max_lull: float | timedelta) -> 
     return _LagAndLull(milliseconds(lag, "lag"), max_lull=seconds(max_lull, "max_lull"))
 
 
+@state_value
 @dataclass(slots=True)
 class _Lag:
     """The greatest timestamp, less the lag."""
@@ -109,6 +111,7 @@ class _Lag:
         return NO_WATERMARK if self.greatest == NO_WATERMARK else self.greatest - self.lag
 
 
+@state_value
 @dataclass(slots=True)
 class _LagAndDelay(_Lag):
     """Also the greatest timestamp that was seen `max_delay` ago.
@@ -143,6 +146,7 @@ class _LagAndDelay(_Lag):
 _STEPS = 16
 
 
+@state_value
 @dataclass(slots=True)
 class _LagAndWallClock(_Lag):
     """Also the clock, less its own lag."""
@@ -155,6 +159,7 @@ class _LagAndWallClock(_Lag):
         return max(_Lag.watermark(self, now), math.floor((now - self.wall_lag) * 1000))
 
 
+@state_value
 @dataclass(slots=True)
 class _LagAndLull(_Lag):
     """Plus the time by the clock since the last event, less the lull.

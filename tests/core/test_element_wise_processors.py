@@ -99,3 +99,19 @@ def test_processor_of_names_the_item_that_failed():
         given(processor_of(lambda ordinal, items: (1 / item for item in items)), [2, 0, 1])
 
     assert failure(caught.value).item == 0
+
+
+@pytest.mark.parametrize(
+    "supplier",
+    [
+        processors.flat_map(lambda n: [n, None] if n == 2 else [n]),
+        processors.flat_map(lambda n: (None if n == 2 else each for each in [n])),
+        processor_of(lambda ordinal, items: (None if n == 2 else n for n in items)),
+    ],
+)
+def test_a_none_among_what_is_emitted_names_its_item(supplier):
+    """The one of which it was made, also where several are emitted together."""
+    with pytest.raises(TypeError, match="emits no None") as caught:
+        given(supplier, [1, 2, 3])
+
+    assert failure(caught.value).item == 2

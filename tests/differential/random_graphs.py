@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Any
 
 from dstream.engine.kernels.graph_processing import ProcessorNumbers
+from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
+from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import Read, ToList, rewrite
-from dstream.plan.nodes_of_graphs import Processing
+from dstream.plan.nodes_of_forks import Shared
+from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.steps import Step
+from dstream.plan.stream_read import StreamRead
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
-from dstream.spi.processor import Processor
+from dstream.spi.processor import BroadcastKey, Processor
 from dstream.spi.processor_suppliers import meta_supplier
+from reducers import to_ilist
 from sources import Items
 
 KINDS = ("mapped", "twice", "some", "dealt", "summed")
@@ -74,6 +80,20 @@ class Doing(Processor):
             self.sums[key_of(item)] += item
             self.waiting += results(self.vertex, item)
 
+    def save_to_snapshot(self) -> bool:
+        """Save all that is kept between two calls, under keys that do not move."""
+        kept = {"sums": dict(self.sums), "waiting": list(self.waiting), "completed": set(self.completed)}
+        for name, value in {**kept, "is_ending": self.is_ending}.items():
+            assert self.outbox.offer_to_snapshot(BroadcastKey(name), value)
+        return True
+
+    def restore_from_snapshot(self, inbox: Any) -> None:
+        """Take it back."""
+        kept = {key.key: value for key, value in inbox.drain()}
+        self.sums.update(kept["sums"])
+        self.waiting, self.completed = deque(kept["waiting"]), set(kept["completed"])
+        self.is_ending = kept["is_ending"]
+
     def emit(self) -> bool:
         """Give what waits; say whether all has gone."""
         while self.waiting:
@@ -124,9 +144,32 @@ class RandomGraph:
             given[outlet].update(item for item in items if isinstance(item, int))
         return given
 
+    def plan_of(self, sources: Sequence[Any]) -> PipelinePlan:
+        """Return the plan that reads sources without an end, one for each inlet, and writes each outlet into a list."""
+        reads = [Read(StreamRead(each), f"source-{number}") for number, each in enumerate(sources)]
+        blocks = Shared(Processing(tuple(reads), self.graph, "dag"))
+        stages = [f"outlet-{number}" for number in range(len(self.graph.outlets))]
+        return PipelinePlan(
+            tuple(PlannedStage(name, "sink", (), None) for name in stages),
+            tuple(
+                PlannedWrite(name, ItemsOfOutlet(blocks, partial(_of_outlet, number)), to_ilist(name), None)
+                for number, name in enumerate(stages)
+            ),
+            tuple((f"source-{number}", each) for number, each in enumerate(reads)),
+        )
 
-def random_graph(seed: int) -> RandomGraph:
-    """Return the graph of a seed: up to two inputs, and one to four vertices."""
+
+def _of_outlet(outlet: int, block: GraphBlock) -> list[Any]:
+    return users_items(block) if block.outlet == outlet else []
+
+
+def random_graph(seed: int, has_priorities: bool = True) -> RandomGraph:
+    """Return the graph of a seed: up to two inputs, and one to four vertices.
+
+    Args:
+        seed: of all that chance decides.
+        has_priorities: edges may have them.
+    """
     chance = Random(seed)
     inputs: list[tuple[list[int], int]] = []
     vertices: list[Vertex] = []
@@ -141,7 +184,8 @@ def random_graph(seed: int) -> RandomGraph:
                 count = chance.choice((0, 1, 30, 400))
                 items = [chance.randrange(1000) for _ in range(count)]
                 inputs.append((items, chance.randint(1 if items else 0, 5)))
-            into.append(_edge(chance, source, outs[source], vertex, len(into)))
+            edge = _edge(chance, source, outs[source], vertex, len(into))
+            into.append(edge if has_priorities else replace(edge, priority=0))
             outs[source] += 1
         vertices.append(vertex)
         edges += into

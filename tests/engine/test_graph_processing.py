@@ -83,6 +83,22 @@ def test_an_input_of_an_earlier_priority_is_read_to_its_end_first(engine: Any) -
     assert [item for _, _, item in found] == [3, 4, 1, 2]
 
 
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_an_ordered_edge_merges_the_partitions_of_a_source(engine: Any, parallelism: int) -> None:
+    """Each of which has its items in that order; of equal ones, those of the first partition come first."""
+    in_parts = Read(Items(["b1", "d1", "f1", "a2", "b2", "e2", "b3", "c3", "g3"], 3), "source")
+    edges = (
+        GraphEdge("in", 0, "a", 0, routing=Routing.BROADCAST, order=lambda item: item[0]),
+        GraphEdge("a", 0, "out", 0),
+    )
+
+    found = listed(engine.context, VertexGraph((vertex("a", Numbered, parallelism),), edges), in_parts)
+
+    for each in range(parallelism):
+        items = [item for _, index, item in found if index == each]
+        assert items == ["a2", "b1", "b2", "b3", "c3", "d1", "e2", "f1", "g3"]
+
+
 class Counting(Processor):
     """Emits at its end how many items came by each edge."""
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from dstream.core import processors
+from dstream.errors import IllegalStateError
 from dstream.executor.arrivals_of_graphs import GraphBlock, Mark, items_of_outlet
 from dstream.executor.graph_operator import GraphOperator
 from dstream.plan.vertex_graph import Routing
@@ -29,7 +34,8 @@ class Epochs:
     def epoch(self, *inputs, is_last=False):
         """Return the blocks of an epoch."""
         self.number += 1
-        moment = Moment(self.number, 0.0, NO_WATERMARK, END_OF_TIME if is_last else NO_WATERMARK)
+        ended = frozenset(range(self.operator.inputs) if is_last else ())
+        moment = Moment(self.number, 0.0, NO_WATERMARK, END_OF_TIME, ended=ended)
         shards = self.operator.shards
         partials = [
             (number, self.operator.partial(number, ((None, item) for item in items), moment, shards).of_shards)
@@ -40,8 +46,9 @@ class Epochs:
     def _applied(self, shard, partials, moment):
         state = self.states[shard]
         here = [(number, of_shards[shard]) for number, of_shards in partials if shard in of_shards]
-        moment = Moment(moment.epoch, moment.now, moment.old, moment.new, shard=shard)
+        moment = replace(moment, shard=shard)
         blocks = [block for _, block in state.apply(here, moment).outputs]
+        self.clock_deadline = state.clock_deadline()
         delta = state.delta()
         if delta is not None:
             self.deltas[shard].append(pickle.dumps(delta))
@@ -59,7 +66,7 @@ class Epochs:
 def test_sums_go_on_from_epoch_to_epoch(fate):
     """Whatever process has the processors."""
     graph = graph_of([vertex("sum", Summing)], [edge("in", "sum", **BY_KEY), edge("sum", "out")])
-    epochs = Epochs(GraphOperator(graph, 3), fate)
+    epochs = Epochs(GraphOperator(graph, 3, (1,)), fate)
 
     assert epochs.epoch([("a", 1), ("b", 2), ("c", 3)]) == []
     assert epochs.epoch([("a", 10)]) == []
@@ -72,7 +79,7 @@ def test_sums_go_on_from_epoch_to_epoch(fate):
 def test_a_delta_holds_what_changed():
     """Not the sums that nothing was added to."""
     graph = graph_of([vertex("sum", Summing)], [edge("in", "sum", **BY_KEY)])
-    epochs = Epochs(GraphOperator(graph, 1))
+    epochs = Epochs(GraphOperator(graph, 1, (1,)))
     epochs.epoch([("a", 1), ("b", 2)])
     epochs.epoch([("a", 1)])
     epochs.epoch([])
@@ -90,7 +97,7 @@ def test_an_entry_that_is_saved_no_more_is_gone():
             self.sums = dict(inbox.drain())
 
     graph = graph_of([vertex("last", Last)], [edge("in", "last", **BY_KEY), edge("last", "out")])
-    epochs = Epochs(GraphOperator(graph, 1), "patched")
+    epochs = Epochs(GraphOperator(graph, 1, (1,)), "patched")
     epochs.epoch([("a", 1)])
     epochs.epoch([("b", 2)])
 
@@ -101,7 +108,7 @@ def test_an_entry_that_is_saved_no_more_is_gone():
 def test_time_and_ends_of_senders_are_known_again(fate):
     """The least watermark of three senders, two of which spoke in earlier epochs; one has ended."""
     graph = graph_of([vertex("log", Log)], [edge("before", "log", carries_blocks=True), edge("log", "out")])
-    epochs = Epochs(GraphOperator(graph, 3), fate)
+    epochs = Epochs(GraphOperator(graph, 3, (3,)), fate)
 
     def told(*blocks):
         given = items_of_outlet(0, epochs.epoch(list(blocks)))
@@ -140,13 +147,13 @@ def test_a_source_goes_on_where_it_was():
             ((key, self.count),) = inbox.drain()
             assert key == BroadcastKey("count")
 
-    operator = GraphOperator(graph_of([vertex("count", Counting)], [edge("count", "out")]), 1, ticks=True)
+    operator = GraphOperator(graph_of([vertex("count", Counting)], [edge("count", "out")]), 1, ())
     epochs = Epochs(operator, "patched")
 
     given = [item for _ in range(2) for item in items_of_outlet(0, epochs.epoch())]
 
     assert isinstance(operator, OfFixedShards)
-    assert epochs.states[0].clock_deadline() == 0.0
+    assert epochs.clock_deadline == 0.0
     assert given == list(range(len(given)))
 
 
@@ -155,9 +162,84 @@ def test_a_finished_source_does_not_begin_again():
     graph = graph_of(
         [vertex("source", lambda: Source("ab")), vertex("log", Log)], [edge("source", "log"), edge("log", "out")]
     )
-    epochs = Epochs(GraphOperator(graph, 1, ticks=True), "dumped")
+    epochs = Epochs(GraphOperator(graph, 1, ()), "dumped")
 
     first, second = (list(items_of_outlet(0, epochs.epoch())) for _ in range(2))
 
     assert first == [(0, 0, "a"), (0, 0, "b"), (0, "end of", 0), (0, "end", None)]
     assert second == []
+
+
+class Ticking(Summing):
+    """Has something to do by the clock."""
+
+    def tick(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("create", "inlets", "deadline"),
+    [(Summing, 1, None), (processors.map(abs), 1, None), (Ticking, 1, 0.1), (lambda: Source("ab"), 0, None)],
+)
+def test_a_shard_waits_for_the_clock_if_its_processors_do(create, inlets, deadline):
+    """A source that has ended does not, nor do processors that only go on with what items began."""
+    edges = [edge("in", "a")][:inlets] + [edge("a", "out")]
+    epochs = Epochs(GraphOperator(graph_of([vertex("a", create)], edges), 1, (1,)[:inlets]))
+    epochs.epoch(*[[]] * inlets)
+
+    assert epochs.clock_deadline == deadline
+
+
+def test_a_value_that_is_again_what_it_was_is_written_again():
+    """If it was another one meanwhile, which this process has only heard of."""
+
+    class Last(Summing):
+        def process(self, ordinal, inbox):
+            self.sums.update(inbox.drain())
+
+    graph = graph_of([vertex("last", Last)], [edge("in", "last", **BY_KEY)])
+    here, there = Epochs(GraphOperator(graph, 1, (1,))), Epochs(GraphOperator(graph, 1, (1,)))
+    for each in (here, there):
+        each.epoch([("a", 1)])
+    there.epoch([("a", 2)])
+    here.states[0].patch(pickle.loads(there.deltas[0][1]))
+    here.epoch([("a", 1)])
+
+    assert pickle.loads(here.deltas[0][1])[1] == {(("last", 0), "a"): 1}
+
+
+def test_items_for_processors_that_have_completed_are_refused():
+    """They would be lost; in an epoch that only tells again that all has ended nothing happens."""
+    epochs = Epochs(GraphOperator(graph_of([vertex("sum", Summing)], [edge("in", "sum"), edge("sum", "out")]), 1, (1,)))
+    epochs.epoch([("a", 1)], is_last=True)
+
+    assert epochs.epoch([], is_last=True) == []
+    with pytest.raises(IllegalStateError, match="the vertex 'sum', whose processors have completed"):
+        epochs.epoch([("b", 1)])
+
+
+def test_a_source_that_stands_still_lets_go_what_it_has_emitted(monkeypatch):
+    """When its time is over and the queue behind it was full."""
+    rounds = SimpleNamespace(monotonic=itertools.count().__next__, sleep=lambda seconds: None)
+    monkeypatch.setattr("dstream.executor.graph_run.time", rounds)
+    monkeypatch.setattr("dstream.executor.graph_run.SLICE", 5)
+
+    class Endless(Source):
+        def complete(self):
+            while self.outbox.offer("item"):
+                pass
+            return False
+
+        def restore_from_snapshot(self, inbox):
+            inbox.drain()
+
+    class OneByOne(Log):
+        def process(self, ordinal, inbox):
+            if self.outbox.offer(inbox.peek()):
+                inbox.remove()
+
+    edges = [edge("source", "slow", queue_size=1), edge("slow", "out")]
+    graph = graph_of([vertex("source", lambda: Endless("")), vertex("slow", OneByOne)], edges)
+    epochs = Epochs(GraphOperator(graph, 1, ()))
+
+    assert len(list(items_of_outlet(0, epochs.epoch()))) == 3 * 2048

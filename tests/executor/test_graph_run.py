@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from dstream.errors import IllegalStateError
 from dstream.executor.arrivals_of_graphs import GraphArrival, items_of_outlet
 from dstream.executor.graph_run import GraphRun
 from dstream.executor.processor_tasklet import ProcessorTasklet
@@ -191,23 +192,48 @@ def test_a_processor_that_is_not_cooperative_has_a_thread_of_its_own():
     assert failure(caught.value).item == 99
 
 
+def run_on_5000(create):
+    """Run one processor on so many numbers, more than an outbox takes in one call."""
+    edges = [edge("in", "careless"), edge("careless", "out")]
+    return run_of([vertex("careless", create)], edges, [GraphArrival(0, 0, None, list(range(5000)))])
+
+
 def test_another_item_after_a_refusal_is_an_error():
     """One that goes on with the next item would lose one silently."""
 
-    class Careless(Processor):
-        def init(self, outbox, context):
-            self.outbox = outbox
+    class Careless(Mapped):
+        def process(self, ordinal, inbox):
+            while len(inbox) and self.outbox.offer(inbox.poll()):
+                pass
 
+    with pytest.raises(IllegalStateError, match="which is to be offered again first"):
+        run_on_5000(lambda: Careless(abs))
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_an_item_after_a_refusal_in_the_same_call_is_an_error(is_same):
+    """A loop until the outbox takes it would never end, since nobody empties it meanwhile."""
+
+    class Stubborn(Mapped):
         def process(self, ordinal, inbox):
             for item in inbox:
-                self.outbox.offer(item)
+                while not self.outbox.offer(item) and is_same:
+                    pass
 
-    vertices = [vertex("careless", Careless)]
+    with pytest.raises(IllegalStateError, match="after 2048 was refused, in the same call"):
+        run_on_5000(lambda: Stubborn(abs))
 
-    with pytest.raises(Exception, match="offered again first"):
-        run_of(
-            vertices, [edge("in", "careless"), edge("careless", "out")], [GraphArrival(0, 0, None, list(range(5000)))]
-        )
+
+def test_an_item_that_is_emitted_in_close_is_refused(caplog):
+    """Nobody would send it; what close() raises is logged."""
+
+    class Late(Mapped):
+        def close(self, error):
+            self.outbox.offer("late")
+
+    run_of([vertex("late", lambda: Late(abs))], [edge("in", "late"), edge("late", "out")])
+
+    assert "'late' was emitted in close()" in caplog.text
 
 
 @pytest.mark.parametrize("method", ["tick", "complete_edge", "complete", "try_process_watermark"])
@@ -230,7 +256,7 @@ def test_what_was_saved_is_there_again_in_another_run():
     graph = VertexGraph((vertex("sum", Summing),), (edge("in", "sum"), edge("sum", "out")))
     first = GraphRun(graph, {"sum": 1})
 
-    assert list(first.run(iter([GraphArrival(0, 0, None, [("a", 1), ("b", 2)])]), is_last=False)) == []
+    assert list(first.epoch(iter([GraphArrival(0, 0, None, [("a", 1), ("b", 2)])]))) == []
     assert list(first.save()) == []
     second = GraphRun(graph, {"sum": 1})
     second.restore(first.saved)
@@ -253,7 +279,7 @@ def test_what_is_emitted_while_saving_is_processed_before_the_next_one_saves():
         (vertex("first", Emptying), vertex("sum", Summing)), (edge("in", "first"), edge("first", "sum"))
     )
     run = GraphRun(graph, {"first": 1, "sum": 1})
-    list(run.run(iter([GraphArrival(0, 0, None, [("a", 1), ("a", 2)])]), is_last=False))
+    list(run.epoch(iter([GraphArrival(0, 0, None, [("a", 1), ("a", 2)])])))
 
     list(run.save())
 
@@ -277,8 +303,8 @@ def test_a_source_without_end_gets_a_slice_of_time():
 
     run = GraphRun(VertexGraph((vertex("count", Endless),), (edge("count", "out"),)), {"count": 1})
 
-    first = list(items_of_outlet(0, run.run(iter(()), is_last=False)))
-    second = list(items_of_outlet(0, run.run(iter(()), is_last=False)))
+    first = list(items_of_outlet(0, run.epoch(iter(()))))
+    second = list(items_of_outlet(0, run.epoch(iter(()))))
 
     assert first + second == list(range(len(first) + len(second)))
     assert len(first) > 0

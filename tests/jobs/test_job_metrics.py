@@ -8,8 +8,10 @@ import pytest
 from rich.console import Console
 
 import dstream as ds
+from dstream.core import DAG, Edge, processors
 from dstream.jobs.counted_writers import counted_receipts, counting
 from reducers import to_ilist, to_imap
+from sources import Items
 from tests.jobs.planned import plan_of
 
 
@@ -94,3 +96,17 @@ def test_counting_keeps_the_receipts_of_a_writer():
     receipts = [*counting(Numbers()).write(iter("abc")), *counting(Numbers()).write(iter(""))]
 
     assert counted_receipts(receipts) == ([3, 7, 0, 7], 3)
+
+
+def test_metrics_of_edges_are_seen_from_elsewhere(connect):
+    """The record of a job has them, and another context reads it."""
+    dag = DAG()
+    source = dag.new_vertex("words", processors.read(Items("abc")))
+    same = dag.new_vertex("same", processors.map(str.upper)).local_parallelism(1)
+    sink = dag.new_vertex("sink", processors.write(to_ilist("out")))
+    dag.edge(Edge.between(source, same)).edge(Edge.between(same, sink))
+    connect().new_job(dag, name="graph").join(10)
+
+    found = connect().job("graph").metrics().stages["same"]
+
+    assert (found.items_in_by_edge, found.items_out_by_edge) == ((3,), (3,))

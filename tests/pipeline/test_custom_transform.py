@@ -8,7 +8,6 @@ import pytest
 
 from dstream import Pipeline
 from dstream.core import processors
-from dstream.errors import UnsupportedError
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
 from reducers import to_ilist
 from sources import Items
@@ -70,14 +69,6 @@ def test_a_failure_names_the_stage_and_the_item(engine: EngineUnderTest) -> None
     notes = " ".join(caught.value.__notes__)
     assert "custom_transform('inverse') as 'inverse'" in notes
     assert "on the item 0" in notes
-
-
-def test_a_stage_without_an_end_refuses_it() -> None:
-    """No engine runs processors in epochs yet."""
-    stage = Pipeline().read_from(Items("ab")).to_stream_stage()
-
-    with pytest.raises(UnsupportedError, match="map_stateful"):
-        stage.custom_transform("seen", Seen)  # type: ignore[attr-defined]
 
 
 def test_what_is_no_supplier_is_refused() -> None:

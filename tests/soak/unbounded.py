@@ -1,10 +1,10 @@
 """Kill drivers of a job without an end, anywhere, until it completes: `python -m tests.soak.unbounded --runs 200`.
 
 A round is one job: windows into two maps and, where a broker is, a topic; events into files; rolling counts into a
-list. Its drivers are killed at a moment of chance or at a point of the loop; some are stopped until another has taken
-over, and go on then; some have a second one that waits; on Spark some lose workers or the Java process. When the job
-has completed, every sink is compared with plain Python. The program ends with 1 if one of them lost, doubled or tore
-something.
+list, and those of processors into another one. Its drivers are killed at a moment of chance or at a point of the loop;
+some are stopped until another has taken over, and go on then; some have a second one that waits; on Spark some lose
+workers or the Java process. When the job has completed, every sink is compared with plain Python. The program ends with
+1 if one of them lost, doubled or tore something.
 """
 
 from __future__ import annotations
@@ -222,18 +222,20 @@ def problems_of(terms: Terms, topic: Topic | None = None) -> list[str]:
     """Say which sinks of a job that has completed hold something else than they must."""
     wanted = expected(terms.count, terms.keys)
     with connected(dataclasses.replace(terms, engine="local")) as ctx:
-        rolling = [tuple(each) for each in ctx.get_list("rolling")]
+        rolling, processed = ([tuple(each) for each in ctx.get_list(name)] for name in ("rolling", "processed"))
         found = [
             _differing("windows", ctx.get_map("windows").copy().items(), wanted.windows.items()),
             _differing("totals", ctx.get_map("totals").copy().items(), wanted.totals.items()),
             _differing("rolling", rolling, wanted.rolling),
+            _differing("processed", processed, wanted.rolling),
             _differing("files", _lines(Path(terms.folder, "files")), wanted.places),
         ]
     if topic is not None:
         sent = [(key.decode(), int(value)) for _, key, value in topic.content()]
         found.append(_differing("topic", sent, wanted.windows.items()))
-    if any(_disordered(rolling)):
-        found.append("rolling: not in order")
+    for name, counts in (("rolling", rolling), ("processed", processed)):
+        if any(_disordered(counts)):
+            found.append(f"{name}: not in order")
     return [each for each in found if each]
 
 
@@ -286,7 +288,7 @@ def run(
             return False
     print("\n".join(f"{count} times: {what}" for what, count in sorted(were.items())))
     print("".join(f"{_recoveries(name, each)}\n" for name, each in recovered.items() if each), end="")
-    sinks = 4 if address is None else 5
+    sinks = 5 if address is None else 6
     print(f"{were.total()} faults in {rounds} jobs on {engine}, {sinks} sinks whole, {time.monotonic() - began:.0f} s")
     return True
 

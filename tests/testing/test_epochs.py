@@ -261,7 +261,7 @@ def test_a_source_that_nobody_reads_takes_no_items():
 
 def test_what_is_no_pipeline_is_refused():
     """And a number of partitions below none."""
-    with pytest.raises(TypeError, match=r"of\(\) takes a pipeline, not None"):
+    with pytest.raises(TypeError, match=r"of\(\) takes a pipeline or a graph, not None"):
         epochs().of(None)
     with pytest.raises(ValueError, match="partitions must not be negative: -1"):
         epochs().source("numbers", -1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from more_itertools import chunked
 
-from dstream.core.block_processor import BlockProcessor
+from dstream.core.block_processor import BlockProcessor, without_none
 from dstream.core.traverser import Traverser
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Inbox, Processor
@@ -135,7 +135,7 @@ class FlatMapping(BlockProcessor):
             for item in compress(few, [several is None for several in made]):
                 raise self._gave_none(item)
             left = iter(made)
-            flat = chain.from_iterable(left)
+            flat = chain.from_iterable(without_none(several) for several in left)
             while block := self._next(flat, left, few):
                 yield block
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import product, starmap
 from typing import Any
 
-from dstream.core.block_processor import BlockProcessor
+from dstream.core.block_processor import BlockProcessor, without_none
 from dstream.core.processors.item_keys import keys_of
 from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.core.processors.saving import Saving
@@ -96,8 +96,8 @@ class _HashJoining(BlockProcessor):
             for clause, table in zip(self._joins, self._tables, strict=True)
         ]
         for item, *matches in zip(items, *columns, strict=True):  # A failure finds the item by this name.
-            for found in product((item,), *matches):
-                yield found if to is None else to(*found)
+            found = product((item,), *matches)
+            yield from found if to is None else without_none(starmap(to, found))
 
     def complete_edge(self, ordinal: int) -> bool:
         if ordinal:

@@ -50,6 +50,7 @@ class PeekingProcessor(Processor):
         self._inner, self._peek = inner, peek
         self._inboxes: dict[int, PeekingInbox] = {}
         self.is_cooperative = inner.is_cooperative
+        self.ticks_alone = inner.ticks_alone and type(inner).tick is not Processor.tick
 
     def init(self, outbox: Outbox, context: ProcessorContext) -> None:
         """Put an outbox that logs between them, if that is asked for."""

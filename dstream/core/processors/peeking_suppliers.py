@@ -6,6 +6,7 @@ Watermarks are always logged. The processors see no difference.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -104,25 +105,28 @@ def _peeking(
         raise UnsupportedError(f"peek_{what}: {inner!r} makes no processors to look at: peek at the vertex next to it")
     chosen = None if should_log is None else running(should_log, "should_log")
     shown = f"peek_{what}({getattr(supplier, '__qualname__', repr(supplier))})"
-    return _PeekingSupplier(inner, Peek(what, function(to_string, "to_string"), chosen), shown)
+    peek = Peek(what, function(to_string, "to_string"), chosen)
+    return _PeekingSupplier(inner, peek, shown, inner.preferred_local_parallelism)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class _PeekingSupplier(ProcessorMetaSupplier):
-    def __init__(self, inner: ProcessorMetaSupplier, peek: Peek, shown: str) -> None:
-        self._inner, self._peek, self._shown = inner, peek, shown
-        self.preferred_local_parallelism = inner.preferred_local_parallelism
+    inner: ProcessorMetaSupplier
+    peek: Peek
+    shown: str
+    preferred_local_parallelism: int
 
     def init(self, context: MetaSupplierContext) -> None:
-        self._inner.init(context)
+        self.inner.init(context)
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        return partial(_peeking_at, self._inner.get(addresses), self._peek)
+        return partial(_peeking_at, self.inner.get(addresses), self.peek)
 
     def close(self, error: BaseException | None) -> None:
-        self._inner.close(error)
+        self.inner.close(error)
 
     def __repr__(self) -> str:
-        return self._shown
+        return self.shown
 
 
 def _peeking_at(get: Callable[[Address], ProcessorSupplier], peek: Peek, address: Address) -> ProcessorSupplier:

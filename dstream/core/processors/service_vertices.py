@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -87,17 +88,18 @@ def _checked(service: Any, name: str) -> Service[Any]:
     return service
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class _Using(ProcessorMetaSupplier):
-    def __init__(
-        self, name: str, kind: Callable[[Any], Processor], service: Service[Any], fn: Callable[[Any, Any], Any]
-    ) -> None:
-        self._name, self._kind, self._service, self._fn = name, kind, service, fn
+    name: str
+    kind: Callable[[Any], Processor]
+    service: Service[Any]
+    fn: Callable[[Any, Any], Any]
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        return partial(_made_for, self._kind, self._service, self._fn)
+        return partial(_made_for, self.kind, self.service, self.fn)
 
     def __repr__(self) -> str:
-        return shown_call(self._name, self._service, self._fn)
+        return shown_call(self.name, self.service, self.fn)
 
 
 def _made_for(kind: Any, service: Service[Any], fn: Any, address: Address) -> ProcessorSupplier:

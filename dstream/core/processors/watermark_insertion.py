@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from dstream.core.block_processor import BlockProcessor
 from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.core.processors.saving import Saving
 from dstream.executor.arrivals_of_graphs import Mark
-from dstream.spi.epochs import WatermarkPolicy, watermark_of
+from dstream.spi.epochs import WatermarkPolicy, policy_as_planned, watermark_of
 from dstream.spi.processor import BroadcastKey, Inbox, Outbox, ProcessorContext, Watermark
 from dstream.spi.processor_suppliers import ProcessorMetaSupplier
 from dstream.stream.stream_arguments import function, kind_of
@@ -38,7 +38,8 @@ def insert_watermarks(
     """Return what makes processors that emit all items, and watermarks among them.
 
     A watermark goes out before the item that moved time. Items that are late go on too: who closes windows drops them.
-    A snapshot has the last watermark; what the policy knows besides begins anew when it is restored.
+    A snapshot has the last watermark, and the policy with what it has seen. Whether nothing comes is judged anew when
+    it is restored.
 
     Args:
         timestamps: gives the timestamp of an item, in milliseconds.
@@ -69,6 +70,8 @@ def insert_watermarks(
 
 
 class _Inserting(BlockProcessor):
+    ticks_alone = True
+
     def __init__(
         self,
         timestamps: Callable[[Any], int],
@@ -141,8 +144,13 @@ class _Inserting(BlockProcessor):
         return self.emit(moved)
 
     def save_to_snapshot(self) -> bool:
-        return self.emit_what_waits() and self._saving.goes_on(self._outbox, lambda: iter([(_LAST, self._last)]))
+        return self.emit_what_waits() and self._saving.goes_on(self._outbox, self._entries)
+
+    def _entries(self) -> Iterator[tuple[Any, Any]]:
+        # A copy: the policy goes on before the snapshot is pickled.
+        yield _LAST, (self._last, copy.deepcopy(self._policy))
 
     def restore_from_snapshot(self, inbox: Inbox) -> None:
-        for _, watermark in inbox:
+        for _, (watermark, policy) in inbox:
             self._last = watermark
+            self._policy = policy_as_planned(copy.deepcopy(policy), self._policy)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from dstream.engine.compiler.compile_inputs import in_the_caller
+from dstream.engine.compiler.compile_inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
 from dstream.engine.graph.decisions import Done, Move
 from dstream.engine.graph.vertices import (
@@ -52,6 +52,9 @@ def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
     does = "each task first reduces what it has of each shard of the state"
     parts = (piped(items, node, reducing(node, number), does) for number, items in enumerate(inputs))
     items = one_after_another(tuple(chain.from_iterable(parts)))
+    if not inputs:
+        count = _SHARDS if node.state is None else node.state.shards
+        items = piped(numbers(count, node.step), None, nothing)
     if _may_be_read_together(items) and (compiling.facts.is_sequential or _are_few(items)):
         items = in_one_task(items)
     wide = WhereStateIs(node, receipts, compiling.facts)

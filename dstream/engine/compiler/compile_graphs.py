@@ -6,20 +6,19 @@ Where all items stand in one partition, or each vertex has one processor, one ta
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dstream.engine.compiler.combining_edges import with_first_stages
-from dstream.engine.compiler.compile_inputs import in_the_caller
+from dstream.engine.compiler.compile_inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.compiling import Compiling, compile_node
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.output_ports import EVERYTHING
 from dstream.engine.graph.vertices import (
     Items,
     Rows,
-    SourceSplits,
     Splits,
     Taken,
     Vertex,
@@ -28,13 +27,12 @@ from dstream.engine.graph.vertices import (
     one_after_another,
     piped,
 )
-from dstream.engine.kernels.core_operations import Operation, Task
+from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.kernels.graph_processing import (
     BlocksOfTask,
     Inlet,
     InOneTask,
     OfWholeGraph,
-    ProcessorNumbers,
     RunsGraph,
     RunsPart,
     ToProcessor,
@@ -45,7 +43,6 @@ from dstream.engine.worker.graph_routing import EdgeToPart, ReadArrivals, RouteT
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage import Piece
 from dstream.executor.graph_groups import graph_groups
-from dstream.plan.core import Read
 from dstream.plan.core_of_graphs import Processing
 from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.steps import Op, Step
@@ -69,7 +66,7 @@ def _by_one_task(node: Processing, inputs: Sequence[Items], receipts: Op) -> Ite
     order = by_priority(node.graph.inlets)
     items = one_after_another(tuple(chain.from_iterable(piped(inputs[each], None, Inlet(each)) for each in order)))
     if not inputs:
-        items = piped(_numbers(1, node.step), None, _nothing)
+        items = piped(numbers(1, node.step), None, nothing)
     if all(isinstance(each, Splits) for each in items):
         items = in_one_task(items)
     elif not is_one_task(items):
@@ -77,15 +74,6 @@ def _by_one_task(node: Processing, inputs: Sequence[Items], receipts: Op) -> Ite
         items = (Rows((written,), 1, why="one task runs all processors of a graph"),)
     runs = RunsGraph(node.graph, node.guarantee, receipts)
     return piped(items, node, InOneTask(runs), "one task runs all processors of the graph")
-
-
-def _numbers(count: int, step: Step) -> Items:
-    """Return the numbers of processors, each for a task of its own."""
-    return (Splits((SourceSplits(Read(ProcessorNumbers(count), step=step), count),)),)
-
-
-def _nothing(items: Iterator[Any], task: Task) -> Iterator[Any]:
-    return iter(())
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +123,8 @@ class _Cutting:
         self._parts = graph_groups(node.graph)
         self._part_of = {each.name: number for number, part in enumerate(self._parts) for each in part.vertices}
         self._steps = {each.name: each.step for each in node.graph.vertices}
-        self._inlets = {_way(edge): number for number, edge in enumerate(node.graph.inlets)}
-        self._outlets = {_way(edge): number for number, edge in enumerate(node.graph.outlets)}
+        self._inlets = {edge.way: number for number, edge in enumerate(node.graph.inlets)}
+        self._outlets = {edge.way: number for number, edge in enumerate(node.graph.outlets)}
         self._sending = [self._senders_of(part) for part in self._parts]
 
     def items(self) -> Items:
@@ -145,7 +133,7 @@ class _Cutting:
         result: list[Items] = []
         for number, part in enumerate(self._parts):
             blocks = self._blocks(number, vertices)
-            results = {n: self._outlets[_way(e)] for n, e in enumerate(part.outlets) if _way(e) in self._outlets}
+            results = {n: self._outlets[e.way] for n, e in enumerate(part.outlets) if e.way in self._outlets}
             readers = self._readers(number)
             if not readers:
                 result.append(piped(blocks, None, OfWholeGraph(results)))
@@ -188,7 +176,7 @@ class _Cutting:
     def _sender(self, edge: GraphEdge) -> _Sender:
         if edge.source in self._part_of:
             return _Sender(False, self._part_of[edge.source])
-        return _Sender(True, self._inlets[_way(edge)])
+        return _Sender(True, self._inlets[edge.way])
 
     def _tasks(self, sender: _Sender) -> int:
         return self._partitions[sender.number] if sender.is_input else self._processors(sender.number)
@@ -210,7 +198,7 @@ class _Cutting:
         return sum(self._processors(each) for each in readers if each < reader)
 
     def _edge(self, edge: GraphEdge, sender: _Sender, reader: int, behind: int, step: Step) -> EdgeToPart:
-        inlet = [_way(each) for each in self._parts[reader].inlets].index(_way(edge))
+        inlet = [each.way for each in self._parts[reader].inlets].index(edge.way)
         source = self._sending[reader][sender]
         return EdgeToPart(edge, inlet, self._tasks(sender), self._processors(reader), behind, source, step)
 
@@ -223,7 +211,7 @@ class _Cutting:
         if (items := self._read_by_part(number)) is not None:
             senders = [1]
         elif not any(senders):  # No row would say to the tasks that they are to run.
-            items = _numbers(processors, self._node.step)
+            items = numbers(processors, self._node.step)
         else:
             taken = tuple(
                 self._of_input(sender.number, number, first)
@@ -246,7 +234,7 @@ class _Cutting:
         part, processors = self._parts[number], self._processors(number)
         if len(part.inlets) != 1 or part.inlets[0].carries_blocks or not _goes_to_any(part.inlets[0]):
             return None
-        inlet = self._inlets[_way(part.inlets[0])]
+        inlet = self._inlets[part.inlets[0].way]
         splits = tuple(each for each in self._inputs[inlet] if isinstance(each, Splits))
         count = self._partitions[inlet]
         if len(splits) < len(self._inputs[inlet]) or count < processors or processors < min(count, self._cores):
@@ -255,7 +243,7 @@ class _Cutting:
 
     def _of_input(self, inlet: int, reader: int, first: int) -> Taken:
         """Return the rows of an input of the graph, whose tasks are senders."""
-        (edge,) = (each for each in self._parts[reader].inlets if _way(each) == _way(self._node.graph.inlets[inlet]))
+        (edge,) = (each for each in self._parts[reader].inlets if each.way == self._node.graph.inlets[inlet].way)
         step = self._steps[edge.destination]
         blocks = piped(self._inputs[inlet], None, BlocksOfTask(edge.destination, first, step))
         sink = RouteToProcessors(
@@ -291,8 +279,3 @@ _GO = "items go to the processors that the edges say"
 def _goes_to_any(edge: GraphEdge) -> bool:
     """Say whether an item may go to the processor of the task that has it."""
     return edge.routing in (Routing.UNICAST, Routing.ISOLATED) and edge.order is None
-
-
-def _way(edge: GraphEdge) -> tuple[str, int, str, int]:
-    """Return what an edge is known by, also where parts of the graph have it."""
-    return edge.source, edge.source_ordinal, edge.destination, edge.destination_ordinal

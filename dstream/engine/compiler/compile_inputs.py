@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -25,15 +25,16 @@ from dstream.engine.graph.vertices import (
 )
 from dstream.engine.kernels import made_services as made_services  # it registers its operation
 from dstream.engine.kernels.cached_items import read_here
-from dstream.engine.kernels.core_operations import operation
+from dstream.engine.kernels.core_operations import Task, operation
+from dstream.engine.kernels.graph_processing import ProcessorNumbers
 from dstream.engine.kernels.guards import shipped
 from dstream.engine.worker.sinks import WriteItems
 from dstream.plan.core import Cache, Chain, Concat, Hint, Read, Recall, Table
 from dstream.plan.core_of_services import UsingBatches
-from dstream.plan.steps import Op
+from dstream.plan.steps import Op, Step
 from dstream.spi import Held
 
-__all__ = ["Keep", "in_the_caller", "ops_on_workers"]
+__all__ = ["Keep", "in_the_caller", "nothing", "numbers", "ops_on_workers"]
 
 
 @compile_node.register
@@ -79,6 +80,16 @@ def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[Op, ...]:
             op = in_the_caller(op, compiling, op.step.position if op.action == "peek" else None)
         ops.append(shipped(op))
     return tuple(ops)
+
+
+def numbers(count: int, step: Step) -> Items:
+    """Return the numbers of processors, each for a task of its own: for those that read nothing."""
+    return (Splits((SourceSplits(Read(ProcessorNumbers(count), step=step), count),)),)
+
+
+def nothing(items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give none of the items, which nobody needs but to have a task."""
+    return iter(())
 
 
 def in_the_caller(op: Op, compiling: Compiling, channel: int | None = None) -> Op:

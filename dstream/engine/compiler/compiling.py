@@ -175,7 +175,8 @@ def across(
         wide: makes what several partitions do.
         narrow: what one partition does, if that is not what the operation does in the caller's process.
     """
-    narrow, ends = narrow or operation(node), compiling.is_bounded(node.inputs()[0])
+    narrow, inputs = narrow or operation(node), node.inputs()
+    ends = not inputs or compiling.is_bounded(inputs[0])
     if is_one_task(items):
         return piped(items, node, narrow, "here, where all items stand")
     return (compiling.decide(Across(node, items, narrow, wide(), ends)),)

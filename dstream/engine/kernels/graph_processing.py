@@ -9,16 +9,18 @@ from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.processor_logs import ProcessorLogs
+from dstream.engine.kernels.spilling import sorted_items
 from dstream.engine.kernels.stamping import telling
 from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark
 from dstream.executor.graph_doors import check_items
 from dstream.executor.graph_run import GraphRun
 from dstream.failures import naming
 from dstream.memory import pieces
-from dstream.plan.core_of_graphs import Counts, Processing
+from dstream.plan.core_of_graphs import Processing
 from dstream.plan.graph_parallelism import parallelism_of, with_parallelism
 from dstream.plan.steps import Op, Step
 from dstream.plan.vertex_graph import GraphEdge, VertexGraph
+from dstream.spi.state_operator import EdgeCounts
 
 __all__ = [
     "BlocksOfTask",
@@ -94,7 +96,7 @@ class FirstStage:
     outbound: int
 
 
-def as_written(counts: Counts, first_stages: Sequence[FirstStage]) -> Counts:
+def as_written(counts: EdgeCounts, first_stages: Sequence[FirstStage]) -> EdgeCounts:
     """Return counts for the vertices that the user wrote: what came to a first stage came by that edge."""
     found = {vertex: (list(received), list(sent)) for vertex, (received, sent) in counts.items()}
     for first in first_stages:
@@ -244,14 +246,29 @@ class InOneTask:
     runs: RunsGraph
 
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphBlock]:
-        return self.runs(_ended_in_turn(arrivals), task)
+        return self.runs(_ended_in_turn(self.runs.graph, arrivals, task), task)
 
 
-def _ended_in_turn(arrivals: Iterator[GraphArrival]) -> Iterator[GraphArrival]:
+def _ended_in_turn(graph: VertexGraph, arrivals: Iterator[GraphArrival], task: Task) -> Iterator[GraphArrival]:
     """Give arrivals of which those of one inlet come together, and say after each inlet that it has ended."""
     for number, some in groupby(arrivals, key=lambda arrival: arrival.inlet):
-        yield from some
+        if graph.inlets[number].order is None:
+            yield from some
+        else:
+            yield from Inlet(number)(
+                _merged(graph, number, chain.from_iterable(each.items for each in some), task), task
+            )
         yield GraphArrival(number, 0, None, [Mark.ENDED])
+
+
+def _merged(graph: VertexGraph, number: int, items: Iterator[Any], task: Task) -> Iterator[Any]:
+    """Give the items of partitions, each of which has them in the order of an inlet, in that order.
+
+    A stable sort puts those of equal keys as a merge of the partitions does.
+    """
+    inlet = graph.inlets[number]
+    with naming(next(each.step for each in graph.vertices if each.name == inlet.destination)):
+        yield from sorted_items(items, inlet.order, False, task.bound)
 
 
 def in_turn(

@@ -21,8 +21,8 @@ from dstream.errors import IllegalStateError
 from dstream.failures import naming
 from dstream.plan.core_of_epochs import OverEpochs
 from dstream.plan.steps import Op, Step
-from dstream.spi.epochs import StepReceipt, StepState, Tick
-from dstream.spi.state_operator import Moment, Partials, StateOperator
+from dstream.spi.epochs import StepReceipt, StepState, Tick, target_of
+from dstream.spi.state_operator import CountsEdges, EdgeCounts, Moment, Partials, StateOperator
 from dstream.values.event_time import Timed
 
 __all__ = ["Arrival", "Gathered", "applying", "applying_all", "reducing"]
@@ -97,7 +97,7 @@ def _without_time() -> IllegalStateError:
 
 
 def _moment(tick: Tick, new: int) -> Moment:
-    return Moment(tick.epoch, tick.now, tick.old, new, tick.is_resumed, tick.clock_deadline)
+    return Moment(tick.epoch, tick.now, tick.old, new, tick.is_resumed, tick.clock_deadline, ended=tick.ended)
 
 
 @operation.register
@@ -146,7 +146,7 @@ class _Applying:
         task.watermarks.take(gathered.watermarks)
         tick = self.tick
         new = tick.watermark(task.watermarks.least(tick.stamps))
-        run = _Run(self.operator, self.state, self.step, _moment(tick, new), task.bound.bytes)
+        run = _Run(self.operator, self.state, self.step, tick, _moment(tick, new), task.bound.bytes)
         with holding():
             yield from run.outputs(gathered)
         task.peeking(self.receipts)(run.receipt(self.stage, gathered))
@@ -155,17 +155,19 @@ class _Applying:
 class _Run:
     """The shards of one task in one epoch."""
 
-    def __init__(self, operator: StateOperator, state: StepState, step: Step, moment: Moment, bound: int) -> None:
-        self._operator, self._state, self._step, self._moment = operator, state, step, moment
+    def __init__(
+        self, operator: StateOperator, state: StepState, step: Step, tick: Tick, moment: Moment, bound: int
+    ) -> None:
+        self._operator, self._state, self._step, self._tick, self._moment = operator, state, step, tick, moment
         self._bound = bound
         self._late = 0
         self._outputs = 0
+        self._edges: list[EdgeCounts] = []
 
     def outputs(self, gathered: Gathered) -> Iterator[Timed]:
         """Give what each shard gives; it is kept when all of that was taken."""
         state, moment = self._state, self._moment
-        touched = state.touched(gathered.target, gathered.targets, moment.new, moment.now)
-        for number in sorted({*gathered.of_shards, *touched}):
+        for number in sorted({*gathered.of_shards, *self._touched(gathered)}):
             with naming(self._step):
                 shard = state.open(number, self._operator)
                 applied = shard.apply(gathered.of_shards.pop(number, ()), replace(moment, shard=number))
@@ -173,8 +175,18 @@ class _Run:
                     self._outputs += 1
                     yield output
                 self._late += applied.late
+                if isinstance(shard, CountsEdges):
+                    self._edges.append(shard.edge_counts())
                 state.keep(number, shard)
                 self._relieve()
+
+    def _touched(self, gathered: Gathered) -> list[int]:
+        """Return the shards that have to be opened although nothing came for them."""
+        state, moment = self._state, self._moment
+        if not self._tick.tells_end:
+            return state.touched(gathered.target, gathered.targets, moment.new, moment.now)
+        count = state.shards
+        return [each for each in range(count) if target_of(each, count, gathered.targets) == gathered.target]
 
     def _relieve(self) -> None:
         """Let state move to disk where this process occupies more than it may."""
@@ -186,5 +198,5 @@ class _Run:
         changes = self._state.staged()
         deadline, clock_deadline = self._state.deadlines()
         late = gathered.late + self._late
-        new = self._moment.new
-        return StepReceipt(stage, gathered.items, late, self._outputs, new, deadline, clock_deadline, changes)
+        new, edges = self._moment.new, tuple(self._edges)
+        return StepReceipt(stage, gathered.items, late, self._outputs, new, deadline, clock_deadline, changes, edges)

@@ -168,6 +168,10 @@ class LocalEngine:
         """
         raise _no_data_frames()
 
+    def cores(self) -> int:
+        """Return on how many cores this process may run; one task uses one of them."""
+        return cores_here()
+
     def is_lost(self) -> bool:
         """Say no: it runs in this process."""
         return False
@@ -302,7 +306,7 @@ def _open(root: Core, task: _LocalTask) -> Iterator[Any]:
     """Open a plan: down to where the items come from, then up again, without recursion."""
     path: list[Core] = []
     node = root
-    while isinstance(node, Unary | TwoStreams | Aggregate | OverEpochs):
+    while isinstance(node, Unary | TwoStreams | Aggregate | OverEpochs) and node.inputs():
         path.append(node)
         node = node.inputs()[0]
     items, depth = _start(node, task), Depth()
@@ -375,6 +379,12 @@ def _of_senders(edge: GraphEdge, node: Core, task: _LocalTask) -> list[Iterator[
     for each in reversed(path):
         parts = [_apply(each, items, task) for items in parts]
     return parts
+
+
+@_start.register
+def _(node: OverEpochs, task: _LocalTask) -> Iterator[Any]:
+    """Let time pass for a step that reads nothing."""
+    return operation(node)(iter(()), task)
 
 
 @functools.singledispatch

@@ -92,6 +92,10 @@ class SparkEngine:
         self._cluster.check_running()
         return self._cluster.table(splits, schema)
 
+    def cores(self) -> int:
+        """Return how many tasks run at the same time."""
+        return self._cluster.cores
+
     def is_lost(self) -> bool:
         """Say whether Spark was stopped, or its process is gone."""
         return not self._cluster.port.is_alive()

@@ -26,4 +26,4 @@ def log_late(job: str, before: LogRecord, record: LogRecord) -> None:
 
 
 def _late(record: LogRecord, stage: str) -> int:
-    return record.counts.get(stage, {}).get("late", 0)
+    return int(record.counts.get(stage, {}).get("late", 0))

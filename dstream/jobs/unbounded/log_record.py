@@ -88,7 +88,7 @@ class LogRecord:
         receipts: those of the sinks, by the names of their stages; empty if nothing ran.
         changes: where the state of steps went in this epoch, in the terms of the state.
         index: where all of it is, in the same terms; None: the records since the last checkpoint say so together.
-        counts: what stages gave on so far, and what was late there.
+        counts: what stages gave on so far, what was late there, and what passed the edges of vertices.
         clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
         is_claim: nothing ran; a driver has put it to become the one who decides.
         lease: the version of the lease with which its driver began; that of a driver that came later is greater.
@@ -104,7 +104,7 @@ class LogRecord:
     receipts: Mapping[str, Sequence[Receipt]] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     index: Mapping[str, Any] | None = None
-    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     clock: int | None = None
     is_claim: bool = False
     lease: int = 0

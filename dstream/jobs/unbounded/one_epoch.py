@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 from dstream.errors import DStreamError, IllegalStateError
+from dstream.executor.ready_suppliers import ReadySuppliers
 from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
+from dstream.jobs.edge_counts import add_edges
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
 from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
 from dstream.jobs.unbounded.log_record import LogRecord, Place
@@ -21,12 +24,17 @@ from dstream.jobs.unbounded.ranges import News
 from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
+from dstream.jobs.unbounded.steps_of_plan import Processors, with_kept_parallelism
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Read
+from dstream.plan.core_of_graphs import Processing
+from dstream.plan.graph_parallelism import with_parallelism
+from dstream.plan.vertex_graph import VertexGraph
 from dstream.plan.walk import steps_of_inputs
 from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
 from dstream.spi.sink import Receipt, Target
+from dstream.state.kept_shards import kept_shards
 from dstream.state.step_state import folder_of
 
 __all__ = ["EpochRunner", "Ran"]
@@ -69,9 +77,14 @@ class EpochRunner:
         job: names the job in its sinks.
         counts: whether the items of all stages are counted; otherwise only those that are read.
         begins: is told of each run of the engine before it starts, and may refuse it.
+        processors: how many processors the vertices of the job have so far.
+        guarantee: what processors are told.
 
     Attributes:
         open_plan: the plan with its sources.
+
+    Raises:
+        Exception: what a source, or a supplier of processors, raised.
     """
 
     def __init__(
@@ -81,14 +94,25 @@ class EpochRunner:
         job: str,
         counts: bool = True,
         begins: Callable[[Running], object] = lambda running: None,
+        processors: Processors = MappingProxyType({}),
+        guarantee: str = "exactly-once",
     ) -> None:
         self._context = context
         self._plan = plan
         self._job = job
         self._begins = begins
         self._taken = _Taken()
-        self.open_plan: OpenPlan = open_plan((plan if counts else _reads_only(plan)).counting(self._taking), context)
-        self._targets: list[Target[Any]] = [write.sink.open(context) for write in plan.writes]
+        self._counts_all = counts
+        self._processors = processors
+        self._guarantee = guarantee
+        self._suppliers = ReadySuppliers()
+        counted = (plan if counts else _reads_only(plan)).counting(self._taking)
+        try:
+            self.open_plan: OpenPlan = open_plan(counted, context, self._ready, guarantee)
+            self._targets: list[Target[Any]] = [write.sink.open(context) for write in plan.writes]
+        except BaseException as error:
+            self.close(error)
+            raise
         self._steps = steps_of_inputs(plan.several([None] * len(plan.writes)))
         self._begun: dict[int, list[WriteJob[Writer | MapWriter]]] = {}
         self._sides = RefreshedSides(self.open_plan.refreshed)
@@ -100,6 +124,22 @@ class EpochRunner:
             self._taken.counts[stage] += items
 
         return take
+
+    def _ready(self, node: Processing) -> VertexGraph:
+        """Return the graph of an operation as it runs in this job."""
+        graph = with_kept_parallelism(node, self._processors)
+        if any(each.parallelism == -1 for each in graph.vertices):
+            graph = with_parallelism(graph, self._context.running_engine().cores())
+        return self._suppliers.graph(graph, self._guarantee)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Close the processors that are in this process, and the suppliers.
+
+        Args:
+            error: why the job does not go on here; None if it has ended.
+        """
+        kept_shards.forget(self._job)
+        self._suppliers.close(error)
 
     # ---------------------------------------------------------------------------------------------------------- run
 
@@ -229,7 +269,7 @@ class EpochRunner:
         )
         return record, after
 
-    def _counts(self, before: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    def _counts(self, before: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return what stages gave on, and what was late there, since the job began."""
         counts = {stage: dict(numbers) for stage, numbers in before.items()}
         for stage, items in self._taken.counts.items():
@@ -238,6 +278,8 @@ class EpochRunner:
         for receipt in self._taken.steps:
             numbers = counts.setdefault(receipt.stage, {})
             numbers["late"] = numbers.get("late", 0) + receipt.late
+            for edges in receipt.edges if self._counts_all else ():
+                add_edges(counts, edges)
         return counts
 
     # ------------------------------------------------------------------------------------------------------- publish

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from dstream.errors import UnsupportedError
+from dstream.executor.graph_steps import in_steps
 from dstream.jobs.unbounded.ranges import Whole
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.pipeline.source_in_parts import InParts
@@ -15,12 +16,16 @@ from dstream.plan import Node, rewrite, topological
 from dstream.plan.core import Cache, CacheIdentity, Core, HashJoin, Read
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
+from dstream.plan.core_of_graphs import Processing
+from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.nodes import Read as ReadNode
 from dstream.plan.opening import opened
 from dstream.plan.stream_read import StreamRead
 from dstream.plan.timed import timed
+from dstream.plan.vertex_graph import VertexGraph
 from dstream.spi import StreamSource
 from dstream.spi.sink import Collections
+from dstream.spi.state_operator import OfFixedShards
 
 __all__ = ["OpenPlan", "open_plan"]
 
@@ -37,6 +42,7 @@ class OpenPlan:
         steps: those whose state outlives an epoch, by their names.
         sources_of: the sources whose items each of `stamps` sees.
         stamps_of: which of `stamps` lead to each of `steps`.
+        inputs_of: the sources whose items come by each input of a step, for those that are told when an input ends.
         refreshed: the seconds after which sides of joins are read again, by the `id` of what keeps them.
     """
 
@@ -48,10 +54,27 @@ class OpenPlan:
     sources_of: Mapping[str, frozenset[str]]
     stamps_of: Mapping[str, frozenset[str]]
     refreshed: Mapping[int, float] = field(default_factory=dict)
+    inputs_of: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
 
 
-def open_plan(plan: PipelinePlan, context: Collections) -> OpenPlan:
+def _as_it_is(node: Processing) -> VertexGraph:
+    """Return the graph of an operation of which nothing is to run."""
+    return with_parallelism(node.graph, 1)
+
+
+def open_plan(
+    plan: PipelinePlan,
+    context: Collections,
+    ready: Callable[[Processing], VertexGraph] = _as_it_is,
+    guarantee: str = "exactly-once",
+) -> OpenPlan:
     """Open the sources and services of a plan, and look at what leads where.
+
+    Args:
+        plan: of a job without an end.
+        context: opens sources.
+        ready: gives the graphs of processors as they are to run.
+        guarantee: what processors are told.
 
     Raises:
         SourceError: a source is not there.
@@ -60,7 +83,7 @@ def open_plan(plan: PipelinePlan, context: Collections) -> OpenPlan:
     several = plan.several([None] * len(plan.writes))
     is_open = opened(several, context)
     names = _names_of_sources(plan, topological(several), topological(is_open))
-    core = _with_kept_sides(timed(rewrite(is_open)))
+    core = _with_kept_sides(timed(in_steps(rewrite(is_open), ready, guarantee)))
     passing, held = _passing(core)
     reads = {id(each): names[id(each.source)] for each in passing}
     for each in passing:
@@ -78,7 +101,16 @@ def open_plan(plan: PipelinePlan, context: Collections) -> OpenPlan:
         {name: frozenset(reads[id(read)] for read in _above(each, Read)) for name, each in stamps.items()},
         {name: frozenset(stamp.stage for stamp in _above(each, Stamped)) for name, each in steps.items()},
         _refreshed(order),
+        {
+            name: tuple(_sources_above(upstream, reads) for upstream in each.upstreams)
+            for name, each in steps.items()
+            if isinstance(each.operator, OfFixedShards)
+        },
     )
+
+
+def _sources_above(root: Core, reads: Mapping[int, str]) -> frozenset[str]:
+    return frozenset(reads[id(each)] for each in _reached([root], []) if isinstance(each, Read))
 
 
 def _refreshed(order: Sequence[Core]) -> dict[int, float]:

@@ -120,7 +120,24 @@ class EventTime:
         standing, idle = self.standing(step, frozenset(read)), self.all_idle(step)
         floor = self._retained.floor(stamps, self._now)
         resumed, clock_deadline = self._is_resumed, mark.clock_deadline
-        return Tick(epoch, self._now, mark.watermark, standing, stamps, resumed, idle, clock_deadline, floor)
+        ended, tells_end = self._ended_inputs(step), self._tells_end(step)
+        return Tick(
+            epoch, self._now, mark.watermark, standing, stamps, resumed, idle, clock_deadline, floor, ended, tells_end
+        )
+
+    def _ended_inputs(self, step: str) -> frozenset[int]:
+        """Return the inputs of a step that have ended, if it is one that is told."""
+        inputs = self._plan.inputs_of.get(step, ())
+        return frozenset(n for n, some in enumerate(inputs) if all(self._sources[each].has_ended for each in some))
+
+    def _tells_end(self, step: str) -> bool:
+        """Say whether an input of a step has ended of which the step has not heard yet."""
+        inputs, before = self._plan.inputs_of.get(step, ()), self._before.sources
+        is_new = step not in self._before.steps
+        return any(
+            is_new or not all(each in before and before[each].has_ended for each in inputs[number])
+            for number in self._ended_inputs(step)
+        )
 
     def standing(self, step: str, read: frozenset[Place]) -> int:
         """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
@@ -173,8 +190,10 @@ class EventTime:
     # ------------------------------------------------------------------------------------------------ between epochs
 
     def is_due(self) -> bool:
-        """Say whether the clock, or what it does to time, reaches what some step waits for."""
-        return any(self._is_step_due(step, mark) for step, mark in self._before.steps.items())
+        """Say whether the clock, or what it does to time, reaches what some step waits for, or it has to be told."""
+        steps = self._before.steps
+        is_told = any(step not in steps or self._tells_end(step) for step in self._plan.inputs_of)
+        return is_told or any(self._is_step_due(step, mark) for step, mark in steps.items())
 
     def _is_step_due(self, step: str, mark: StepMark) -> bool:
         if mark.clock_deadline is not None and mark.clock_deadline <= self._now:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dstream.errors import IllegalStateError
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.state_of_steps import states_of_steps
+from dstream.jobs.unbounded.steps_of_plan import steps_of_plan
+from dstream.jobs.upgrade_plan import Memory
 from dstream.pipeline.pipeline_plan import PipelinePlan
-from dstream.plan import rewrite, topological
-from dstream.plan.core_of_epochs import OverEpochs
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import StateOperator
 from dstream.state.looking import entries
@@ -72,17 +72,13 @@ def state_entries(
         IllegalStateError: the job has not begun.
         ValueError: it has no such step.
     """
-    steps = _steps(plan)
+    last = log.last(hint)
+    records = [] if last is None else log.since_checkpoint(last)
+    steps = steps_of_plan(plan, Memory.of_records(records).steps if records else {})
     if stage not in steps:
         names = ", ".join(map(repr, steps)) or "none"
         raise ValueError(f"the job has no state of a stage {stage!r}; stages that keep state: {names}")
-    last = log.last(hint)
-    if last is None:
+    if not records:
         raise IllegalStateError("the job has not begun, so it has no state yet")
-    states = states_of_steps(job, "", files, steps, log.since_checkpoint(last), 1)
+    states = states_of_steps(job, "", files, steps, records, 1)
     return StateEntries(states.indexes[stage], files, steps[stage].operator)
-
-
-def _steps(plan: PipelinePlan) -> Mapping[str, OverEpochs]:
-    core = rewrite(plan.several([None] * len(plan.writes)))
-    return {each.stage: each for each in topological(core) if isinstance(each, OverEpochs)}

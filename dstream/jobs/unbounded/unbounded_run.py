@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -32,10 +32,13 @@ from dstream.jobs.unbounded.ranges import News, check_offsets, ranges_of
 from dstream.jobs.unbounded.retained_watermarks import RetainedWatermarks
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
+from dstream.jobs.unbounded.steps_of_plan import Processors, processors_of
+from dstream.jobs.upgrade_plan import Memory
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where, explained
 from dstream.spi import Running
 from dstream.spi.state_files import StateFiles
+from dstream.values.contexts import contextmanager
 
 __all__ = ["UnboundedRun"]
 
@@ -152,10 +155,8 @@ class UnboundedRun:
             JobTakenOverError: another driver has the job.
             Exception: what a function of the user's raised, or what kept the job from running.
         """
-        with explained(self._plan.several([None] * len(self._plan.writes)), "new_job", self._place):
-            self._runner = EpochRunner(
-                self._context, self._plan, self._job, self._config.counts_items, begins=self._begin_running
-            )
+        several = self._plan.several([None] * len(self._plan.writes))
+        with explained(several, "new_job", self._place), self._processors_closed():
             self._claim()
             self._move(JobStatus.RUNNING)
             self._loop()
@@ -163,6 +164,36 @@ class UnboundedRun:
             self._check_stop()
             self.is_decided = True
         self._move(JobStatus.COMPLETING)
+
+    @contextmanager
+    def _processors_closed(self) -> Iterator[None]:
+        """Make what runs epochs, and close its processors at the end."""
+        # Whatever the job keeps: processors that do not save lose what they hold when they move to another worker.
+        guarantee = "at-least-once" if self._config.guarantee == "none" else self._config.guarantee or "exactly-once"
+        self._runner = EpochRunner(
+            self._context,
+            self._plan,
+            self._job,
+            self._config.counts_items,
+            begins=self._begin_running,
+            processors=self._processors_before(),
+            guarantee=guarantee,
+        )
+        failed: BaseException | None = None
+        try:
+            yield
+        except BaseException as error:
+            failed = error
+            raise
+        finally:
+            self._runner.close(failed)
+
+    def _processors_before(self) -> Processors:
+        """Return how many processors vertices had so far, in this job or in that of the snapshot it begins with."""
+        memory, begins_with = Memory.of(self._log, self._hint), self._config.initial_snapshot
+        if not memory.sources and not memory.steps and begins_with is not None:
+            memory = Snapshots(self._context).find(begins_with).memory
+        return processors_of(memory.steps)
 
     def _begin_running(self, running: Running) -> None:
         with self._lock:

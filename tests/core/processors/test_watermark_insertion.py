@@ -18,6 +18,7 @@ from dstream.windows import (
     emit_by_frame,
     emit_by_min_step,
     limiting_lag,
+    limiting_lag_and_lull,
     limiting_timestamp_and_wall_clock_lag,
     no_throttling,
     sliding,
@@ -162,6 +163,19 @@ def test_the_last_watermark_is_saved():
     one.process(0, 10)
 
     assert one.emitted == [Watermark(20), 20, 10]
+
+
+def test_what_the_policy_has_seen_is_saved():
+    """A pause that began before a restart lets time go on with the clock after it."""
+    now = [0.0]
+    policy = limiting_lag_and_lull(0, max_lull=5)
+    made = processors.insert_watermarks(timestamps=abs, policy=policy, clock=lambda: now[0])
+    one = ProcessorRun(made, RUNS[3])
+    one.process(0, 10)
+    now[0] = 6.0
+    one.until_done("tick")
+
+    assert one.emitted == [Watermark(10), 10, Watermark(1010)]
 
 
 def test_windows_close_by_inserted_watermarks():

@@ -1,4 +1,4 @@
-"""A driver of windows into five sinks, to be killed: `python -m tests.jobs.unbounded.killed_windows TERMS`.
+"""A driver of windows into six sinks, to be killed: `python -m tests.jobs.unbounded.killed_windows TERMS`.
 
 It says "running" when its run has published an epoch. It ends with 0 when the job has completed, and with `TAKEN_OVER`
 if another driver has the job. While another one has it, it waits.
@@ -29,6 +29,7 @@ from dstream.testing.engines import SETTINGS
 from dstream.windows import tumbling
 from reducers import to_files, to_ilist, to_imap, to_kafka
 from tests.jobs.unbounded.clocked_events import FRAME, LAG, Clocked
+from tests.jobs.unbounded.counting_processors import TotalsOfKeys
 
 __all__ = ["NAME", "POINTS", "TAKEN_OVER", "Terms", "connected", "pipeline_of"]
 
@@ -88,7 +89,10 @@ def connected(terms: Terms) -> ds.Context:
 
 
 def pipeline_of(terms: Terms) -> ds.Pipeline:
-    """Return counts in windows into two maps and a topic, events into files, and rolling counts into a list."""
+    """Return counts in windows into two maps and a topic, events into files, and rolling counts into two lists.
+
+    Those of one list are made by processors.
+    """
     pipeline = ds.Pipeline()
     read = pipeline.read_from(Clocked(terms.count, terms.keys, terms.rate, terms.born))
     events = read.add_timestamps(lambda each: each.timestamp, LAG, idle_timeout=3600)
@@ -100,6 +104,7 @@ def pipeline_of(terms: Terms) -> ds.Pipeline:
     )
     events.map(lambda each: each.place).write_to(to_files(f"{terms.folder}/files", format="json"))
     by_key.rolling_aggregate(counting()).map(tuple).write_to(to_ilist("rolling"))
+    by_key.custom_transform("processors", TotalsOfKeys).write_to(to_ilist("processed"))
     if terms.topic is not None:
         address, topic = terms.topic
         settings = {"bootstrap.servers": address}

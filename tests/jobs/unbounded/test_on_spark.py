@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
+
 import pytest
 
 import dstream as ds
+from dstream.core import DAG, Edge, processors, whole_item
 from dstream.jobs import JobStatus
 from dstream.testing.epochs_by_hand import epochs
+from dstream.windows import limiting_lag
 from reducers import to_ilist, to_imap
+from tests.jobs.unbounded.counting_processors import Numbers, Totals
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -70,3 +75,53 @@ def test_epochs_are_cut_on_spark(spark_context):
 
     assert by_hand.cut({numbers: {0: [2, 4], 1: [6]}}) == {"sink": []}
     assert by_hand.cut({numbers: {0: [12], 1: [10]}}) == {"sink": [(10, 12)]}
+
+
+def test_parts_of_a_graph_go_on_from_epoch_to_epoch(spark_context):
+    """Three processors send by key to two others, watermarks to all; each has what it saved in the epoch before."""
+    by_hand = epochs(spark_context)
+    words = by_hand.source("words", partitions=2)
+    dag = DAG()
+    source = dag.new_vertex("words", processors.read(words))
+    stamped = processors.insert_watermarks(timestamps=len, policy=limiting_lag(0))
+    time = dag.new_vertex("time", stamped).local_parallelism(1)
+    one = dag.new_vertex("one", Totals).local_parallelism(3)
+    two = dag.new_vertex("two", Totals).local_parallelism(2)
+    sink = dag.new_vertex("sink", processors.write(to_ilist("out")))
+    dag.edge(Edge.between(source, time)).edge(Edge.between(time, one).partitioned(whole_item))
+    dag.edge(Edge.between(one, two).partitioned(lambda pair: pair[0])).edge(Edge.between(two, sink))
+    by_hand.of(dag)
+
+    first = by_hand.cut({words: {0: ["a", "bb"], 1: ["a"]}})["sink"]
+    second = by_hand.cut({words: {0: ["a"], 1: ["bb", "ccc"]}})["sink"]
+
+    words_of = ([each for each in some if each[0] != "until" and each[0][0] != "until"] for some in (first, second))
+    assert list(map(sorted, words_of)) == [
+        [(("a", 1), 1), (("a", 2), 1), (("bb", 1), 1)],
+        [(("a", 3), 1), (("bb", 2), 1), (("ccc", 1), 1)],
+    ]
+    assert [sorted(until for what, until in some if what == "until") for some in (first, second)] == [
+        [1, 1, 2, 2],
+        [3, 3],
+    ]
+
+
+def test_a_graph_with_a_source_of_its_own_goes_on_with_what_it_saved(spark_context, tmp_path):
+    """In a job that is restarted, so that all its workers make their processors anew; exactly once."""
+    dag = DAG()
+    numbers = dag.new_vertex("numbers", Numbers).endless().local_parallelism(2)
+    few = dag.new_vertex("few", processors.filter(lambda pair: pair[1] % 500 == 0)).local_parallelism(1)
+    sink = dag.new_vertex("sink", processors.write(to_ilist(tmp_path.name)))
+    dag.edge(Edge.between(numbers, few)).edge(Edge.between(few, sink))
+    job = spark_context.new_job(dag, config=SOON)
+    eventually(lambda: job.epoch >= 2)
+    job.restart()
+    before = job.epoch
+    eventually(lambda: job.status is JobStatus.RUNNING and job.epoch >= before + 2)
+    job.cancel()
+    with pytest.raises(CancelledError):
+        job.join(60)
+    found = [[n for index, n in spark_context.get_list(tmp_path.name) if index == each] for each in range(2)]
+
+    assert [sorted(each) for each in found] == [[500 * n for n in range(len(each))] for each in found]
+    assert all(len(each) > 2 for each in found)
