@@ -201,8 +201,9 @@ def _shape(content: Any) -> Shape:
 def _metrics(content: Any) -> dict[str, Any]:
     stages = _of(_of(content, dict)["stages"], dict)
     for counts in stages.values():
-        for value in _of(counts, dict).values():
-            _count(value)
+        for value in _of(counts, dict).values():  # Of an edge of a graph there is one for each.
+            for each in value if isinstance(value, list) else [value]:
+                _count(each)
     return {"stages": stages, **_metrics_of_epochs(content)}
 
 
