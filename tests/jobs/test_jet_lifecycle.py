@@ -10,6 +10,9 @@ import pytest
 
 import dstream as ds
 from dstream.core import DAG, Edge, Processor, ProcessorMetaSupplier, ProcessorSupplier, processors
+from dstream.errors import IllegalStateError
+from dstream.jobs import JobMetrics
+from dstream.jobs.job_state import read_state, written_state
 from reducers import to_ilist
 from sources import items
 
@@ -158,3 +161,16 @@ def test_a_job_that_fails_leaves_others_alone(local_context, request):
     assert not good.status.has_ended
     is_open.set()
     good.join(10)
+
+
+def test_a_job_of_a_graph_is_read_from_its_record(local_context, request):
+    """Jet: when_jobIsCompleted_then_trackedJobCanQueryJobResult; the counts of its edges are in the record, too."""
+    job = job_of(local_context, Mock(), request.node.name)
+    job.join()
+    state = job._state()
+    read = read_state(written_state(state), state.id)
+
+    assert (read.status, read.metrics["stages"].keys()) == (ds.JobStatus.COMPLETED, state.metrics["stages"].keys())
+    assert JobMetrics.of(read, read.status, 0.0).stages == job.metrics().stages
+    with pytest.raises(IllegalStateError, match="damaged: TypeError: 'many' is no int"):
+        read_state(written_state(state).replace(b"[3]", b'["many"]'), state.id)

@@ -1,5 +1,7 @@
 """The library of processors: each name gives what `dag.new_vertex(name, ...)` takes."""
 
+from typing import TYPE_CHECKING
+
 from dstream.core.processors.element_wise import filter, flat_map, map, noop
 from dstream.core.processors.ends_of_graphs import read, write
 from dstream.core.processors.group_vertices import (
@@ -54,3 +56,14 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # A type checker would take it for every name.
+
+    def __getattr__(name):
+        """Lead names of Jet's, and typing errors, to what there is."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from dstream.core.processors.library_names import no_such_processor
+
+        raise AttributeError(no_such_processor(name))
