@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.core.end_supplier import EndSupplier, Reading, Writing
 from dstream.core.nowhere import Nowhere
+from dstream.core.processors.peeking_processor import Peek as PeekOfVertex
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.pipeline.source_in_parts import InParts
-from dstream.plan import Node, Read, Union
+from dstream.plan import Node, Peek, Read, Union
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Spread
@@ -39,21 +42,20 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
         UnsupportedError: there are sources alone, or an edge into `processors.write` does more than to bring items
             there.
     """
-    sources = {each.name: source for each in graph.vertices if (source := getattr(each.supplier, "source", None))}
-    sinks = {each.name: sink for each in graph.vertices if (sink := getattr(each.supplier, "sink", None))}
     given: dict[str, Node] = {}
     reads: list[tuple[str, Node]] = []
     for vertex in graph.vertices:
-        if vertex.name in sources:
-            node: Node = _read(vertex, sources[vertex.name])
-            reads.append((vertex.name, node))
-            given[vertex.name] = Shared(node) if len(graph.out_of(vertex.name)) > 1 else node
-    inner = tuple(each for each in graph.vertices if each.name not in sources and each.name not in sinks)
+        if isinstance(vertex.supplier, Reading):
+            read, edges = _read(vertex, vertex.supplier), graph.out_of(vertex.name)
+            node = _peeked(read, vertex, [f"Output to ordinal {each.source_ordinal}: " for each in edges])
+            reads.append((vertex.name, read))
+            given[vertex.name] = Shared(node) if len(edges) > 1 else node
+    inner = tuple(each for each in graph.vertices if not isinstance(each.supplier, EndSupplier))
     blocks = _Blocks(graph, inner, given)
     writes = [
-        _write(vertex, graph.into(vertex.name), sinks[vertex.name], given, blocks)
+        _write(vertex, vertex.supplier, graph.into(vertex.name), given, blocks)
         for vertex in graph.vertices
-        if vertex.name in sinks
+        if isinstance(vertex.supplier, Writing)
     ]
     if inner and not blocks.is_read:  # Its processors may write by themselves.
         writes.append(PlannedWrite(inner[-1].name, blocks.none(), Nowhere(), inner[-1].step.where, is_named=True))
@@ -95,21 +97,46 @@ class _Blocks:
 
 
 def _write(
-    vertex: GraphVertex, edges: Sequence[GraphEdge], sink: Any, given: Mapping[str, Node], blocks: _Blocks
+    vertex: GraphVertex, writing: Writing, edges: Sequence[GraphEdge], given: Mapping[str, Node], blocks: _Blocks
 ) -> PlannedWrite:
-    nodes = [_checked(edge, given, blocks) for edge in edges]
+    nodes = [
+        _peeked(_checked(edge, given, blocks), vertex, [f"Input from ordinal {edge.destination_ordinal}: "])
+        for edge in edges
+    ]
     end = nodes[0] if len(nodes) == 1 else Union(tuple(nodes))
-    if vertex.parallelism != -1:
-        end = Spread(end, vertex.parallelism, "local_parallelism")
-    return PlannedWrite(vertex.name, end, sink, vertex.step.where, is_named=True)
+    if (parts := writing.parallelism(vertex.name, vertex.parallelism)) != -1:
+        end = Spread(end, parts, "local_parallelism")
+    return PlannedWrite(vertex.name, end, writing.sink, vertex.step.where, is_named=True)
 
 
-def _read(vertex: GraphVertex, source: Any) -> Read:
+def _read(vertex: GraphVertex, reading: Reading) -> Read:
+    source = reading.source
     if not isinstance(source, Source) or not source.bounded:
         raise UnsupportedError(f"{vertex.step} reads what has no end: no engine runs such a graph yet")
-    if vertex.parallelism != -1:
-        source = InParts(source, vertex.parallelism)
+    if (parts := reading.parallelism(vertex.name, vertex.parallelism)) != -1:
+        source = InParts(source, parts)
     return dataclasses.replace(Read(source, "processors.read(...)", where=vertex.step.where), stage=vertex.name)
+
+
+def _peeked(node: Node, vertex: GraphVertex, places: Sequence[str]) -> Node:
+    """Return what logs the items that a job reads or writes for a vertex, if that is asked for."""
+    for peek in vertex.supplier.peeks if isinstance(vertex.supplier, EndSupplier) else ():
+        node = Peek(node, _Logging(peek, vertex.name, tuple(places)), peek.what, where=vertex.step.where)
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class _Logging:
+    """Logs an item under the name of its vertex."""
+
+    peek: PeekOfVertex
+    vertex: str
+    places: tuple[str, ...]
+
+    def __call__(self, item: Any) -> None:
+        logger = logging.getLogger(f"dstream.core.{self.vertex}")
+        for place in self.places:
+            self.peek.log(logger, place, [item])
 
 
 def _checked(edge: GraphEdge, given: Mapping[str, Node], blocks: _Blocks) -> Node:

@@ -11,7 +11,6 @@ from dstream.core import DAG, Edge, processors
 from dstream.plan.show.drawing import drawn
 from dstream.session.explaining import stages_on
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
-from dstream.spi.processor_suppliers import ProcessorMetaSupplier
 from reducers import to_ilist
 from sources import Items
 
@@ -27,19 +26,12 @@ class Doubling(Processor):
             inbox.remove()
 
 
-def given(**attributes: Any) -> ProcessorMetaSupplier:
-    """Return a supplier that stands for a read or a write."""
-    made = ProcessorMetaSupplier()
-    vars(made).update(attributes)
-    return made
-
-
 def test_a_job_runs_a_graph_from_its_source_to_its_sink(local_context: ds.Context) -> None:
     """The names of stages are those of vertices."""
     dag = DAG()
-    numbers = dag.new_vertex("numbers", given(source=Items(range(5), 2)))
+    numbers = dag.new_vertex("numbers", processors.read(Items(range(5), 2)))
     twice = dag.new_vertex("twice", Doubling)
-    sink = dag.new_vertex("sink", given(sink=to_ilist("doubled-by-a-graph")))
+    sink = dag.new_vertex("sink", processors.write(to_ilist("doubled-by-a-graph")))
     dag.edge(Edge.between(numbers, twice)).edge(Edge.between(twice, sink))
 
     local_context.new_job(dag).join()

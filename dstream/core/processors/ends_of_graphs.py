@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from dstream.errors import UnsupportedError
+from dstream.core.end_supplier import Reading, Writing
 from dstream.spi import Sink, Source, StreamSource
-from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier
+from dstream.spi.processor_suppliers import ProcessorMetaSupplier
 from dstream.stream.stream_arguments import is_sink, kind_of
 
 __all__ = ["read", "write"]
@@ -32,7 +30,7 @@ def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
     """
     if not isinstance(source, Source | StreamSource):
         raise TypeError(f"read: source must be a source, such as text_files(...), not {kind_of(source)}")
-    return _Reading(source)
+    return Reading(source=source)
 
 
 def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
@@ -52,39 +50,4 @@ def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
     """
     if not is_sink(sink):
         raise TypeError(f"write: sink must be a sink, such as to_imap(...), not {kind_of(sink)}")
-    return _Writing(sink)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _Reading(ProcessorMetaSupplier):
-    """The plan of a graph finds the source by its name here."""
-
-    source: Any
-    preferred_local_parallelism: int = -1
-
-    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        raise _no_processor("read", "at the beginning of a graph")
-
-    def __repr__(self) -> str:
-        return "read(...)"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _Writing(ProcessorMetaSupplier):
-    """The plan of a graph finds the sink by its name here."""
-
-    sink: Any
-    preferred_local_parallelism: int = -1
-
-    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        raise _no_processor("write", "at the end of a graph")
-
-    def __repr__(self) -> str:
-        return f"write({self.sink.label})"
-
-
-def _no_processor(name: str, place: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"processors.{name}() stands {place} that a job runs, and makes no processors of its own: give it to "
-        "dag.new_vertex(...) as it is"
-    )
+    return Writing(sink=sink)

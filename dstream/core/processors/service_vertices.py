@@ -8,10 +8,10 @@ from typing import Any
 
 from dstream.core.processors.element_wise import Filtering, FlatMapping, Mapping
 from dstream.core.processors.library_supplier import shown_call
-from dstream.errors import UnsupportedError
 from dstream.spi.processor import Processor
 from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier, SupplierContext
 from dstream.spi.service import OpenedLater, Service
+from dstream.spi.sink import Collections
 from dstream.stream.stream_arguments import function, kind_of, running
 
 __all__ = ["filter_using", "flat_map_using", "map_using"]
@@ -22,12 +22,11 @@ def map_using(service: Service[Any], fn: Callable[[Any, Any], Any]) -> Processor
 
     Args:
         service: is made where the processors run: once for all of the vertex in a process, or for each processor if it
-            is not shared; destroyed when they have closed, also after a failure.
+            is not shared; destroyed when they have closed, also after a failure. `imap_service(name)` reads a map.
         fn: takes (service, item).
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: the service is known by its name alone.
 
     Example:
         >>> from dstream import Service
@@ -47,7 +46,6 @@ def filter_using(service: Service[Any], predicate: Callable[[Any, Any], object])
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: the service is known by its name alone.
 
     Example:
         >>> from dstream import Service
@@ -68,7 +66,6 @@ def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any]
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: the service is known by its name alone.
 
     Example:
         >>> from dstream import Service
@@ -80,8 +77,6 @@ def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any]
 
 
 def _checked(service: Any, name: str) -> Service[Any]:
-    if isinstance(service, OpenedLater):
-        raise UnsupportedError(f"{name}: {service!r} is known by its name, and no graph opens it: give it a Service")
     if not isinstance(service, Service):
         raise TypeError(f"{name}: service must be a Service, not {kind_of(service)}")
     return service
@@ -92,6 +87,11 @@ class _Using(ProcessorMetaSupplier):
         self, name: str, kind: Callable[[Any], Processor], service: Service[Any], fn: Callable[[Any, Any], Any]
     ) -> None:
         self._name, self._kind, self._service, self._fn = name, kind, service, fn
+
+    def opened(self, context: Collections) -> ProcessorMetaSupplier:
+        if not isinstance(self._service, OpenedLater):
+            return self
+        return _Using(self._name, self._kind, self._service.opened(context), self._fn)
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         return partial(_made_for, self._kind, self._service, self._fn)
