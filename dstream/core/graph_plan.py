@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.core.end_supplier import EndSupplier, Reading, Writing
 from dstream.core.nowhere import Nowhere
-from dstream.core.processors.ends_of_graphs import Reading, Writing
+from dstream.core.processors.peeking_processor import Peek as PeekOfVertex
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
 from dstream.pipeline.pipeline_plan import (
@@ -18,7 +20,7 @@ from dstream.pipeline.pipeline_plan import (
     check_that_all_or_none_takes_epochs,
 )
 from dstream.pipeline.source_in_parts import InParts
-from dstream.plan import Node, Read, Union
+from dstream.plan import Node, Peek, Read, Union
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Spread
@@ -49,22 +51,23 @@ def plan_of_graph(graph: VertexGraph) -> PipelinePlan:
             edge merges by an order what has no end.
         ValueError: an edge leads to `processors.read` or away from `processors.write`, or none leads to one.
     """
-    sources = {each.name: each.supplier.source for each in graph.vertices if isinstance(each.supplier, Reading)}
-    sinks = {each.name: each.supplier.sink for each in graph.vertices if isinstance(each.supplier, Writing)}
+    sources = [each.name for each in graph.vertices if isinstance(each.supplier, Reading)]
+    sinks = [each.name for each in graph.vertices if isinstance(each.supplier, Writing)]
     _check_ends(graph, sources, sinks)
     given: dict[str, Node] = {}
     reads: list[tuple[str, Node]] = []
     for vertex in graph.vertices:
-        if vertex.name in sources:
-            node: Node = _read(vertex, sources[vertex.name])
-            reads.append((vertex.name, node))
-            given[vertex.name] = Shared(node) if len(graph.out_of(vertex.name)) > 1 else node
-    inner = tuple(each for each in graph.vertices if each.name not in sources and each.name not in sinks)
+        if isinstance(vertex.supplier, Reading):
+            read, edges = _read(vertex, vertex.supplier), graph.out_of(vertex.name)
+            node = _peeked(read, vertex, [f"Output to ordinal {each.source_ordinal}: " for each in edges])
+            reads.append((vertex.name, read))
+            given[vertex.name] = Shared(node) if len(edges) > 1 else node
+    inner = tuple(each for each in graph.vertices if not isinstance(each.supplier, EndSupplier))
     blocks = _Blocks(graph, inner, given)
     writes = [
-        _write(vertex, graph.into(vertex.name), sinks[vertex.name], given, blocks)
+        _write(vertex, vertex.supplier, graph.into(vertex.name), given, blocks)
         for vertex in graph.vertices
-        if vertex.name in sinks
+        if isinstance(vertex.supplier, Writing)
     ]
     if inner and not blocks.is_read:  # Its processors may write by themselves.
         writes.append(PlannedWrite(inner[-1].name, blocks.none(), Nowhere(), inner[-1].step.where, is_named=True))
@@ -139,16 +142,20 @@ class _Blocks:
 
 
 def _write(
-    vertex: GraphVertex, edges: Sequence[GraphEdge], sink: Any, given: Mapping[str, Node], blocks: _Blocks
+    vertex: GraphVertex, writing: Writing, edges: Sequence[GraphEdge], given: Mapping[str, Node], blocks: _Blocks
 ) -> PlannedWrite:
-    nodes = [_checked(edge, given, blocks) for edge in edges]
+    nodes = [
+        _peeked(_checked(edge, given, blocks), vertex, [f"Input from ordinal {edge.destination_ordinal}: "])
+        for edge in edges
+    ]
     end = nodes[0] if len(nodes) == 1 else Union(tuple(nodes))
-    if vertex.parallelism != -1:
-        end = Spread(end, vertex.parallelism, "local_parallelism")
-    return PlannedWrite(vertex.name, end, sink, vertex.step.where, is_named=True)
+    if (parts := writing.parallelism(vertex.name, vertex.parallelism)) != -1:
+        end = Spread(end, parts, "local_parallelism")
+    return PlannedWrite(vertex.name, end, writing.sink, vertex.step.where, is_named=True)
 
 
-def _read(vertex: GraphVertex, source: Any) -> Read:
+def _read(vertex: GraphVertex, reading: Reading) -> Read:
+    source, parts = reading.source, reading.parallelism(vertex.name, vertex.parallelism)
     if isinstance(source, StreamSource):
         source = StreamRead(source)
     elif not source.bounded:
@@ -156,9 +163,30 @@ def _read(vertex: GraphVertex, source: Any) -> Read:
             f"{vertex.step} never ends and cannot be read range by range: stream_source_from(...) makes a source of "
             "functions that can"
         )
-    elif vertex.parallelism != -1:
-        source = InParts(source, vertex.parallelism)
+    elif parts != -1:
+        source = InParts(source, parts)
     return dataclasses.replace(Read(source, "processors.read(...)", where=vertex.step.where), stage=vertex.name)
+
+
+def _peeked(node: Node, vertex: GraphVertex, places: Sequence[str]) -> Node:
+    """Return what logs the items that a job reads or writes for a vertex, if that is asked for."""
+    for peek in vertex.supplier.peeks if isinstance(vertex.supplier, EndSupplier) else ():
+        node = Peek(node, _Logging(peek, vertex.name, tuple(places)), peek.what, where=vertex.step.where)
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class _Logging:
+    """Logs an item under the name of its vertex."""
+
+    peek: PeekOfVertex
+    vertex: str
+    places: tuple[str, ...]
+
+    def __call__(self, item: Any) -> None:
+        logger = logging.getLogger(f"dstream.core.{self.vertex}")
+        for place in self.places:
+            self.peek.log(logger, place, [item])
 
 
 def _checked(edge: GraphEdge, given: Mapping[str, Node], blocks: _Blocks) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dstream.core.end_supplier import EndSupplier
 from dstream.spi.processor_suppliers import (
     Address,
     AnySupplier,
@@ -13,6 +14,7 @@ from dstream.spi.processor_suppliers import (
     ProcessorSupplier,
     meta_supplier,
 )
+from dstream.spi.sink import Collections
 
 __all__ = ["force_total_parallelism_one"]
 
@@ -33,7 +35,8 @@ def force_total_parallelism_one(supplier: AnySupplier) -> ProcessorMetaSupplier:
         >>> only.supplier.preferred_local_parallelism
         1
     """
-    return _OfOne(meta_supplier(supplier))
+    inner = meta_supplier(supplier)
+    return inner.only_one() if isinstance(inner, EndSupplier) else _OfOne(inner)
 
 
 @dataclass(slots=True)
@@ -54,3 +57,6 @@ class _OfOne(ProcessorMetaSupplier):
 
     def close(self, error: BaseException | None) -> None:
         self.inner.close(error)
+
+    def opened(self, context: Collections) -> ProcessorMetaSupplier:
+        return _OfOne(self.inner.opened(context))

@@ -6,10 +6,12 @@ A pipeline names maps, which are there only where a job starts. So it holds valu
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from dstream.plan.nodes import Node
+from dstream.plan.vertex_graph import GraphVertex, VertexGraph
 from dstream.plan.walk import topological
 from dstream.spi.service import OpenedLater
 from dstream.spi.sink import Collections
@@ -46,7 +48,16 @@ def _opened_values(node: Node, context: Collections, found: dict[int, Any]) -> d
             if id(value) not in found:
                 found[id(value)] = value.opened(context)
             changes[name] = found[id(value)]
+    if isinstance(graph := getattr(node, "graph", None), VertexGraph):
+        vertices = tuple(_opened_vertex(each, context) for each in graph.vertices)
+        if any(map(operator.is_not, vertices, graph.vertices)):
+            changes["graph"] = VertexGraph(vertices, graph.edges)
     return changes
+
+
+def _opened_vertex(vertex: GraphVertex, context: Collections) -> GraphVertex:
+    supplier = vertex.supplier.opened(context)
+    return vertex if supplier is vertex.supplier else dataclasses.replace(vertex, supplier=supplier)
 
 
 def _moved_inputs(node: Node, became: Mapping[int, Node]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dstream.spi.processor import Processor
+from dstream.spi.sink import Collections
 
 __all__ = [
     "Address",
@@ -141,6 +142,16 @@ class ProcessorMetaSupplier:
 
     def init(self, context: MetaSupplierContext) -> None:
         """Get ready; called once, in the driver, before `get`."""
+
+    def opened(self, context: Collections) -> ProcessorMetaSupplier:
+        """Return what takes its place in a job: if it knows collections by their names, with what these stand for.
+
+        Called first of all, in the driver.
+
+        Args:
+            context: has the collections of the storage.
+        """
+        return self
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         """Return what gives the supplier of each address.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from dstream.errors import UnsupportedError
+from dstream.core.end_supplier import Reading, Writing
 from dstream.spi import Sink, Source, StreamSource
-from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier
+from dstream.spi.processor_suppliers import ProcessorMetaSupplier
 from dstream.stream.stream_arguments import is_sink, kind_of
 
-__all__ = ["Reading", "Writing", "read", "write"]
+__all__ = ["read", "write"]
 
 
 def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
@@ -32,7 +30,7 @@ def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
     """
     if not isinstance(source, Source | StreamSource):
         raise TypeError(f"read: source must be a source, such as text_files(...), not {kind_of(source)}")
-    return Reading(source)
+    return Reading(source=source)
 
 
 def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
@@ -52,41 +50,4 @@ def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
     """
     if not is_sink(sink):
         raise TypeError(f"write: sink must be a sink, such as to_imap(...), not {kind_of(sink)}")
-    return Writing(sink)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Reading(ProcessorMetaSupplier):
-    """Stands for a source, which the plan of a graph reads."""
-
-    source: Any
-    preferred_local_parallelism: int = -1
-
-    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        """Refuse: the job reads for it, and no processor does."""
-        raise _no_processor("read", "at the beginning of a graph")
-
-    def __repr__(self) -> str:
-        return "read(...)"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Writing(ProcessorMetaSupplier):
-    """Stands for a sink, which the plan of a graph ends in."""
-
-    sink: Any
-    preferred_local_parallelism: int = -1
-
-    def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
-        """Refuse: the job writes for it, and no processor does."""
-        raise _no_processor("write", "at the end of a graph")
-
-    def __repr__(self) -> str:
-        return f"write({self.sink.label})"
-
-
-def _no_processor(name: str, place: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"processors.{name}() stands {place} that a job runs, and makes no processors of its own: give it to "
-        "dag.new_vertex(...) as it is"
-    )
+    return Writing(sink=sink)

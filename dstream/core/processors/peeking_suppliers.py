@@ -1,17 +1,18 @@
 """Suppliers that log what goes through the processors of another one, at level INFO, under the name of its vertex.
 
-Watermarks are always logged. The processors see no difference.
+Watermarks are always logged. The processors see no difference. What `read` emits, and what `write` takes, is logged in
+the process that runs the job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+from dstream.core.end_supplier import EndSupplier
 from dstream.core.processors.peeking_processor import Peek, PeekingProcessor
-from dstream.errors import UnsupportedError
 from dstream.spi.processor import Processor
 from dstream.spi.processor_suppliers import (
     Address,
@@ -23,6 +24,7 @@ from dstream.spi.processor_suppliers import (
     checked_count,
     meta_supplier,
 )
+from dstream.spi.sink import Collections
 from dstream.stream.stream_arguments import function, running
 
 __all__ = ["peek_input", "peek_output", "peek_snapshot"]
@@ -43,7 +45,7 @@ def peek_input(
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: it reads a source or writes to a sink, and makes no processors.
+        UnsupportedError: it reads a source, and takes no items.
 
     Example:
         >>> from dstream.core import processors
@@ -65,7 +67,7 @@ def peek_output(
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: it reads a source or writes to a sink, and makes no processors.
+        UnsupportedError: it writes to a sink, and emits no items.
 
     Example:
         >>> from dstream.core import processors
@@ -87,7 +89,7 @@ def peek_snapshot(
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: it reads a source or writes to a sink, and makes no processors.
+        UnsupportedError: it reads a source or writes to a sink, and has no snapshot.
 
     Example:
         >>> from dstream.core import processors
@@ -101,11 +103,12 @@ def _peeking(
     what: Literal["input", "output", "snapshot"], supplier: AnySupplier, to_string: Any, should_log: Any
 ) -> ProcessorMetaSupplier:
     inner = meta_supplier(supplier)
-    if hasattr(inner, "source") or hasattr(inner, "sink"):
-        raise UnsupportedError(f"peek_{what}: {inner!r} makes no processors to look at: peek at the vertex next to it")
-    chosen = None if should_log is None else running(should_log, "should_log")
+    peek = Peek(
+        what, function(to_string, "to_string"), None if should_log is None else running(should_log, "should_log")
+    )
+    if isinstance(inner, EndSupplier):
+        return inner.peeked(peek)
     shown = f"peek_{what}({getattr(supplier, '__qualname__', repr(supplier))})"
-    peek = Peek(what, function(to_string, "to_string"), chosen)
     return _PeekingSupplier(inner, peek, shown, inner.preferred_local_parallelism)
 
 
@@ -124,6 +127,9 @@ class _PeekingSupplier(ProcessorMetaSupplier):
 
     def close(self, error: BaseException | None) -> None:
         self.inner.close(error)
+
+    def opened(self, context: Collections) -> ProcessorMetaSupplier:
+        return replace(self, inner=self.inner.opened(context))
 
     def __repr__(self) -> str:
         return self.shown

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from dstream.core.processors.element_wise import Filtering, FlatMapping, Mapping
 from dstream.core.processors.library_supplier import shown_call
-from dstream.errors import UnsupportedError
 from dstream.spi.processor import Processor
 from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier, SupplierContext
 from dstream.spi.service import OpenedLater, Service
+from dstream.spi.sink import Collections
 from dstream.stream.stream_arguments import function, kind_of, running
 
 __all__ = ["filter_using", "flat_map_using", "map_using"]
@@ -23,12 +23,11 @@ def map_using(service: Service[Any], fn: Callable[[Any, Any], Any]) -> Processor
 
     Args:
         service: is made where the processors run: once for all of the vertex in a process, or for each processor if it
-            is not shared; destroyed when they have closed, also after a failure.
+            is not shared; destroyed when they have closed, also after a failure. `imap_service(name)` reads a map.
         fn: takes (service, item).
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: the service is known by its name alone.
 
     Example:
         >>> from dstream import Service
@@ -48,7 +47,6 @@ def filter_using(service: Service[Any], predicate: Callable[[Any, Any], object])
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: the service is known by its name alone.
 
     Example:
         >>> from dstream import Service
@@ -69,7 +67,6 @@ def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any]
 
     Raises:
         TypeError: one of these is of another kind.
-        UnsupportedError: the service is known by its name alone.
 
     Example:
         >>> from dstream import Service
@@ -81,8 +78,6 @@ def flat_map_using(service: Service[Any], fn: Callable[[Any, Any], Iterable[Any]
 
 
 def _checked(service: Any, name: str) -> Service[Any]:
-    if isinstance(service, OpenedLater):
-        raise UnsupportedError(f"{name}: {service!r} is known by its name, and no graph opens it: give it a Service")
     if not isinstance(service, Service):
         raise TypeError(f"{name}: service must be a Service, not {kind_of(service)}")
     return service
@@ -94,6 +89,9 @@ class _Using(ProcessorMetaSupplier):
     kind: Callable[[Any], Processor]
     service: Service[Any]
     fn: Callable[[Any, Any], Any]
+
+    def opened(self, context: Collections) -> ProcessorMetaSupplier:
+        return replace(self, service=self.service.opened(context)) if isinstance(self.service, OpenedLater) else self
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         return partial(_made_for, self.kind, self.service, self.fn)

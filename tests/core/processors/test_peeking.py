@@ -8,7 +8,9 @@ import pytest
 
 from collectors import counting
 from dstream.core import (
+    DAG,
     AbstractProcessor,
+    Edge,
     Processor,
     ProcessorMetaSupplier,
     ProcessorSupplier,
@@ -20,7 +22,7 @@ from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.testing.processor_run import RUNS, ProcessorRun
 from reducers import to_ilist
-from sources import text_files
+from sources import Items, text_files
 from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
@@ -167,10 +169,51 @@ def test_the_preferred_parallelism_stays(peek):
 
 
 def test_what_makes_no_processors_is_refused():
-    """A source, and a sink."""
-    for each in (processors.read(text_files("x")), processors.write(to_ilist("x"))):
-        with pytest.raises(UnsupportedError, match="makes no processors to look at"):
-            processors.peek_input(each)
+    """A source has no input, a sink no output, and neither has a snapshot."""
+    read, write = processors.read(text_files("x")), processors.write(to_ilist("x"))
+    for peek, each in (
+        (processors.peek_input, read),
+        (processors.peek_output, write),
+        (processors.peek_snapshot, read),
+        (processors.peek_snapshot, write),
+    ):
+        with pytest.raises(UnsupportedError, match="in a graph; peek_"):
+            peek(each)
+
+
+def test_what_a_job_reads_and_writes_for_vertices_is_logged(engine, caplog):
+    """Under the names of the vertices, in the caller; once for each edge."""
+    caplog.set_level(logging.INFO, "dstream.core")
+    dag, name = DAG(), f"peeked-{id(engine)}"
+    read = processors.peek_output(processors.read(Items([1, 2], 2)), should_log=lambda n: n == 1)
+    numbers = dag.new_vertex("numbers", force_total_parallelism_one(read))
+    negative = dag.new_vertex("negative", processors.map(lambda n: -n)).local_parallelism(1)
+    sink = dag.new_vertex("sink", processors.peek_input(processors.write(to_ilist(name)), hex))
+    dag.edge(Edge.between(numbers, negative)).edge(Edge.from_(numbers, 1).to(sink))
+    engine.context.new_job(dag.edge(Edge.from_(negative).to(sink, 1))).join()
+
+    logged = sorted((each.name, each.getMessage()) for each in caplog.records)
+    assert logged[:2] == [("dstream.core.numbers", f"Output to ordinal {n}: 1") for n in (0, 1)]
+    assert [line for name, line in logged[2:] if name == "dstream.core.sink"] == [
+        *(f"Input from ordinal 0: {text}" for text in ("0x1", "0x2")),
+        *(f"Input from ordinal 1: {text}" for text in ("-0x1", "-0x2")),
+    ]
+    assert repr(read) == "peek_output(read(...))"
+    assert sorted(engine.context.get_list(name)) == [-2, -1, 1, 2]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_one_part_is_forced_upon_what_a_job_reads_and_writes(place):
+    """A vertex that asks for more is refused with the same words as others."""
+    suppliers = [processors.read(Items([1], 1)), processors.write(to_ilist("never-in-parts"))]
+    suppliers[place] = force_total_parallelism_one(suppliers[place])
+    dag = DAG()
+    vertices = [dag.new_vertex(f"v{number}", each) for number, each in enumerate(suppliers)]
+    vertices[place].local_parallelism(2)
+    dag.edge(Edge.between(*vertices))
+
+    with pytest.raises(ValueError, match=f"vertex 'v{place}' is to have 2 processors, and its supplier allows one"):
+        dag.plan()
 
 
 def test_an_item_that_was_seen_before_the_others_were_taken_is_logged_once(lines):

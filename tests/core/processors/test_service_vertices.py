@@ -7,12 +7,13 @@ import pickle
 import pytest
 
 import dstream as ds
-from dstream.core import processors
-from dstream.errors import UnsupportedError
+from dstream.core import DAG, Edge, force_total_parallelism_one, processors
 from dstream.executor.arrivals_of_graphs import GraphArrival
 from dstream.pickling import dumps
 from dstream.spi.processor_suppliers import SupplierContext
 from dstream.testing.processor_run import RUNS, ProcessorRun
+from reducers import replacing, to_ilist
+from sources import Items, items
 from tests.core.processors.four_runs import emitted_in_four_runs
 from tests.executor.graphs_by_hand import edge, run_of, vertex
 
@@ -79,11 +80,9 @@ def test_a_service_is_destroyed_after_a_failure():
 
 
 def test_what_is_no_service_is_refused():
-    """And one that a context would have to open."""
+    """When the vertex is made."""
     with pytest.raises(TypeError, match="must be a Service, not"):
         processors.map_using(len, max)
-    with pytest.raises(UnsupportedError, match="known by its name"):
-        processors.map_using(ds.imap_service("names"), max)
 
 
 def test_vertices_with_services_travel():
@@ -103,3 +102,36 @@ def test_all_services_are_destroyed_although_one_fails():
         supplier.close(None)
 
     assert destroyed == [1, 0]
+
+
+def name_of(names, number):
+    """Look a number up, and leave those out that have no name."""
+    return names.get(number)
+
+
+@pytest.mark.parametrize("wrapped", [lambda supplier: supplier, force_total_parallelism_one, processors.peek_output])
+def test_a_service_may_be_a_map_of_the_context(local_context, wrapped):
+    """Known by its name until the job runs, also inside of another supplier; the same graph runs with another map."""
+    dag = DAG()
+    numbers = dag.new_vertex("numbers", processors.read(items(1, 2, 3)))
+    named = dag.new_vertex("named", wrapped(processors.map_using(ds.imap_service("vertex-names"), name_of)))
+    sink = dag.new_vertex("sink", processors.write(replacing(to_ilist("named-by-a-vertex"))))
+    dag.edge(Edge.between(numbers, named)).edge(Edge.between(named, sink))
+    for names in ({1: "one", 3: "three"}, {2: "two"}):
+        local_context.get_map("vertex-names").clear()
+        local_context.get_map("vertex-names").put_all(names)
+        local_context.new_job(dag).join()
+        assert sorted(local_context.get_list("named-by-a-vertex")) == sorted(names.values())
+
+
+def test_workers_look_up_in_a_map(spark_context):
+    """What travels is a view of the map."""
+    spark_context.get_map("vertex-names-of-workers").put_all({1: "one", 3: "three"})
+    dag = DAG()
+    numbers = dag.new_vertex("numbers", processors.read(Items(range(5), 3)))
+    names = ds.imap_service("vertex-names-of-workers")
+    known = dag.new_vertex("known", processors.filter_using(names, lambda view, number: number in view))
+    sink = dag.new_vertex("sink", processors.write(to_ilist("known-to-workers")))
+    spark_context.new_job(dag.edge(Edge.between(numbers, known)).edge(Edge.between(known, sink))).join()
+
+    assert sorted(spark_context.get_list("known-to-workers")) == [1, 3]
