@@ -35,6 +35,11 @@ class GraphBlock(NamedTuple):
     sender: int
     items: list[Any]
 
+    @property
+    def items_of_block(self) -> list[Any]:
+        """The items, for a message about one that cannot travel."""
+        return self.items
+
 
 class GraphArrival(NamedTuple):
     """What comes to a run by one of its inlets.
@@ -50,6 +55,11 @@ class GraphArrival(NamedTuple):
     sender: int
     target: int | None
     items: list[Any]
+
+    @property
+    def items_of_block(self) -> list[Any]:
+        """The items, for a message about one that cannot travel."""
+        return self.items
 
 
 def items_of_outlet(outlet: int, blocks: Iterable[GraphBlock]) -> Iterator[Any]:

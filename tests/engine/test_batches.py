@@ -12,6 +12,8 @@ from itertools import count, islice
 import pytest
 
 from dstream.engine.kernels.item_batches import TARGET_BYTES, Batcher, dumps_items, loads, loads_items
+from dstream.errors import SerializationError
+from dstream.executor.arrivals_of_graphs import GraphBlock
 from dstream.pickling import dumps
 from dstream.values import Entry
 
@@ -118,3 +120,11 @@ def test_loading_items_leaves_the_garbage_collector_as_it_was():
     with pytest.raises(Exception, match=r"."):
         loads_items(b"torn")
     assert gc.isenabled()
+
+
+def test_a_block_that_cannot_be_pickled_names_its_item():
+    """Blocks are ours, and users know their items."""
+    block = GraphBlock(0, 1, [2, threading.Lock()])
+
+    with pytest.raises(SerializationError, match=r"^an item cannot travel between processes: lock <"):
+        dumps_items([block])

@@ -73,6 +73,8 @@ def _check(item: Any) -> None:
     try:
         dumps(item)
     except Exception as error:
+        for each in getattr(item, "items_of_block", ()):
+            _check(each)
         raise SerializationError(
             f"an item cannot travel between processes: {type(item).__name__} {shown(item)} cannot be pickled: {error}"
         ) from error

@@ -90,7 +90,7 @@ class _Routing:
     routers: dict[int, EdgeRouter] = field(default_factory=dict)
 
     def placed(self, blocks: Iterator[GraphBlock]) -> Iterator[tuple[int, Any]]:
-        """Give (target, block), and for a processor (target, (number of the inlet, sender, items))."""
+        """Give (target, block), and for a processor (target, arrival)."""
         for block in blocks:
             way = self.sink.edges.get(block.outlet)
             if way is None:
@@ -100,7 +100,7 @@ class _Routing:
             with naming(way.step):
                 routed = router.route(block.items)
             for target, items in routed:
-                yield way.behind + target, (way.inlet, block.sender, items)
+                yield way.behind + target, GraphArrival(way.inlet, block.sender, target, items)
 
     def _begin(self, block: GraphBlock, way: EdgeToPart) -> EdgeRouter:
         made = self.routers[block.outlet] = router_of(way.edge, block.sender, way.senders, way.processors)
@@ -129,8 +129,7 @@ class ReadArrivals:
                 told[row.source] = loads(row.payload)
                 continue
             arrived[row.source] += 1
-            for inlet, sender, items in loads_items(row.payload):
-                yield GraphArrival(inlet, sender, row.target, items)
+            yield from loads_items(row.payload)
         self._check(arrived, told)
 
     def _check(self, arrived: Mapping[int, int], told: Mapping[int, int]) -> None:
