@@ -26,7 +26,7 @@ BlocksOfShard = list[tuple[int, list[Any]]]
 Entry = tuple[Place, Any]
 """A processor, and a key under which it saved something."""
 
-_TICK = 0.1
+_TICK = 0.2
 """Seconds after which processors that do something without items are called again."""
 
 

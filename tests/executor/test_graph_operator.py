@@ -179,7 +179,7 @@ class Ticking(Summing):
 
 @pytest.mark.parametrize(
     ("create", "inlets", "deadline"),
-    [(Summing, 1, None), (processors.map(abs), 1, None), (Ticking, 1, 0.1), (lambda: Source("ab"), 0, None)],
+    [(Summing, 1, None), (processors.map(abs), 1, None), (Ticking, 1, 0.2), (lambda: Source("ab"), 0, None)],
 )
 def test_a_shard_waits_for_the_clock_if_its_processors_do(create, inlets, deadline):
     """A source that has ended does not, nor do processors that only go on with what items began."""

@@ -165,6 +165,21 @@ def test_the_last_watermark_is_saved():
     assert one.emitted == [Watermark(20), 20, 10]
 
 
+def test_it_needs_the_clock_until_it_is_idle():
+    """A job without an end rests then, until an item comes."""
+    now = [0.0]
+    made = processors.insert_watermarks(timestamps=abs, policy=limiting_lag(0), idle_timeout=5, clock=lambda: now[0])
+    one = ProcessorRun(made, RUNS[0])
+    needs = [one.processor.ticks_alone]
+    now[0] = 6.0
+    one.until_done("tick")
+    needs.append(one.processor.ticks_alone)
+    one.process(0, 10)
+    needs.append(one.processor.ticks_alone)
+
+    assert needs == [True, False, True]
+
+
 def test_what_the_policy_has_seen_is_saved():
     """A pause that began before a restart lets time go on with the clock after it."""
     now = [0.0]
