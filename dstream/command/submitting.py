@@ -121,6 +121,8 @@ class _Supervisor:
 
     def _run_once(self, log: BinaryIO) -> int:
         with subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log) as self._driver:
+            if self._is_asked_to_end.is_set():  # while it was started
+                self._driver.terminate()
             return self._driver.wait()
 
     def _is_wanted_again(self, code: int) -> bool:

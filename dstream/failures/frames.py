@@ -34,6 +34,7 @@ class Origin:
         kind: the name of the exception's type.
         text: the line itself; empty if its source was not at hand.
         cause: where the exception came from that this one was raised from.
+        is_raiser: this line raised it, rather than something that it calls.
     """
 
     function: str
@@ -42,21 +43,24 @@ class Origin:
     line: int
     text: str
     cause: Origin | None = None
+    is_raiser: bool = False
 
 
 def origin_of(error: BaseException, depth: int = 0) -> Origin | None:
     """Return where in the user's code `error` was raised, or what it was raised from; None if that was elsewhere."""
     cause = error.__cause__
     before = origin_of(cause, depth + 1) if cause is not None and depth < _DEEPEST else None
-    found = None
+    found, last = None, None
     for frame, line in traceback.walk_tb(error.__traceback__):
+        last = frame
         if _is_of_the_user(frame):
             found = frame, line
     if found is None:
         return before
     frame, line = found
     file = frame.f_code.co_filename
-    return Origin(_function(frame), type(error).__name__, file, line, source_line(file, line), before)
+    text = source_line(file, line)
+    return Origin(_function(frame), type(error).__name__, file, line, text, before, is_raiser=frame is last)
 
 
 _DEEPEST = 5

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from dstream.errors import EngineError, IllegalStateError, JobTakenOverError
-from dstream.failures import is_full, known_of, shorten
+from dstream.failures import is_full, known_of, origin_of, shorten
 from dstream.jobs.bounded_run import BoundedRun
 from dstream.jobs.epoch_record import EpochRecord
 from dstream.jobs.job_context import JobContext
@@ -392,6 +392,7 @@ def _pickled(plan: PipelinePlan) -> bytes:
 def _is_no_fault_of_the_user(error: BaseException) -> bool:
     """Say whether what a job runs on was lost: workers, Spark, a connection; and no step is to blame."""
     known = known_of(error)
-    return isinstance(error, EngineError) or (
-        isinstance(error, ConnectionError) and (known is None or known.step is None)
-    )
+    if isinstance(error, EngineError):
+        origin = known.origin if known is not None and known.origin is not None else origin_of(error)
+        return origin is None or not origin.is_raiser
+    return isinstance(error, ConnectionError) and (known is None or known.step is None)

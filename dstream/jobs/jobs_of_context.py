@@ -7,6 +7,7 @@ import concurrent.futures.thread  # noqa: F401 - what it does at the end of the 
 import dataclasses
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
@@ -265,13 +266,20 @@ class Jobs:
 
     # ----------------------------------------------------------------------------------------------------------- end
 
-    def close(self) -> None:
-        """Wait for the jobs that run here, and say which of them failed without anybody having asked."""
+    def close(self, *, is_interrupted: bool = False) -> None:
+        """Wait for the jobs that run here, and say which of them failed without anybody having asked.
+
+        Args:
+            is_interrupted: Ctrl-C ends the program or its context: jobs that have an end are cancelled first.
+        """
         if self.is_elsewhere:
             return
         self._is_closed = True
         try:
             while jobs := self._heart.jobs():
+                for each in jobs if is_interrupted else []:
+                    if not each.lease.state.is_unbounded:
+                        each.ask("cancel")
                 endless = [each for each in jobs if each.lease.state.is_unbounded and each.ask("leave") is not None]
                 wait([each.future for each in jobs], _LOOK if endless else None)
         except BaseException:
@@ -348,8 +356,10 @@ def _config_of(config: Any, name: str | None) -> JobConfig:
 
 
 def _join_at_exit() -> None:
+    # Python has shown what the program ended with. At a prompt that was an answer to one line.
+    is_interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for each in list(_open):
-        each.close()
+        each.close(is_interrupted=is_interrupted)
 
 
 # Before Python takes away the pools of threads that a run may need, which it does before `atexit`.

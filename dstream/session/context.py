@@ -613,11 +613,14 @@ class Context:
     def close(self) -> None:
         """Wait for the jobs that run here, and stop the engine if this context started it.
 
-        A second call does nothing.
+        A second call does nothing. A `with` block that Ctrl-C leaves cancels the jobs that have an end.
         """
+        self._end(is_interrupted=False)
+
+    def _end(self, *, is_interrupted: bool) -> None:
         try:
             if self._jobs is not None:
-                self._jobs.close()
+                self._jobs.close(is_interrupted=is_interrupted)
         finally:
             self._close()
 
@@ -673,8 +676,8 @@ class Context:
         self.check_open()
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._end(is_interrupted=isinstance(error, KeyboardInterrupt))
 
     if not TYPE_CHECKING:  # A type checker would take it for every name.
 

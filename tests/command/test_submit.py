@@ -93,6 +93,30 @@ def test_a_supervisor_that_is_ended_ends_its_driver(process, tmp_path, terminal)
     _wait(lambda: not Path(f"/proc/{driver}").exists())
 
 
+def test_ctrl_c_cancels_the_job_that_a_driver_waits_for(terminal, tmp_path):
+    """It reaches supervisor and driver alike, and nobody waits for what is not wanted any more."""
+    text = """
+import time
+from reducers import to_ilist
+from tests.jobs.planned import plan_of
+
+def slow(n):
+    print(f"item {n}", flush=True)
+    time.sleep(0.1)
+    return n
+
+ctx.new_job(plan_of(ctx.stream(range(1000)).map(slow), to_ilist("out"))).join()
+"""
+    (tmp_path / "long.py").write_text(text)
+    running = terminal(*SUBMIT, "--storage", "kept", "--restart", "always", "long.py")
+    running.expect("item 1")
+    running.type("\x03")
+    code = running.end()
+
+    with ds.connect(engine="local", storage=tmp_path / "kept") as ctx:
+        assert (code, ctx.job("long").status) == (128 + signal.SIGINT, ds.JobStatus.CANCELLED)
+
+
 def test_a_script_that_cannot_be_read_is_refused_at_once(command):
     """Before anything is detached."""
     ended = command("submit", "--detach", "nowhere.py")

@@ -7,15 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.errors import EngineError
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedStage, PlannedWrite
 from dstream.plan import call_site
 from dstream.plan.nodes_of_forks import Shared
 from dstream.stream import Stream
 from reducers import to_ilist
 
-__all__ = ["Gate", "Interrupted", "plan_of"]
+__all__ = ["Gate", "Interrupted", "lose_worker", "plan_of"]
 
 LONGEST = 30.0
+
+
+def lose_worker() -> None:
+    """Raise what the engine raises that has lost a worker, by code that belongs to it."""
+    exec("raise EngineError('a worker was lost')", {"__name__": "dstream.engine.lost", "EngineError": EngineError})
 
 
 def plan_of(stream: Stream[Any], *sinks: Any) -> PipelinePlan:

@@ -98,6 +98,37 @@ def test_a_program_that_ends_joins_its_jobs(start, connect, place):
     assert contents(connect()) == [list(ITEMS)] * 3
 
 
+@pytest.mark.parametrize("ending", ["with context as ctx:\n    waits(ctx)", "waits(context)"])
+def test_a_program_that_is_interrupted_cancels_its_jobs(start, connect, place, ending):
+    """Ctrl-C does not wait for what nobody wants any more, whether a block or the program ends with it."""
+    program = start(INTERRUPTED + ending, place)
+    program.says("runs")
+    program.signal(signal.SIGINT)
+    code, _ = program.ended()
+    ctx = connect()
+
+    assert (code, ctx.job("long").status) == (-signal.SIGINT, ds.JobStatus.CANCELLED)
+    assert ctx.get_list("out").copy() == []
+
+
+INTERRUPTED = """
+import sys, time
+import dstream as ds
+from reducers import to_ilist
+from tests.jobs.planned import plan_of
+
+def slow(n):
+    print("runs" if n == 0 else n, flush=True)
+    time.sleep(0.1)
+    return n
+
+def waits(ctx):
+    ctx.new_job(plan_of(ctx.stream(range(1000)).map(slow), to_ilist("out")), name="long").join()
+
+context = ds.connect(engine="local", storage=sys.argv[1])
+"""
+
+
 def test_a_forked_process_drives_jobs_of_its_own(start, place):
     """Others see it alive, it hears of what they ask, and what the parent drives is none of its business."""
     code, said = start(FORKED, place).ended()

@@ -13,7 +13,7 @@ from dstream.jobs.execution import Execution
 from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.job_heart import Rhythm
 from reducers import to_ilist
-from tests.jobs.planned import Gate, Interrupted, plan_of
+from tests.jobs.planned import Gate, Interrupted, lose_worker, plan_of
 
 
 def test_cancel_is_true_for_the_call_that_did_it(ctx, gate):
@@ -124,7 +124,7 @@ def test_a_job_starts_again_when_the_engine_was_lost(ctx):
     def fails_twice(item):
         calls.append(item)
         if len(calls) < 3:
-            raise EngineError("a worker was lost")
+            lose_worker()
         return item
 
     config = ds.JobConfig(auto_restart=(2, 0))
@@ -138,7 +138,7 @@ def test_a_job_fails_when_it_has_started_again_too_often(ctx):
     """With the exception of the last run."""
 
     def fails(item):
-        raise EngineError("a worker was lost")
+        lose_worker()
 
     job = ctx.new_job(plan_of(ctx.stream([7]).map(fails), to_ilist("out")), config=ds.JobConfig(auto_restart=(1, 0)))
     with pytest.raises(EngineError, match="a worker was lost"):
@@ -147,14 +147,15 @@ def test_a_job_fails_when_it_has_started_again_too_often(ctx):
     assert (job.metrics().runs, job.status) == (2, ds.JobStatus.FAILED)
 
 
-def test_an_exception_of_the_users_fails_a_job_at_once(ctx):
-    """Whatever `auto_restart` says, also for a lost connection of their own."""
+@pytest.mark.parametrize("kind", [ConnectionError, EngineError])
+def test_an_exception_of_the_users_fails_a_job_at_once(ctx, kind):
+    """Whatever `auto_restart` says, also for a lost connection of their own, and for what an engine raises."""
 
     def fails(item):
-        raise ConnectionError("theirs")
+        raise kind("theirs")
 
     job = ctx.new_job(plan_of(ctx.stream([7]).map(fails), to_ilist("out")))
-    with pytest.raises(ConnectionError, match="theirs"):
+    with pytest.raises(kind, match="theirs"):
         job.join(10)
 
     assert job.metrics().runs == 1
@@ -166,7 +167,7 @@ def test_cancel_ends_the_pause_before_a_restart(ctx):
 
     def fails(item):
         failed.set()
-        raise EngineError("a worker was lost")
+        lose_worker()
 
     job = ctx.new_job(plan_of(ctx.stream([7]).map(fails), to_ilist("out")), config=ds.JobConfig(auto_restart=(1, 50)))
     assert failed.wait(10)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
-from dstream.errors import EngineError, IllegalStateError
+from dstream.errors import IllegalStateError
 from dstream.jobs import JobStatus
 from dstream.jobs.unbounded.epoch_log import EpochLog
+from tests.jobs.planned import lose_worker
 from tests.jobs.unbounded.streams import Feed, eventually
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -168,7 +169,7 @@ def test_an_engine_that_is_lost_is_a_reason_to_go_on_from_the_last_record(ctx, m
     def fail_twice(end):
         if left and len(left) == 3 - job.epoch:
             left.pop()
-            raise EngineError("a worker was killed")
+            lose_worker()
         return submit(end)
 
     monkeypatch.setattr(engine, "submit", fail_twice)
