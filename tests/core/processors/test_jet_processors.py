@@ -117,13 +117,13 @@ USING = {
 
 @pytest.mark.parametrize("name", USING)
 def test_a_case_of_jets_services_holds(name):
-    """One service sees all items, and is destroyed as the last of them left it; it is in no snapshot."""
+    """One service sees all items of a run, and is destroyed as the last of them left it; it is in no snapshot."""
     make, items, emitted, left = USING[name]
     noted: list[int] = []
     service = ds.Service(lambda: Last(noted), Last.destroy, shared=False)
     verify_processor(make(service)).disable_snapshots().input(items).expect_output(emitted)
 
-    assert noted == [left]
+    assert set(noted) == {left}
 
 
 def test_any_order_counts_items():
