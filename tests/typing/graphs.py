@@ -28,7 +28,8 @@ def graphs(dag: DAG) -> None:
     """Calls chain."""
     vertex = dag.new_vertex("v", processors.map(lambda n: n + 1))
     assert_type(vertex, Vertex)
-    assert_type(vertex.local_parallelism(2), Vertex)
+    assert_type(vertex.local_parallelism(2).endless(), Vertex)
+    assert_type((vertex.is_endless, vertex.said()), tuple[bool, list[str]])
     assert_type(dag.vertex(Vertex("w", force_total_parallelism_one(Processor))), DAG)
     assert_type(dag.edge(Edge.between(vertex, vertex).partitioned(whole_item).distributed()), DAG)
     assert_type(Edge.from_(vertex, 1).to(vertex, 2).priority(1).set_config(EdgeConfig(queue_size=2)), Edge)

@@ -8,6 +8,7 @@ from typing import Any, assert_type
 
 from collectors import AggregateOperation, counting, joining
 from dstream import Entry, JoinClause, Pipeline, Service, imap_service
+from dstream.core import processors
 from dstream.gatherers import map_concurrent
 from dstream.pipeline import (
     BatchStage,
@@ -58,6 +59,7 @@ def one_by_one(stage: StreamStage[str], lists: StreamStage[list[int]], pairs: St
     assert_type(stage.gather(map_concurrent(2, len)), StreamStage[int])
     assert_type(stage.peek(to_string=lambda word: word[:3]), StreamStage[str])
     assert_type(stage.rebalance(), StreamStage[str])
+    assert_type(stage.custom_transform("upper", processors.map(str.upper)), StreamStage[Any])
     assert_type(stage.map(int).ignore(ValueError), StreamStage[int])
     assert_type(stage.ignore(ValueError), StreamStage[str])
     assert_type(stage.resolve(ValueError, lambda item, error: ""), StreamStage[str])
@@ -120,6 +122,7 @@ def by_key(keyed: KeyedStreamStage[int, str], others: KeyedStreamStage[int, int]
     assert_type(keyed.window(sliding(10, by=5)), KeyedWindowedStage[int, str])
     assert_type(keyed.rolling_aggregate(counting()), StreamStage[Entry[int, int]])
     assert_type(keyed.distinct(within=1000), StreamStage[str])
+    assert_type(keyed.custom_transform("same", processors.noop()), StreamStage[Any])
     assert_type(keyed.map_stateful(list[str], lambda seen, key, word: len(seen) + key), StreamStage[int])
     assert_type(keyed.filter_stateful(list[str], lambda seen, key, word: word in seen, ttl=5), StreamStage[str])
     assert_type(keyed.flat_map_stateful(list[str], lambda seen, key, word: [word], ttl=5), StreamStage[str])
