@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+from dstream.expressions import Expression
 from dstream.failures import blame
 from dstream.plan.where import Where
 from dstream.spi.functions import shown_function
@@ -113,6 +114,7 @@ class Op:
             `"unpair"` lets the item of a pair `(timestamp, item)` go on, until `"pair"` brings the timestamp back.
         kind: None, or `int` or `float`: what each result must be.
         guards: what happens to items that it fails on.
+        expression: what `fn` gives, if the compiler could read it.
     """
 
     action: str
@@ -120,6 +122,7 @@ class Op:
     kind: type | None
     step: Step
     guards: tuple[Guard, ...] = ()
+    expression: Expression | None = None
 
     def steps(self) -> list[Step]:
         """Return the user's calls that it stands for."""
