@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from dstream.expressions import Expression
 from dstream.failures import blame
 from dstream.plan.where import Where
 from dstream.spi.functions import shown_function
+
+if TYPE_CHECKING:
+    from dstream.expressions import Expression
 
 __all__ = ["Delivery", "Emitted", "Guard", "Op", "Step", "Treatment", "no_key", "shown_function", "unchanged"]
 
