@@ -6,6 +6,7 @@ can be pickled, holds no code of the user's, and two of them are equal if they s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import chain
@@ -22,6 +23,8 @@ __all__ = [
     "Expression",
     "Formatted",
     "Indexed",
+    "Let",
+    "Local",
     "Method",
     "Operator",
     "Text",
@@ -53,10 +56,16 @@ Operator: TypeAlias = Literal[
     ">=",
     "in",
     "not in",
+    "is",
+    "is not",
     "and",
     "or",
 ]
-"""`neg`, `pos`, `invert` and `not` have one operand, all others two. `a < b < c` is `and` of two comparisons."""
+"""`neg`, `pos`, `invert` and `not` have one operand, `and` and `or` two or more, all others two.
+
+`a < b < c` is `and` of two comparisons, of which the second has the very object `b` of the first, evaluated once. What
+`is` and `is not` compare with is the constant None.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,8 @@ class Argument(Expression):
 class Constant(Expression):
     """A value that is the same for all items: an exact int, float, bool, str, bytes, None, or a tuple of such.
 
+    What `in` looks into may be a frozenset of them; what `re` works with is a compiled pattern.
+
     Two are equal if their values are and have one type: `1` is not `1.0`, nor `0.0` `-0.0`.
     """
 
@@ -104,6 +115,10 @@ class Constant(Expression):
 def _told(value: Any) -> tuple[Any, ...]:
     if type(value) is tuple:
         return tuple, *map(_told, value)
+    if type(value) is frozenset:
+        return frozenset, frozenset(map(_told, value))
+    if type(value) is re.Pattern:
+        return re.Pattern, *_told(value.pattern), value.flags
     return type(value), repr(value)
 
 
@@ -142,7 +157,11 @@ class Attribute(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Called(Expression):
-    """A builtin function on its arguments: `abs`, `bool`, `float`, `int`, `len`, `max`, `min`, `round`, `str`."""
+    """A function of `dstream.expressions.known_functions` on its arguments, by its name there.
+
+    Builtins: `abs`, `len`, ...; functions of modules: `math.sqrt`; methods of `str` that were called by way of their
+    class, which take no other type: `str.lower`. `slice` also is what stands between brackets: `[start:stop:step]`.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
@@ -150,7 +169,7 @@ class Called(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Method(Expression):
-    """`of.name(*arguments)`, a method of `str`."""
+    """`of.name(*arguments)`, a method of a builtin type, most of them of `str`, that changes nothing."""
 
     of: Expression
     name: str
@@ -197,3 +216,19 @@ class Text(Expression):
     """An f-string: its `Formatted` members and the texts between them, which are constants."""
 
     members: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Expression):
+    """What the `Let` around it with the same number gave a name."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Expression):
+    """`within`, where each `Local` of this number is what `value` gave, which is evaluated once and before."""
+
+    value: Expression
+    number: int
+    within: Expression
