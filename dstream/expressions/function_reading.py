@@ -142,8 +142,8 @@ def _read(fn: Callable[..., Any], arguments: int, looked_up: list[LookUp] | None
         if isinstance(fn, FunctionType) and is_by_reference(fn) and is_installed(fn.__code__.co_filename):
             return Unread(f"calls {_name(fn)}")
         return Unread(problem.reason, _place(fn, problem.line), problem.advice)
-    except RecursionError:
-        return Unread("is nested too deeply", _place(fn, None))
+    except Exception as error:  # A class of the user's may answer in any way to what is asked of it here.
+        return Unread(f"cannot be read: {type(error).__name__}", _place(fn, None))
 
 
 def _place(fn: Any, line: int | None) -> str:
