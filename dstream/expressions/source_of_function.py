@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,12 @@ def found_source(code: CodeType) -> Found | NoSource:
 @functools.lru_cache(maxsize=1024)
 def _found(code: CodeType, file: str) -> Found | NoSource:
     """Do so; equal code may stand in several files."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Whoever wrote the source was warned when it was compiled before.
+        return _looked_up(code, file)
+
+
+def _looked_up(code: CodeType, file: str) -> Found | NoSource:
     linecache.checkcache(file)
     lines = linecache.getlines(file)
     if not lines:
