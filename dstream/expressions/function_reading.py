@@ -85,9 +85,14 @@ def name_of_callable(fn: Any) -> str:
 
 @dataclass(frozen=True)
 class _Known:
-    """What was read of a function's code, and what its names stood for then."""
+    """What was read of a function's code, and what its names stood for then.
+
+    Attributes:
+        called: the functions among that, with their code and defaults then: what loads a module again changes these.
+    """
 
     looked_up: tuple[LookUp, ...]
+    called: tuple[tuple[FunctionType, CodeType, object], ...]
     result: Expression | Unread
 
 
@@ -102,12 +107,14 @@ def _remembered(fn: FunctionType, arguments: int) -> Expression | Unread:
         return _read(fn, arguments)
     key = fn.__code__, fn.__code__.co_filename, arguments, is_by_reference(fn)
     known = _known.get(key)
-    if known is not None and _stand_for_the_same(fn, known.looked_up):
+    if known is not None and _stand_for_the_same(fn, known):
         return known.result
     looked_up: list[LookUp] = []
     result = _read(fn, arguments, looked_up)
     if all(_may_be_held(value) for _, _, value in looked_up):
-        _known[key] = _Known(tuple(looked_up), result)
+        functions = (value for _, _, value in looked_up if type(value) is FunctionType)
+        called = tuple((each, each.__code__, each.__defaults__) for each in functions)
+        _known[key] = _Known(tuple(looked_up), called, result)
         if len(_known) > _MOST:
             _known.popitem(last=False)
     return result
@@ -125,9 +132,11 @@ def _may_be_held(value: object) -> bool:
 _FEW_BYTES = 1024
 
 
-def _stand_for_the_same(fn: FunctionType, looked_up: Sequence[LookUp]) -> bool:
+def _stand_for_the_same(fn: FunctionType, known: _Known) -> bool:
+    if any(each.__code__ is not code or each.__defaults__ is not defaults for each, code, defaults in known.called):
+        return False
     try:
-        return all(value_of_name(fn if of is None else of, name) is value for of, name, value in looked_up)
+        return all(value_of_name(fn if of is None else of, name) is value for of, name, value in known.looked_up)
     except CannotRead:
         return False
 

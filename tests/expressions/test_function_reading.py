@@ -304,6 +304,22 @@ def test_read_looks_again_at_what_names_stand_for() -> None:
     assert [first, read(names["fn"])] == [_applied("+", _X, Constant(1)), _applied("+", _X, Constant(1.0))]
 
 
+def test_read_looks_again_at_the_code_of_what_is_called() -> None:
+    """Notebooks that load modules again give functions another code."""
+    names = _script("def inner(x):\n    return x + 1\nfn = lambda x: inner(x)\nother = lambda x: x + 2\n")
+    first = read(names["fn"])
+    names["inner"].__code__ = names["other"].__code__
+    assert [first, read(names["fn"])] == [_applied("+", _X, Constant(1)), _applied("+", _X, Constant(2))]
+
+
+def test_read_refuses_what_was_put_into_modules_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker has what Python has there."""
+    monkeypatch.setattr(math, "sqrt", _square)
+    monkeypatch.setattr("builtins.abs", _square)
+    names = _script("import math\nfirst = lambda x: math.sqrt(x)\nsecond = lambda x: abs(x)\n")
+    assert all(isinstance(read(names[name]), Unread) for name in ("first", "second"))
+
+
 def test_read_refuses_a_global_that_a_function_of_another_cell_changes() -> None:
     """On a worker both functions have the same globals."""
     names = _script("rate = 1\nfn = lambda x: x + rate\n")
