@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["explained_in"]
 
 
-def explained_in(format: str, plan: Callable[[], PipelinePlan]) -> Drawing | None:
+def explained_in(format: str, plan: Callable[[], PipelinePlan], *, routes: bool = False) -> Drawing | None:
     """Return the drawing of a plan in the default context; or print it, if the format is text.
 
     Args:
         format: as `explain` takes it; looked at before the plan is made.
         plan: makes it.
+        routes: whether to say why each function runs as it does.
 
     Raises:
         ValueError: there is no such format.
@@ -28,7 +29,7 @@ def explained_in(format: str, plan: Callable[[], PipelinePlan]) -> Drawing | Non
 
     check_format(format)
     made = plan()
-    drawing = drawn(default_stages(made.several([None] * len(made.writes)), None), format)
+    drawing = drawn(default_stages(made.several([None] * len(made.writes)), None), format, routes=routes)
     if format != "text":
         return drawing
     print(drawing)

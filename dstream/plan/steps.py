@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from dstream.failures import blame
 from dstream.plan.where import Where
 from dstream.spi.functions import shown_function
+
+if TYPE_CHECKING:
+    from dstream.expressions import Expression
 
 __all__ = ["Delivery", "Emitted", "Guard", "Op", "Step", "Treatment", "no_key", "shown_function", "unchanged"]
 
@@ -113,6 +116,7 @@ class Op:
             `"unpair"` lets the item of a pair `(timestamp, item)` go on, until `"pair"` brings the timestamp back.
         kind: None, or `int` or `float`: what each result must be.
         guards: what happens to items that it fails on.
+        expression: what `fn` gives, if the compiler could read it.
     """
 
     action: str
@@ -120,6 +124,7 @@ class Op:
     kind: type | None
     step: Step
     guards: tuple[Guard, ...] = ()
+    expression: Expression | None = None
 
     def steps(self) -> list[Step]:
         """Return the user's calls that it stands for."""

@@ -243,6 +243,7 @@ def _spark_text(place: str, value: Any) -> str:
 _KEYS = {
     "master": _Key(_text, "DSTREAM_MASTER"),
     "engine": _Key(_one_of("spark", "local", "auto"), "DSTREAM_ENGINE", "spark"),
+    "columns": _Key(_one_of("auto", "off", "verify"), "DSTREAM_COLUMNS", "auto"),
     "config": _Key(_config, None),
     "storage": _Key(_storage, "DSTREAM_STORAGE", "dstream-data"),
     "pickle": _Key(_one_of("trusted", "restricted", "never"), "DSTREAM_PICKLE"),

@@ -38,6 +38,7 @@ def connect(
     durability: Literal["process", "power"] | None = None,
     worker_memory: int | str | None = None,
     broadcast_limit: int | str | None = None,
+    columns: Literal["auto", "off", "verify"] | None = None,
     log_level: str | None = None,
     progress: bool | None = None,
     job: JobConfig | None = None,
@@ -46,9 +47,9 @@ def connect(
     """Return a context; it becomes the default one if no other is open.
 
     What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
-    `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_LOG`,
-    `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of the current folder or the nearest one above;
-    docs/how-to/configure.md says more.
+    `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_COLUMNS`,
+    `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of the current folder or the nearest one
+    above; docs/how-to/configure.md says more.
 
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
@@ -72,6 +73,9 @@ def connect(
             `distinct` and the states of keys in jobs move to disk, in bytes or as `"512m"`; 512 MB without a word.
         broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
             `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
+        columns: whether tasks may run what functions say without calling them: `"auto"` where that gives the same, the
+            default; `"off"` never; `"verify"` both ways, and an EngineError where they differ.
+            docs/concepts/columns.md says more.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
@@ -103,6 +107,7 @@ def connect(
             "durability": durability,
             "worker_memory": worker_memory,
             "broadcast_limit": broadcast_limit,
+            "columns": columns,
             "log_level": log_level,
             "progress": progress,
             "job": job,
@@ -160,6 +165,7 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
         chosen["worker_memory"],
         chosen["progress"],
         chosen["broadcast_limit"],
+        chosen["columns"],
     )
     return lambda: launch.start(settings, caches)
 
@@ -192,7 +198,7 @@ def _stages(chosen: Configuration, found: Found) -> Explain:
     if chosen["engine"] == "local":
         return functools.partial(local_stages, found)
     explain = auto_stages if chosen["engine"] == "auto" else spark_stages
-    return functools.partial(explain, found, chosen["master"], chosen["config"])
+    return functools.partial(explain, found, chosen["master"], chosen["config"], chosen["columns"])
 
 
 def _default_stages(node: Any, into: Any) -> Any:

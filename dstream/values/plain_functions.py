@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Form", "Plain", "plain"]
+__all__ = ["Form", "Plain", "is_watched", "plain"]
 
 Form: TypeAlias = Literal["item", "constant", "pair"]
 Plain: TypeAlias = tuple[Form, Any]
@@ -29,7 +29,7 @@ def plain(fn: Callable[..., Any]) -> Plain | None:
         >>> plain(lambda word: (word, 1)), plain(lambda word: word.lower())
         (('pair', 1), None)
     """
-    if type(fn) is not FunctionType or fn.__code__.co_names or _is_watched():
+    if type(fn) is not FunctionType or fn.__code__.co_names or is_watched():
         return None
     return _plain(fn.__code__)
 
@@ -53,7 +53,8 @@ _CALLED_OTHERWISE = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
 """`*args`, `**kwargs`, generators, coroutines, coroutines of decorated generators, asynchronous generators."""
 
 
-def _is_watched() -> bool:
+def is_watched() -> bool:
+    """Say whether somebody wants to see calls: a debugger, a profiler, a measurement of coverage."""
     if sys.gettrace() is not None or sys.getprofile() is not None:
         return True
     return _MONITORING is not None and any(map(_MONITORING.get_tool, range(_TOOLS)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import cloudpickle
 
@@ -13,6 +14,7 @@ from dstream.engine.graph.decisions import Ask, Done, Report
 from dstream.engine.graph.vertices import FromTable, Rows, Splits, operations_of
 from dstream.engine.kernels.item_batches import dumps_items
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
+from dstream.expressions import Applied, Argument, Called, Constant
 from dstream.plan import Partitions, core, core_of_pairs, core_of_stages, rewrite
 from dstream.stream import Stream
 from sources import Items
@@ -44,6 +46,31 @@ def test_steps_on_one_item_are_appended():
     assert graph.decisions == ()
     assert isinstance(read, Splits)
     assert len(operations_of(read.applied)) == 1
+
+
+def expressions_of(stream, facts=FACTS):
+    """Return what was read of the steps of a stream."""
+    (operation,) = operations_of(graph_of(stream, facts).ending.inputs[0].applied)
+    return [op.expression for op in operation.args[0]]
+
+
+def test_functions_of_steps_are_read():
+    """Only those that tasks call for each item, and only what can be read."""
+    stream = numbers().map(abs).filter(lambda n: n > 1).peek(abs).map(print).map(abs).ignore(ValueError)
+
+    assert expressions_of(stream) == [
+        Called("abs", (Argument(0),)),
+        Applied(">", (Argument(0), Constant(1))),
+        *(None, None, None),
+    ]
+
+
+def test_functions_are_read_unless_the_user_says_no():
+    """`connect(columns="off")`."""
+    stream = numbers().map(abs)
+
+    assert expressions_of(stream, replace(FACTS, columns="verify")) == [Called("abs", (Argument(0),))]
+    assert expressions_of(stream, replace(FACTS, columns="off")) == [None]
 
 
 def test_one_partition_does_it_alone():

@@ -24,7 +24,9 @@ from dstream.plan import Filter, Limit, Map, Parallel, Partitions, Read, Sorted,
 from reducers import to_ilist
 from sources import Items
 
-CLUSTER = SimpleNamespace(cores=2, counting=lambda: None, setting=lambda name: "10m", broadcast_limit=2**20)
+CLUSTER = SimpleNamespace(
+    cores=2, counting=lambda: None, setting=lambda name: "10m", broadcast_limit=2**20, column_mode="auto"
+)
 
 
 def pieces(root, *, in_small_pieces: bool) -> int:

@@ -57,6 +57,7 @@ def test_arguments_stand_over_variables_and_these_over_the_file(folder, monkeypa
         ("DSTREAM_DURABILITY", "durability", "power", "power"),
         ("DSTREAM_WORKER_MEMORY", "worker_memory", "1g", 2**30),
         ("DSTREAM_BROADCAST_LIMIT", "broadcast_limit", "64m", 2**26),
+        ("DSTREAM_COLUMNS", "columns", "off", "off"),
         ("DSTREAM_LOG", "log_level", "info", "INFO"),
     ],
 )
@@ -112,7 +113,7 @@ def test_settings_of_spark_are_merged_one_by_one(folder):
         ('\nmasster = "x"', "masster in {path}, line 2, is no setting; did you mean master?"),
         (
             "color = 1",
-            "color in {path}, line 1, is no setting; the settings are broadcast_limit, config, durability,",
+            "color in {path}, line 1, is no setting; the settings are broadcast_limit, columns, config,",
         ),
         (
             "allowed = []",

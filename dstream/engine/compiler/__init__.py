@@ -16,6 +16,6 @@ from dstream.engine.compiler import compile_inputs as compile_inputs
 from dstream.engine.compiler import compile_joins as compile_joins
 from dstream.engine.compiler import compile_stages as compile_stages
 from dstream.engine.compiler import compile_zips as compile_zips
-from dstream.engine.compiler.compiling import Facts, compiled
+from dstream.engine.compiler.compiling import ColumnMode, Facts, compiled
 
-__all__ = ["Facts", "compiled"]
+__all__ = ["ColumnMode", "Facts", "compiled"]

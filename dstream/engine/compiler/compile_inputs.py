@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from dstream.engine.compiler.compiling import Compiling, OfOne, compile_node
+from dstream.engine.compiler.reading_steps import with_expression
 from dstream.engine.graph.decisions import AskForKept, Done, Move, Several
 from dstream.engine.graph.vertices import (
     FromTable,
@@ -73,12 +74,15 @@ def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 
 def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[Op, ...]:
-    """Return the steps of a chain without what stays in the caller's process: actions, and where dead letters go."""
+    """Return the steps of a chain as tasks run them.
+
+    What stays in the caller's process is left out: actions, and where dead letters go. What functions give is read.
+    """
     ops = []
     for op in node.ops:
         if op.action in ("peek", "count"):
             op = in_the_caller(op, compiling, op.step.position if op.action == "peek" else None)
-        ops.append(shipped(op))
+        ops.append(shipped(with_expression(op) if compiling.facts.reads_functions else op))
     return tuple(ops)
 
 

@@ -6,6 +6,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from dstream.engine.graph.decisions import Decision, Done, Graph, Move, Several
 from dstream.engine.graph.results import Ending
@@ -19,7 +20,11 @@ from dstream.plan.core_of_forks import Several as SeveralEnds
 from dstream.plan.properties import bounded_operations, ordered_operations
 from dstream.plan.walk import fold
 
-__all__ = ["Across", "Compiling", "Facts", "OfOne", "Wide", "compile_end", "compile_node", "compiled"]
+__all__ = ["Across", "ColumnMode", "Compiling", "Facts", "OfOne", "Wide", "compile_end", "compile_node", "compiled"]
+
+
+ColumnMode: TypeAlias = Literal["auto", "off", "verify"]
+"""Whether functions run as expressions: yes, no, or both ways, which are compared."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class Facts:
         largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
         items_of_a_piece: how many items of the caller's own go into one split, if that is bounded.
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        columns: whether functions are read, so that their expressions run in their place.
     """
 
     parallelism: int
@@ -39,6 +45,12 @@ class Facts:
     largest_small_side: int
     items_of_a_piece: int | None = None
     broadcast_limit: int = DEFAULT_BROADCAST
+    columns: ColumnMode = "auto"
+
+    @property
+    def reads_functions(self) -> bool:
+        """Whether functions are read."""
+        return self.columns != "off"
 
     @property
     def is_sequential(self) -> bool:

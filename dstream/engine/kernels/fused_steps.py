@@ -4,23 +4,27 @@ The loop is Python source made from the actions alone, compiled once for each co
 nested `map` and `filter` objects it is as fast, it does not grow the C stack with the length of the
 chain, and when a function raises, the line says which step and the variable says which item, at no
 cost while all goes well (`docs/decisions/0003-generated-loops.md` has the figures).
+
+A step whose expression is known is evaluated in the loop, without a call (`inlined`). If that fails, its function is
+called with the same item, so that the traceback has the user's own line.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count, takewhile
-from types import FrameType, TracebackType
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain, count
 from typing import Any, TypeAlias, cast
 
+from dstream.engine.kernels.expression_forms import Form, form_of
+from dstream.engine.kernels.inlined import FUNCTIONS, is_inlined, syntax_of, with_syntax
+from dstream.engine.kernels.loop_failures import blame_step, call_again
 from dstream.failures import blame
 from dstream.plan.steps import Op, unchanged
 from dstream.values.flattened import many
 from dstream.values.numbers import exact_float, exact_int
 from dstream.values.pairs import PairsOfOneValue
-from dstream.values.plain_functions import plain
+from dstream.values.plain_functions import is_watched, plain
 
 __all__ = ["converted", "many", "run_branches", "run_chain"]
 
@@ -42,8 +46,8 @@ def run_chain(ops: Sequence[Op], items: Iterable[Any]) -> Iterator[Any]:
     if len(segments) > _MOST_SEGMENTS:
         return _interpreted(ops, iter(items))
     for segment in segments:
-        loop = _loop(_shape(segment))
-        items = loop(items, segment, [op.fn for op in segment])
+        shape, values = _shaped(segment)
+        items = _loop(shape)(items, segment, values)
         if segment[-1].action == "flat_map":
             items = chain.from_iterable(items)
     return iter(items)
@@ -146,20 +150,41 @@ def _around(op: Op, action: str) -> Op:
     return Op(action, unchanged, None, op.step)
 
 
-Shape: TypeAlias = tuple[tuple[str, type | None], ...]
+Shape: TypeAlias = tuple[tuple[str, type | None, Form | None], ...]
 
 
-def _shape(ops: Sequence[Op]) -> Shape:
-    return tuple((op.action, op.kind) for op in ops)
+def _shaped(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
+    """Return what the source of a loop depends on, and what it is given: functions, then the constants of each step."""
+    if not any(map(is_inlined, ops)) or is_watched():
+        return tuple((op.action, op.kind, None) for op in ops), [op.fn for op in ops]
+    formed = [form_of(op.expression) if is_inlined(op) and op.expression is not None else (None, []) for op in ops]
+    shape = tuple((op.action, op.kind, form) for op, (form, _) in zip(ops, formed, strict=True))
+    return shape, [*(op.fn for op in ops), *chain.from_iterable(constants for _, constants in formed)]
 
 
 @functools.lru_cache(maxsize=512)
 def _loop(shape: Shape) -> Loop:
-    return cast(Loop, _compiled(_source(shape)))
+    return cast(Loop, _compiled(_source(shape), shape, _levels(shape)))
 
 
-def _compiled(source: str) -> Callable[..., Iterator[Any]]:
-    """Compile a loop; `exec` sees generated names only, never a user's text."""
+def _levels(shape: Shape) -> list[int]:
+    """Return in which of the nested loops each step of a chain stands."""
+    return [0, *accumulate(int(action == "flat_map") for action, _, _ in shape)][:-1]
+
+
+def _compiled(source: str, shape: Shape, levels: Sequence[int]) -> Callable[..., Iterator[Any]]:
+    """Compile a loop; `exec` sees generated names only, never a user's text.
+
+    Args:
+        source: the loop, with a call for each step.
+        shape: all of its steps.
+        levels: the numbers of the variables that hold their items.
+    """
+    values = {
+        f"f{index}": (syntax_of(form, [f"v{level}", *_constants(index, form)]), action == "filter")
+        for index, ((action, _, form), level) in enumerate(zip(shape, levels, strict=True))
+        if form is not None
+    }
     namespace: dict[str, Any] = {
         "__name__": __name__,
         "exact_int": exact_int,
@@ -167,9 +192,12 @@ def _compiled(source: str) -> Callable[..., Iterator[Any]]:
         "many": many,
         "harmless": _HARMLESS,
         "named": _named,
-        "blame": _blame,
+        "blame": blame_step,
+        "again": call_again,
     }
-    exec(compile(source, "<dstream fused steps>", "exec"), namespace)
+    if values:
+        namespace |= FUNCTIONS
+    exec(compile(with_syntax(source, values) if values else source, "<dstream fused steps>", "exec"), namespace)
     loop: Callable[..., Iterator[Any]] = namespace["loop"]
     return loop
 
@@ -179,11 +207,10 @@ def _source(shape: Shape) -> str:
 
     A `flat_map` at the end gives one iterable for each item, which C code chains.
     """
-    functions = ", ".join(f"f{index}" for index in range(len(shape)))
-    lines = ["def loop(items, ops, functions):", f" {functions}, = functions"]
+    lines = ["def loop(items, ops, values):", f" {_variables(shape)} = values"]
     lines += [" t = None", " try:", "  for v0 in items:"]
     depth, level = 3, 0
-    for index, (action, kind) in enumerate(shape):
+    for index, (action, kind, _) in enumerate(shape):
         item, call, indent = f"v{level}", f"f{index}(v{level})", " " * depth
         if action == "filter":
             lines.append(f"{indent}if not {call}: continue")
@@ -193,8 +220,34 @@ def _source(shape: Shape) -> str:
             lines.append(indent + _statement(action, kind, call, level))
             level, depth = (level + 1, depth + 1) if action == "flat_map" else (level, depth)
     lines.append(f"{' ' * depth}yield v{level}")
-    lines += [" except Exception as error:", f"  blame(error, ops, locals(), {_FIRST_STEP_LINE})", "  raise"]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_ending(shape, _FIRST_STEP_LINE)])
+
+
+def _variables(shape: Shape) -> str:
+    """Write the variables that hold the functions, and the constants, of all steps."""
+    constants = (_constants(index, form) for index, (_, _, form) in enumerate(shape))
+    names = chain((f"f{index}" for index in range(len(shape))), chain.from_iterable(constants))
+    return "".join(f"{name}, " for name in names)
+
+
+def _constants(index: int, form: Form | None) -> list[str]:
+    return [] if form is None else [f"c{index}_{number}" for number in range(form.constants)]
+
+
+def _ending(shape: Shape, first_line: int) -> list[str]:
+    """Write what happens when a step has failed; an expression that did is called as a function then.
+
+    That stands behind the handler: what the function raises must not have the failure of the expression for a context.
+    """
+    if all(form is None for _, _, form in shape):
+        return [" except Exception as error:", f"  blame(error, ops, locals(), {first_line})", "  raise"]
+    return [
+        "  return",
+        " except Exception as error:",
+        f"  if not blame(error, ops, locals(), {first_line}): raise",
+        "  failed = [error]",
+        f" again(failed, ops, locals(), {first_line})",
+    ]
 
 
 def _statement(action: str, kind: type | None, call: str, level: int) -> str:
@@ -218,8 +271,8 @@ def run_branches(
     chains = [*others, first]
     # Each branch has a line of its own before its steps and one behind them.
     ops = list(chain.from_iterable((None, *each, None) for each in chains))
-    loop = _dividing_loop(tuple(map(_shape, chains)))
-    return loop(items, ops, [op.fn for op in ops if op is not None], takers)
+    shape, values = _shaped([op for op in ops if op is not None])
+    return _dividing_loop(shape, tuple(map(len, chains)))(items, ops, values, takers)
 
 
 def _short(ops: Sequence[Op]) -> Sequence[Op]:
@@ -238,29 +291,29 @@ def _run_alone(ops: Sequence[Op], item: Any) -> Iterator[Any]:
 
 
 @functools.lru_cache(maxsize=128)
-def _dividing_loop(shapes: tuple[Shape, ...]) -> Callable[..., Iterator[Any]]:
-    return _compiled(_dividing_source(shapes))
+def _dividing_loop(shape: Shape, lengths: tuple[int, ...]) -> Callable[..., Iterator[Any]]:
+    ends = list(accumulate(lengths))
+    shapes = [shape[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+    return _compiled(_dividing_source(shape, shapes), shape, list(chain.from_iterable(map(_levels, shapes))))
 
 
-def _dividing_source(shapes: tuple[Shape, ...]) -> str:
+def _dividing_source(whole: Shape, shapes: Sequence[Shape]) -> str:
     """Write the loop of several branches, of which the last one gives its items; each step stands alone on a line."""
-    functions = "".join(f"f{index}, " for index in range(sum(map(len, shapes))))
     takers = "".join(f"t{branch}, " for branch in range(len(shapes) - 1))
-    lines = ["def loop(items, ops, functions, takers):", f" ({functions}) = functions", f" ({takers}) = takers"]
+    lines = ["def loop(items, ops, values, takers):", f" ({_variables(whole)}) = values", f" ({takers}) = takers"]
     lines += [" t = None", " try:", "  for item in items:"]
     first_line, number = len(lines) + 1, count()
     for branch, shape in enumerate(shapes):
         lines.append("   v0 = item")
         depth, level = 3, 0
-        for action, kind in shape:
+        for action, kind, _ in shape:
             call = f"f{next(number)}(v{level})"
             lines.append(" " * depth + (f"if {call}:" if action == "filter" else _statement(action, kind, call, level)))
             depth += action in ("filter", "flat_map")
             level += action == "flat_map"
         is_last = branch == len(shapes) - 1
         lines.append(f"{' ' * depth}yield v{level}" if is_last else f"{' ' * depth}t{branch}(v{level})")
-    lines += [" except Exception as error:", f"  blame(error, ops, locals(), {first_line})", "  raise"]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_ending(whole, first_line)])
 
 
 def _converted(call: str, kind: type | None) -> str:
@@ -278,23 +331,6 @@ def _opened(call: str, index: int, item: str, kind: type | None) -> str:
 
 def _all_converted(call: str, kind: type | None) -> str:
     return call if kind is None else f"map(exact_{kind.__name__}, {call})"
-
-
-def _blame(error: Exception, ops: Sequence[Op | None], variables: Mapping[str, Any], first_line: int) -> None:
-    """Note the failing step and its item on `error`; the line for the source of the items is no step."""
-    index = _line(error.__traceback__, sys._getframe(1)) - first_line
-    op = ops[index] if 0 <= index < len(ops) else None
-    if op is not None:
-        of_branch = takewhile(lambda each: each is not None, reversed(ops[:index]))
-        level = sum(each is not None and each.action == "flat_map" for each in of_branch)
-        blame(error, op.step, variables[f"v{level}"])
-
-
-def _line(traceback: TracebackType | None, loop: FrameType) -> int:
-    """Return the line of the loop that failed; threads that raise one object put their frames into one traceback."""
-    while traceback is not None and traceback.tb_frame is not loop:
-        traceback = traceback.tb_next
-    return 0 if traceback is None else traceback.tb_lineno
 
 
 def _named(result: Any, op: Op, item: Any) -> Iterator[Any]:

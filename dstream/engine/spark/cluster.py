@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.compiler import ColumnMode
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.memory_bound import DEFAULT_BROADCAST
@@ -51,6 +52,7 @@ class Cluster:
         worker_memory: how many bytes a worker may hold before operations spill.
         caches: what is kept of `cache()` steps, also by another engine of the same context.
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        column_mode: whether functions are read, so that their expressions run in their place.
     """
 
     def __init__(
@@ -59,10 +61,12 @@ class Cluster:
         worker_memory: int,
         caches: Caches | None = None,
         broadcast_limit: int = DEFAULT_BROADCAST,
+        column_mode: ColumnMode = "auto",
     ) -> None:
         self.port = port
         self.worker_memory = worker_memory
         self.broadcast_limit = broadcast_limit
+        self.column_mode: ColumnMode = column_mode
         self.caches = Caches() if caches is None else caches
         self._work: Work | None = None
         self._call: Call | None = None

@@ -32,7 +32,7 @@ def facts_of(root: Core, cluster: Cluster, *, in_small_pieces: bool) -> Facts:
     asked, cores = parallelism(root), cluster.cores
     bound = largest_small_side({BROADCAST: cluster.setting(BROADCAST)})
     few = _ITEMS_OF_A_SMALL_PIECE if in_small_pieces and asked is None else None
-    return Facts(asked or cores, cores, bound, few, cluster.broadcast_limit)
+    return Facts(asked or cores, cores, bound, few, cluster.broadcast_limit, cluster.column_mode)
 
 
 def largest_small_side(settings: Mapping[str, str]) -> int:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.compiler import ColumnMode
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.engine.progress import Progress
@@ -88,6 +89,7 @@ class Settings:
         worker_memory: how many bytes a worker may hold before operations spill.
         progress: whether long jobs show how far they are; None for in terminals and notebooks.
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
+        columns: whether functions are read, so that their expressions run in their place.
     """
 
     master: str | None
@@ -96,6 +98,7 @@ class Settings:
     worker_memory: int
     progress: bool | None = None
     broadcast_limit: int = DEFAULT_BROADCAST
+    columns: ColumnMode = "auto"
 
 
 @dataclass
@@ -199,7 +202,7 @@ def _sql(settings: Settings) -> dict[str, str]:
 
 
 def _engine(port: Port, settings: Settings, caches: Caches, stop: Any) -> SparkEngine:
-    cluster = Cluster(port, settings.worker_memory, caches, settings.broadcast_limit)
+    cluster = Cluster(port, settings.worker_memory, caches, settings.broadcast_limit, settings.columns)
     return SparkEngine(cluster, stop, Progress(settings.progress))
 
 

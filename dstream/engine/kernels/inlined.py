@@ -1,0 +1,191 @@
+"""Expressions as syntax: what a generated loop evaluates in the place of a call.
+
+Python evaluates it as it would in the user's function: the same operators on the same operands, in the same order. What
+a user wrote as a constant stays an object that the loop is given, so that one loop serves all constants.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Sequence
+from operator import attrgetter, itemgetter, methodcaller
+from types import FunctionType
+from typing import Any
+
+from dstream.engine.kernels.expression_forms import Compared, Form, FormattedBy, Made
+from dstream.expressions.expression import (
+    Applied,
+    Argument,
+    Attribute,
+    Called,
+    Choice,
+    Expression,
+    Indexed,
+    Let,
+    Local,
+    Method,
+    Text,
+    Together,
+)
+from dstream.expressions.known_functions import KNOWN
+from dstream.plan.steps import Op
+
+__all__ = ["FUNCTIONS", "is_inlined", "syntax_of", "with_syntax"]
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name.replace(".", "_of_"): function for name, function in KNOWN.items() if "." in name
+}
+"""The functions of modules and classes, by the names that loops have for them."""
+
+
+def is_inlined(op: Op) -> bool:
+    """Say whether the expression of a step takes the place of its function, which Python code would have to call."""
+    return op.expression is not None and type(op.fn) in _WORTH_IT
+
+
+_WORTH_IT = frozenset({FunctionType, functools.partial, itemgetter, attrgetter, methodcaller})
+"""A function written in C is called as fast as it could be named."""
+
+
+def with_syntax(source: str, values: dict[str, tuple[ast.expr, bool]]) -> ast.Module:
+    """Parse a loop, with expressions in the place of calls.
+
+    Args:
+        source: the loop.
+        values: by the name of a function what takes the place of its only call, and whether only its truth is asked.
+    """
+    tree = ast.parse(source)
+    replacing = _Replacing(values)
+    replacing.visit(tree)
+    return ast.fix_missing_locations(tree)
+
+
+class _Replacing(ast.NodeTransformer):
+    def __init__(self, values: dict[str, tuple[ast.expr, bool]]) -> None:
+        self._values = values
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.func.id not in self._values:
+            return node
+        value, is_tested = self._values[node.func.id]
+        if is_tested and any(map(_asks_for_truth, ast.walk(value))):
+            # Python would take a test of `a and b` apart, and ask `a` once for its truth where the function's result
+            # is asked again.
+            value = ast.NamedExpr(ast.Name("r", ast.Store()), value)
+        return ast.copy_location(value, node)
+
+
+def _asks_for_truth(node: ast.AST) -> bool:
+    return isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
+
+
+def syntax_of(form: Form, names: Sequence[str]) -> ast.expr:
+    """Return the syntax of a form, given the names of the variables that hold its arguments and constants."""
+    return _Writing(names).syntax(form.expression)
+
+
+_BINARY: dict[str, ast.operator] = {
+    "+": ast.Add(),
+    "-": ast.Sub(),
+    "*": ast.Mult(),
+    "/": ast.Div(),
+    "//": ast.FloorDiv(),
+    "%": ast.Mod(),
+    "**": ast.Pow(),
+    "<<": ast.LShift(),
+    ">>": ast.RShift(),
+    "&": ast.BitAnd(),
+    "|": ast.BitOr(),
+    "^": ast.BitXor(),
+}
+_UNARY: dict[str, ast.unaryop] = {"neg": ast.USub(), "pos": ast.UAdd(), "invert": ast.Invert(), "not": ast.Not()}
+_COMPARISONS: dict[str, ast.cmpop] = {
+    "==": ast.Eq(),
+    "!=": ast.NotEq(),
+    "<": ast.Lt(),
+    "<=": ast.LtE(),
+    ">": ast.Gt(),
+    ">=": ast.GtE(),
+    "in": ast.In(),
+    "not in": ast.NotIn(),
+    "is": ast.Is(),
+    "is not": ast.IsNot(),
+}
+
+
+class _Writing:
+    """Writes expressions in which variables have names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def syntax(self, each: Expression) -> ast.expr:
+        match each:
+            case Argument(place):
+                return _name(self._names[place])
+            case Local(number):
+                return _name(f"l{number}")
+            case Let(value, number, within):
+                given = ast.NamedExpr(ast.Name(f"l{number}", ast.Store()), self.syntax(value))
+                return _indexed(_together([given, self.syntax(within)]), ast.Constant(1))
+            case Applied(operator, operands):
+                return self._applied(operator, self._all(operands))
+            case Compared(operators, operands):
+                left, *others = self._all(operands)
+                return ast.Compare(left, [_COMPARISONS[operator] for operator in operators], others)
+            case Choice(condition, chosen, otherwise):
+                return ast.IfExp(self.syntax(condition), self.syntax(chosen), self.syntax(otherwise))
+            case Indexed(of, Called("slice", (_, _, _) as bounds)):
+                return _indexed(self.syntax(of), ast.Slice(*self._all(bounds)))
+            case Indexed(of, index):
+                return _indexed(self.syntax(of), self.syntax(index))
+            case Attribute(of, name):
+                return ast.Attribute(self.syntax(of), name, ast.Load())
+            case Called(function, arguments):
+                return ast.Call(_name(function.replace(".", "_of_")), self._all(arguments), [])
+            case Method(of, name, arguments):
+                return ast.Call(ast.Attribute(self.syntax(of), name, ast.Load()), self._all(arguments), [])
+            case Made(kind, (), values):
+                return ast.Call(self.syntax(kind), self._all(values), [])
+            case Made(kind, names, values):
+                keywords = [ast.keyword(name, value) for name, value in zip(names, self._all(values), strict=True)]
+                return ast.Call(self.syntax(kind), [], keywords)
+            case Together(members):
+                return _together(self._all(members))
+            case Text(members):
+                return ast.JoinedStr([self._formatted(member) for member in members])
+        raise AssertionError(f"no loop can evaluate {each!r}")
+
+    def _all(self, expressions: Sequence[Expression]) -> list[ast.expr]:
+        return [self.syntax(each) for each in expressions]
+
+    def _applied(self, operator: str, operands: list[ast.expr]) -> ast.expr:
+        if operator in ("and", "or"):
+            return ast.BoolOp(ast.And() if operator == "and" else ast.Or(), operands)
+        if operator in _UNARY:
+            return ast.UnaryOp(_UNARY[operator], *operands)
+        left, right = operands
+        if operator in _COMPARISONS:
+            return ast.Compare(left, [_COMPARISONS[operator]], [right])
+        return ast.BinOp(left, _BINARY[operator], right)
+
+    def _formatted(self, member: Expression) -> ast.FormattedValue:
+        if not isinstance(member, FormattedBy):  # It is a text between braces.
+            return ast.FormattedValue(self.syntax(member), -1, None)
+        conversion = ord(member.conversion) if member.conversion else -1
+        spec = None if member.spec is None else ast.JoinedStr([ast.FormattedValue(self.syntax(member.spec), -1, None)])
+        return ast.FormattedValue(self.syntax(member.of), conversion, spec)
+
+
+def _name(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _together(members: list[ast.expr]) -> ast.Tuple:
+    return ast.Tuple(members, ast.Load())
+
+
+def _indexed(of: ast.expr, index: ast.expr) -> ast.Subscript:
+    return ast.Subscript(of, index, ast.Load())

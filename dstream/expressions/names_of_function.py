@@ -1,0 +1,164 @@
+"""What a name in a function means: the object that it stands for, if that is the same on every worker."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+from dstream.expressions.expression import Constant
+
+__all__ = [
+    "CannotRead",
+    "LookUp",
+    "Names",
+    "constant_of",
+    "is_by_reference",
+    "is_same_constant_everywhere",
+    "value_of_name",
+]
+
+
+class CannotRead(Exception):
+    """A function is no expression.
+
+    Args:
+        reason: what it does, to stand behind "it": `"calls json.loads"`.
+        advice: what to write instead, where that is easy.
+        line: where in its file.
+    """
+
+    def __init__(self, reason: str, advice: str = "", line: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.advice, self.line = reason, advice, line
+
+
+LookUp = tuple[FunctionType | None, str, object]
+"""A name that was looked up in a function, and what it stood for there; None: the function that is read."""
+
+
+@dataclass
+class Names:
+    """The names of one function that are no variables of its own.
+
+    What is pickled by reference finds its module on the worker: of its globals only those count that every import of
+    the module brings in. All others travel with the function, so that they are what they are now.
+
+    Attributes:
+        fn: the function.
+        rebound: names that some statement of its file may give another value.
+        caller: None for the function that is read, else `fn`.
+        looked_up: takes what was looked up.
+    """
+
+    fn: FunctionType
+    rebound: frozenset[str]
+    caller: FunctionType | None
+    looked_up: list[LookUp] = field(default_factory=list)
+
+    def found(self, name: str) -> Any:
+        """Return what a name stands for.
+
+        Raises:
+            CannotRead: it may stand for something else when the function runs.
+        """
+        if name in self.rebound:
+            raise CannotRead(f"looks at {name}, which a global or nonlocal statement changes")
+        value = value_of_name(self.fn, name)
+        if value is _MISSING:
+            raise CannotRead(f"looks at {name}, which has no value")
+        self.looked_up.append((self.caller, name, value))
+        return value
+
+
+def value_of_name(fn: FunctionType, name: str) -> Any:
+    """Return what a name stands for in a function, or a value that nothing else is."""
+    code = fn.__code__
+    if name in code.co_freevars:
+        try:
+            return (fn.__closure__ or ())[code.co_freevars.index(name)].cell_contents
+        except ValueError:
+            return _MISSING
+    if name in fn.__globals__:
+        value = fn.__globals__[name]
+        if is_by_reference(fn):
+            return value if _is_of_module(fn, name, value) else _elsewhere(name)
+        if any(_stores(each, name) for each in _functions(fn.__globals__.values())):
+            raise CannotRead(f"looks at {name}, which a global statement changes")
+        return value
+    value = vars(builtins).get(name, _MISSING)
+    if value is not _MISSING and getattr(value, "__module__", None) != "builtins":
+        raise CannotRead(f"looks at {name}, which was put among the builtins of this process")
+    return value
+
+
+_MISSING = object()
+
+
+def _elsewhere(name: str) -> Any:
+    raise CannotRead(
+        f"looks at {name} of its module, which every worker imports anew",
+        f"give it to the function: lambda item, {name}={name}: ...",
+    )
+
+
+def _is_of_module(fn: FunctionType, name: str, value: object) -> bool:
+    """Say whether every import of the function's module gives a global this value, as far as its own name tells."""
+    if isinstance(value, ModuleType):
+        return value.__name__ in _KNOWN_MODULES
+    if getattr(value, "__qualname__", None) != name:
+        return False
+    return isinstance(value, BuiltinFunctionType) or getattr(value, "__module__", None) in (fn.__module__, *_OURS)
+
+
+_KNOWN_MODULES = ("math", "operator", "re")
+_OURS = ("re", "dstream.values.entry")
+
+
+def is_by_reference(fn: FunctionType) -> bool:
+    """Say whether a function is pickled as the name of something in a module."""
+    found: Any = sys.modules.get(fn.__module__ or "")
+    if found is None or fn.__module__ == "__main__":
+        return False
+    for part in fn.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is fn
+
+
+def _functions(values: Iterable[object]) -> Iterable[FunctionType]:
+    return [each for each in tuple(values) if type(each) is FunctionType]
+
+
+def _stores(fn: FunctionType, name: str) -> bool:
+    return name in _globals_stored(fn.__code__)
+
+
+@functools.lru_cache(maxsize=4096)
+def _globals_stored(code: CodeType) -> frozenset[str]:
+    """Return the globals that a function gives values, itself or in functions inside of it."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    stored = {each.argval for each in dis.get_instructions(code) if each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
+    return frozenset(stored).union(*map(_globals_stored, inner))
+
+
+def constant_of(value: object) -> Constant | None:
+    """Return an immutable value of a plain type as a constant, None if it is of another type."""
+    return Constant(value) if is_same_constant_everywhere(value) else None
+
+
+def is_same_constant_everywhere(value: object) -> bool:
+    """Say whether a copy of `value` on a worker cannot be told from it; NaN can, in a tuple that has it."""
+    if type(value) is float:
+        return value == value
+    if type(value) is tuple or type(value) is frozenset:
+        return all(map(is_same_constant_everywhere, value))
+    return type(value) in _PLAIN
+
+
+_PLAIN = frozenset({int, bool, str, bytes, type(None), re.Pattern})

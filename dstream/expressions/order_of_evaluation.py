@@ -1,0 +1,53 @@
+"""When Python evaluates what in an expression: where a variable may stand for what was assigned to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from dstream.expressions.expression import Applied, Argument, Choice, Constant, Expression, Let, Local, Method
+
+__all__ = ["is_leaf", "replaced", "stands_first"]
+
+
+def is_leaf(expression: Expression) -> bool:
+    """Say whether an expression is there without any evaluation."""
+    return isinstance(expression, Argument | Constant | Local)
+
+
+def stands_first(local: Local, expression: Expression) -> bool:
+    """Say whether `local` is looked at in any case, and before anything else happens."""
+    while expression != local:
+        inner = next((each for each in _evaluated_first(expression) if each == local or not is_leaf(each)), None)
+        if inner is None:
+            return False
+        expression = inner
+    return True
+
+
+def _evaluated_first(expression: Expression) -> tuple[Expression, ...]:
+    """Return parts that are evaluated in any case, one after another, before anything is done with them."""
+    is_shortened = isinstance(expression, Applied) and expression.operator in ("and", "or")
+    if is_shortened or isinstance(expression, Choice | Method | Let):
+        return expression.parts()[:1]
+    return expression.parts()
+
+
+def replaced(local: Local, value: Expression, expression: Expression) -> Expression:
+    """Return `expression` with `value` in the place of `local`."""
+    if expression == local:
+        return value
+    if not any(each == local for each in expression.walk()):
+        return expression
+    changed = {
+        each.name: _within(getattr(expression, each.name), local, value) for each in dataclasses.fields(expression)
+    }
+    return dataclasses.replace(expression, **changed)
+
+
+def _within(held: Any, local: Local, value: Expression) -> Any:
+    if isinstance(held, Expression):
+        return replaced(local, value, held)
+    if type(held) is tuple and any(isinstance(each, Expression) for each in held):
+        return tuple(replaced(local, value, each) for each in held)
+    return held

@@ -1,0 +1,186 @@
+"""Where a function stands in its source: as a syntax tree that is proven to be that of its code.
+
+A file may have changed since it was loaded, and a line may hold several lambdas. So a tree counts only if compiling it
+again gives the same instructions, constants and names, each at the same line and column.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import threading
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import TypeAlias
+
+__all__ = ["Found", "NoSource", "found_source"]
+
+Syntax: TypeAlias = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Found:
+    """The syntax tree of a function.
+
+    Attributes:
+        rebound: names that `global` or `nonlocal` statements of the same file may give another value.
+    """
+
+    syntax: Syntax
+    rebound: frozenset[str]
+
+
+@dataclass(frozen=True)
+class NoSource:
+    """Why a function has no syntax tree, and what to do about it."""
+
+    reason: str
+    advice: str
+
+
+def found_source(code: CodeType) -> Found | NoSource:
+    """Return the syntax tree of a function's code, or say why there is none."""
+    return _found(code, code.co_filename)
+
+
+@functools.lru_cache(maxsize=1024)
+def _found(code: CodeType, file: str) -> Found | NoSource:
+    """Do so; equal code may stand in several files."""
+    with _one_at_a_time, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Whoever wrote the source was warned when it was compiled before.
+        return _looked_up(code, file)
+
+
+_one_at_a_time = threading.Lock()
+"""Threads that leave `catch_warnings` in another order than they entered it would leave all warnings ignored."""
+
+
+def _looked_up(code: CodeType, file: str) -> Found | NoSource:
+    linecache.checkcache(file)
+    lines = linecache.getlines(file)
+    if not lines:
+        return NoSource("its source is not at hand", "write it in a file, or in a cell of a notebook")
+    source = _parsed("".join(lines))
+    if source is None:
+        return NoSource("its source cannot be parsed", "")
+    imported = sorted(source.imported.intersection(code.co_names))
+    candidates = [each for each in source.by_line.get(code.co_firstlineno, ()) if _gives(each, imported, code)]
+    if len(candidates) != 1:
+        return NoSource("its source has changed since it was loaded", "load it again")
+    return Found(candidates[0], source.rebound)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A file.
+
+    Attributes:
+        by_line: functions by the line in which their code begins.
+        rebound: names in `global` and `nonlocal` statements.
+        imported: names that are imported outside of functions and classes: what is called of such is looked up in its
+            own way by CPython (3.11 to 3.13).
+    """
+
+    by_line: dict[int, list[Syntax]]
+    rebound: frozenset[str]
+    imported: frozenset[str]
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(text: str) -> _Source | None:
+    if len(text) > _LONGEST:
+        return None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    by_line: dict[int, list[Syntax]] = defaultdict(list)
+    rebound: set[str] = set()
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+            decorators = [] if isinstance(each, ast.Lambda) else each.decorator_list
+            by_line[min([each.lineno, *(decorator.lineno for decorator in decorators)])].append(each)
+        elif isinstance(each, ast.Global | ast.Nonlocal):
+            rebound.update(each.names)
+    return _Source(dict(by_line), frozenset(rebound), frozenset(_imported(tree)))
+
+
+def _imported(module: ast.Module) -> Iterator[str]:
+    left: list[ast.AST] = [module]
+    while left:
+        each = left.pop()
+        if isinstance(each, ast.Import | ast.ImportFrom):
+            yield from (name.asname or name.name.partition(".")[0] for name in each.names)
+        elif not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
+            left.extend(ast.iter_child_nodes(each))
+
+
+_LONGEST = 2**20
+"""Files of more characters are nothing that somebody wrote by hand; parsing one would take seconds."""
+
+
+def _gives(syntax: Syntax, imported: Sequence[str], code: CodeType) -> bool:
+    """Say whether compiling `syntax` gives `code`."""
+    try:
+        compiled = compile(
+            _alone(syntax, imported, code.co_freevars), code.co_filename, "exec", _flags(code), dont_inherit=True
+        )
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    essence = _essence(code)
+    return any(_essence(each) == essence for each in _inside(compiled))
+
+
+def _alone(syntax: Syntax, imported: Sequence[str], captured: Sequence[str]) -> ast.Module:
+    """Return a module that imports, and holds one function, inside of one that has the variables which it captures."""
+    names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in captured]
+    body: list[ast.stmt] = [ast.Assign(names, ast.Constant(None))] if names else []
+    body.append(ast.Expr(syntax) if isinstance(syntax, ast.Lambda) else syntax)
+    module = ast.parse("def around(): pass")
+    (around,) = module.body
+    assert isinstance(around, ast.FunctionDef), "it was written so"
+    around.body = body
+    module.body += [ast.Import([ast.alias(name)]) for name in imported]
+    return ast.fix_missing_locations(module)
+
+
+def _flags(code: CodeType) -> int:
+    return code.co_flags & _FUTURE_ANNOTATIONS
+
+
+_FUTURE_ANNOTATIONS = 0x1000000
+_OF_THE_CODE = 0x01 | 0x02 | 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
+"""Flags that say how a function keeps its variables, what it takes, and whether it is a generator or a coroutine."""
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    """Give the code of all functions inside of a module's."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _inside(each)
+
+
+def _essence(code: CodeType) -> tuple[object, ...]:
+    """Return all of a function's code but where it stands among others."""
+    return (
+        *(code.co_code, tuple(map(_told, code.co_consts)), code.co_names, code.co_varnames),
+        *(code.co_freevars, code.co_cellvars, code.co_flags & _OF_THE_CODE, code.co_exceptiontable),
+        *(code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount),
+        *(code.co_firstlineno, tuple(code.co_positions())),
+    )
+
+
+def _told(constant: object) -> tuple[object, ...]:
+    """Return a constant so that `1`, `1.0` and `True` differ, as do `0.0` and `-0.0`."""
+    if isinstance(constant, CodeType):
+        return CodeType, *_essence(constant)
+    if type(constant) is tuple:
+        return tuple, *map(_told, constant)
+    if type(constant) is frozenset:
+        return frozenset, frozenset(map(_told, constant))
+    return type(constant), repr(constant)
