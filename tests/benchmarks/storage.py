@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import random
 import shutil
@@ -147,14 +148,16 @@ def _puts(world: _World) -> Case:
     return _point_case("put", world.bench.size(_POINTS, 20), lambda key: entries.put(key, 1), rivals, world, _REPEATED)
 
 
-def _increments(world: _World) -> Case:
-    sqlite, client, entries = world.sqlite, world.redis, world.map
+def _increment(sqlite: sqlite3.Connection, key: str) -> None:
+    sqlite.execute("BEGIN IMMEDIATE")
+    (value,) = sqlite.execute("SELECT value FROM m WHERE key = ?", (key,)).fetchone()
+    sqlite.execute("UPDATE m SET value = ? WHERE key = ?", (value + 1, key))
+    sqlite.execute("COMMIT")
 
-    def in_sqlite(key: str) -> None:
-        sqlite.execute("BEGIN IMMEDIATE")
-        (value,) = sqlite.execute("SELECT value FROM m WHERE key = ?", (key,)).fetchone()
-        sqlite.execute("UPDATE m SET value = ? WHERE key = ?", (value + 1, key))
-        sqlite.execute("COMMIT")
+
+def _increments(world: _World) -> Case:
+    client, entries = world.redis, world.map
+    in_sqlite = functools.partial(_increment, world.sqlite)
 
     def ours(key: str) -> None:
         entries.execute_on_key(key, lambda entry: entry.set_value(entry.value + 1))
@@ -193,7 +196,15 @@ def _points_in_a_file(world: _World) -> list[Case]:
     name = "dstream, sqlite:"
     return [
         _point_case("put, sqlite:", points, lambda key: entries.put(key, 1), plain(put), world, _REPEATED, name),
-        _point_case("read, add 1, write, sqlite:", points, add, plain(put), world, _REPEATED, name),
+        _point_case(
+            "read, add 1, write, sqlite:",
+            points,
+            add,
+            plain(functools.partial(_increment, sqlite)),
+            world,
+            _REPEATED,
+            name,
+        ),
         _point_case("get, sqlite:", reads, lambda key: entries[key], plain(get), world, name=name),
     ]
 
