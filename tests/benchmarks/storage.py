@@ -195,9 +195,9 @@ def _points_in_a_file(world: _World) -> list[Case]:
 
     name = "dstream, sqlite:"
     return [
-        _point_case("put, sqlite:", points, lambda key: entries.put(key, 1), plain(put), world, _REPEATED, name),
+        _point_case("put, in SQLite", points, lambda key: entries.put(key, 1), plain(put), world, _REPEATED, name),
         _point_case(
-            "read, add 1, write, sqlite:",
+            "read, add 1, write, in SQLite",
             points,
             add,
             plain(functools.partial(_increment, sqlite)),
@@ -205,7 +205,7 @@ def _points_in_a_file(world: _World) -> list[Case]:
             _REPEATED,
             name,
         ),
-        _point_case("get, sqlite:", reads, lambda key: entries[key], plain(get), world, name=name),
+        _point_case("get, in SQLite", reads, lambda key: entries[key], plain(get), world, name=name),
     ]
 
 
