@@ -60,9 +60,9 @@ def connect(
             first of them does. docs/concepts/engines.md says what decides.
         config: settings of Spark by name, such as `{"spark.executor.memory": "4g"}`. They stand over those of
             the table `[config]` of the file, one by one.
-        storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"redis://..."`, or
-            `"memory:"` for this process only. Without one: the folder `dstream-data`. Nothing is made there
-            before the first collection is.
+        storage: where collections live: a folder, `"file:///..."`, `"s3://..."`, `"sqlite:data.db"`,
+            `"redis://..."`, or `"memory:"` for this process only. Without one: the folder `dstream-data`. Nothing is
+            made there before the first collection is.
         pickle: which pickled values are loaded from the storage: all (`"trusted"`), those of plain types
             and of `allowed` classes (`"restricted"`), or none (`"never"`). Without a word: `"trusted"` where only
             this user can write, otherwise `"restricted"`; docs/security.md says why.

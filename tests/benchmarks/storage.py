@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import random
 import shutil
@@ -40,7 +41,8 @@ def cases(bench: Bench) -> list[Case]:
     count = bench.size(_ENTRIES, 2_000)
     world = _World(bench, folder, count)
     atexit.register(world.close)
-    return [_puts(world), _increments(world), _gets(world), _put_all(world), _bulk_write(world), _bulk_read(world)]
+    points = [_puts(world), _increments(world), _gets(world), *_points_in_a_file(world)]
+    return [*points, _put_all(world), _bulk_write(world), _bulk_read(world)]
 
 
 def _key(number: int) -> str:
@@ -57,6 +59,10 @@ class _World:
         entries = self.on_spark.stream(range(count), _TASKS)
         entries.collect(to_imap("bench", _key, lambda n: n))
         self.map: IStreamMap[str, int] = self.on_local.get_map("bench", key_type=str, value_type=int)
+        self.in_file = ds.connect(engine="local", storage=f"sqlite:{folder / 'data.db'}")
+        self.file_map: IStreamMap[str, int] = self.in_file.get_map("bench", key_type=str, value_type=int)
+        for chunk in _chunks(range(count), _BATCH):
+            self.file_map.put_all({_key(n): n for n in chunk})
         self.sqlite = self._sqlite()
         self.redis = self._redis()
         self.keys = random.Random(7)
@@ -96,6 +102,7 @@ class _World:
         self.server.kill()
         self.sqlite.close()
         self.on_local.close()
+        self.in_file.close()
         self.on_spark.close()
 
 
@@ -105,7 +112,15 @@ def _chunks(items: range, size: int) -> Iterator[list[int]]:
         yield chunk
 
 
-def _point_case(title: str, count: int, ours: Callable[[str], Any], rivals: Any, world: _World, jobs: int = 1) -> Case:
+def _point_case(
+    title: str,
+    count: int,
+    ours: Callable[[str], Any],
+    rivals: Any,
+    world: _World,
+    jobs: int = 1,
+    name: str = "dstream, lake",
+) -> Case:
     """Run each operation on random keys; figures are for `count` of them. Rivals that take no time repeat them."""
 
     def running(operation: Callable[[str], Any]) -> Callable[[], None]:
@@ -118,8 +133,8 @@ def _point_case(title: str, count: int, ours: Callable[[str], Any], rivals: Any,
     return Case(
         "B10",
         f"storage, {count:,} x {title}",
-        Contestant("dstream, lake", running(ours), uses_spark=False),
-        [Contestant(name, running(fn), goal=goal, jobs=jobs, uses_spark=False) for name, fn, goal in rivals],
+        Contestant(name, running(ours), uses_spark=False),
+        [Contestant(rival, running(fn), goal=goal, jobs=jobs, uses_spark=False) for rival, fn, goal in rivals],
     )
 
 
@@ -133,14 +148,16 @@ def _puts(world: _World) -> Case:
     return _point_case("put", world.bench.size(_POINTS, 20), lambda key: entries.put(key, 1), rivals, world, _REPEATED)
 
 
-def _increments(world: _World) -> Case:
-    sqlite, client, entries = world.sqlite, world.redis, world.map
+def _increment(sqlite: sqlite3.Connection, key: str) -> None:
+    sqlite.execute("BEGIN IMMEDIATE")
+    (value,) = sqlite.execute("SELECT value FROM m WHERE key = ?", (key,)).fetchone()
+    sqlite.execute("UPDATE m SET value = ? WHERE key = ?", (value + 1, key))
+    sqlite.execute("COMMIT")
 
-    def in_sqlite(key: str) -> None:
-        sqlite.execute("BEGIN IMMEDIATE")
-        (value,) = sqlite.execute("SELECT value FROM m WHERE key = ?", (key,)).fetchone()
-        sqlite.execute("UPDATE m SET value = ? WHERE key = ?", (value + 1, key))
-        sqlite.execute("COMMIT")
+
+def _increments(world: _World) -> Case:
+    client, entries = world.redis, world.map
+    in_sqlite = functools.partial(_increment, world.sqlite)
 
     def ours(key: str) -> None:
         entries.execute_on_key(key, lambda entry: entry.set_value(entry.value + 1))
@@ -157,6 +174,39 @@ def _gets(world: _World) -> Case:
 
     rivals = [("SQLite, WAL, NORMAL", in_sqlite, 1.0), ("Redis, AOF", lambda key: client.hget("m", key), None)]
     return _point_case("get, cached", world.bench.size(_READS, 200), lambda key: entries[key], rivals, world)
+
+
+def _points_in_a_file(world: _World) -> list[Case]:
+    """Do the same on a storage in SQLite, beside plain SQLite."""
+    entries, sqlite = world.file_map, world.sqlite
+    points, reads = world.bench.size(_POINTS, 20), world.bench.size(_READS, 200)
+
+    def put(key: str) -> None:
+        sqlite.execute("INSERT INTO m VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET value = 1", (key,))
+
+    def get(key: str) -> Any:
+        return sqlite.execute("SELECT value FROM m WHERE key = ?", (key,)).fetchone()
+
+    def add(key: str) -> None:
+        entries.execute_on_key(key, lambda entry: entry.set_value(entry.value + 1))
+
+    def plain(fn: Callable[[str], Any]) -> Any:
+        return [("SQLite, WAL, NORMAL", fn, None)]
+
+    name = "dstream, sqlite:"
+    return [
+        _point_case("put, in SQLite", points, lambda key: entries.put(key, 1), plain(put), world, _REPEATED, name),
+        _point_case(
+            "read, add 1, write, in SQLite",
+            points,
+            add,
+            plain(functools.partial(_increment, sqlite)),
+            world,
+            _REPEATED,
+            name,
+        ),
+        _point_case("get, in SQLite", reads, lambda key: entries[key], plain(get), world, name=name),
+    ]
 
 
 def _put_all(world: _World) -> Case:

@@ -290,3 +290,19 @@ def test_a_pin_that_was_removed_is_an_error(base):
 
     with pytest.raises(IllegalStateError, match="removed by vacuum"):
         list(split.read())
+
+
+def test_a_change_runs_again_if_only_the_type_of_the_value_has_changed(base):
+    """1 and 1.0 are one for SQLite, and not for a function that gets the old value."""
+    store = base.map(value_type=float, key_type=str)
+    base.put(store, a=1)
+    seen = []
+
+    def change(old):
+        seen.extend(map(repr, old))
+        if len(seen) == 1:
+            base.put(base.map(), a=1.0)
+        return [f"was {old[0]!r}"]
+
+    assert store.update(["a"], change) == [1.0]
+    assert (seen, store.get_many(["a"])) == (["1", "1.0"], ["was 1.0"])
