@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from dataclasses import replace
 
@@ -74,6 +75,35 @@ def test_an_inlined_filter_asks_for_truth_as_often_as_a_called_one(inlined, op):
         list(run_chain([op("filter", lambda x: x or 1)], [called]))
         list(run_chain([inlined("filter", lambda x: x or 1)], [read_]))
         assert called.asked == read_.asked == expected
+
+
+def _either(x):
+    return x or 1
+
+
+def _kept(x):
+    either = x or 1
+    return 2 if either else 3
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: 2 if _either(x) else 3,
+        lambda x: 2 if operator.not_(x or 1) else 3,
+        lambda x: 2 if not (x or x.size) else 3,
+        lambda x: (x and x) or x,
+        _kept,
+    ],
+)
+@pytest.mark.parametrize("action", ["map", "filter"])
+def test_an_inlined_function_asks_for_truth_as_often_as_a_called_one(fn, action, inlined, op):
+    """What a function returns, or a variable has, is asked again."""
+    called, read_ = Seen(), Seen()
+    list(run_chain([op(action, fn)], [called]))
+    list(run_chain([inlined(action, fn)], [read_]))
+    assert called.asked == read_.asked
+    assert called.asked
 
 
 def test_an_inlined_failure_has_the_line_of_the_function(inlined):
