@@ -220,7 +220,7 @@ class RouteGroups:
                 while some := list(islice(keys, router.count)):
                     columns = [some, list(islice(ranks, len(some))), list(islice(containers, len(some)))]
                     yield from router.rows(some, columns)
-            yield from router.rest()
+                yield from router.rest()  # The next ones may have the same keys, and a batch has each of them once.
 
 
 @dataclass(frozen=True)
@@ -245,6 +245,8 @@ class RoutePartials:
                 while (some := [column[start : start + router.count] for column in columns])[0]:
                     yield from router.rows(some[0], some)
                     start += len(some[0])
+                if width == 2:  # The next ones may have the same keys, and a batch of containers has each once.
+                    yield from router.rest()
             yield from router.rest()
 
 
