@@ -29,10 +29,11 @@ from dstream.expressions.order_of_evaluation import is_leaf, replaced, stands_fi
 from dstream.expressions.readable_calls import known_call, object_read
 from dstream.expressions.source_of_function import NoSource, found_source
 from dstream.expressions.syntax_reading import Body, read_block, read_syntax
+from dstream.failures.showing import near
 from dstream.failures.whose_code import is_installed
 from dstream.values.plain_functions import is_watched
 
-__all__ = ["Unread", "read"]
+__all__ = ["Unread", "name_of_callable", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Unread:
 
     Attributes:
         reason: what it does, such as `"calls json.loads"`.
-        where: the file and the line of that; empty if there is none.
+        where: the place of that, such as `orders.py:12`; empty if there is none.
         advice: what can be written instead, where that is easy.
     """
 
@@ -69,10 +70,10 @@ def read(fn: Callable[..., Any], arguments: int = 1) -> Expression | Unread:
     if type(fn) is functools.partial:
         return _read(fn, arguments)
     found = object_read(fn, arguments)
-    return Unread(f"calls {_name(fn)}") if found is None else found
+    return Unread(f"calls {name_of_callable(fn)}") if found is None else found
 
 
-def _name(fn: Any) -> str:
+def name_of_callable(fn: Any) -> str:
     """Return how a callable is written that is no Python function."""
     name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
     module = getattr(fn, "__module__", None)
@@ -84,9 +85,14 @@ def _name(fn: Any) -> str:
 
 @dataclass(frozen=True)
 class _Known:
-    """What was read of a function's code, and what its names stood for then."""
+    """What was read of a function's code, and what its names stood for then.
+
+    Attributes:
+        called: the functions among that, with their code and defaults then: what loads a module again changes these.
+    """
 
     looked_up: tuple[LookUp, ...]
+    called: tuple[tuple[FunctionType, CodeType, object], ...]
     result: Expression | Unread
 
 
@@ -101,12 +107,14 @@ def _remembered(fn: FunctionType, arguments: int) -> Expression | Unread:
         return _read(fn, arguments)
     key = fn.__code__, fn.__code__.co_filename, arguments, is_by_reference(fn)
     known = _known.get(key)
-    if known is not None and _stand_for_the_same(fn, known.looked_up):
+    if known is not None and _stand_for_the_same(fn, known):
         return known.result
     looked_up: list[LookUp] = []
     result = _read(fn, arguments, looked_up)
     if all(_may_be_held(value) for _, _, value in looked_up):
-        _known[key] = _Known(tuple(looked_up), result)
+        functions = (value for _, _, value in looked_up if type(value) is FunctionType)
+        called = tuple((each, each.__code__, each.__defaults__) for each in functions)
+        _known[key] = _Known(tuple(looked_up), called, result)
         if len(_known) > _MOST:
             _known.popitem(last=False)
     return result
@@ -124,9 +132,11 @@ def _may_be_held(value: object) -> bool:
 _FEW_BYTES = 1024
 
 
-def _stand_for_the_same(fn: FunctionType, looked_up: Sequence[LookUp]) -> bool:
+def _stand_for_the_same(fn: FunctionType, known: _Known) -> bool:
+    if any(each.__code__ is not code or each.__defaults__ is not defaults for each, code, defaults in known.called):
+        return False
     try:
-        return all(value_of_name(fn if of is None else of, name) is value for of, name, value in looked_up)
+        return all(value_of_name(fn if of is None else of, name) is value for of, name, value in known.looked_up)
     except CannotRead:
         return False
 
@@ -140,7 +150,7 @@ def _read(fn: Callable[..., Any], arguments: int, looked_up: list[LookUp] | None
         return reading.of(fn, tuple(map(Argument, range(arguments))))
     except CannotRead as problem:
         if isinstance(fn, FunctionType) and is_by_reference(fn) and is_installed(fn.__code__.co_filename):
-            return Unread(f"calls {_name(fn)}")
+            return Unread(f"calls {name_of_callable(fn)}")
         return Unread(problem.reason, _place(fn, problem.line), problem.advice)
     except Exception as error:  # A class of the user's may answer in any way to what is asked of it here.
         return Unread(f"cannot be read: {type(error).__name__}", _place(fn, None))
@@ -148,7 +158,7 @@ def _read(fn: Callable[..., Any], arguments: int, looked_up: list[LookUp] | None
 
 def _place(fn: Any, line: int | None) -> str:
     code = getattr(fn, "__code__", None)
-    return "" if code is None else f"{code.co_filename}:{line or code.co_firstlineno}"
+    return "" if code is None else near(code.co_filename, line or code.co_firstlineno)
 
 
 @dataclass

@@ -92,7 +92,10 @@ def value_of_name(fn: FunctionType, name: str) -> Any:
         if any(_stores(each, name) for each in _functions(fn.__globals__.values())):
             raise CannotRead(f"looks at {name}, which a global statement changes")
         return value
-    return vars(builtins).get(name, _MISSING)
+    value = vars(builtins).get(name, _MISSING)
+    if value is not _MISSING and getattr(value, "__module__", None) != "builtins":
+        raise CannotRead(f"looks at {name}, which was put among the builtins of this process")
+    return value
 
 
 _MISSING = object()

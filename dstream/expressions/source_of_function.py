@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -49,9 +50,13 @@ def found_source(code: CodeType) -> Found | NoSource:
 @functools.lru_cache(maxsize=1024)
 def _found(code: CodeType, file: str) -> Found | NoSource:
     """Do so; equal code may stand in several files."""
-    with warnings.catch_warnings():
+    with _one_at_a_time, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Whoever wrote the source was warned when it was compiled before.
         return _looked_up(code, file)
+
+
+_one_at_a_time = threading.Lock()
+"""Threads that leave `catch_warnings` in another order than they entered it would leave all warnings ignored."""
 
 
 def _looked_up(code: CodeType, file: str) -> Found | NoSource:

@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, Protocol
 
 from dstream.expressions.expression import (
@@ -23,7 +23,7 @@ from dstream.expressions.expression import (
     Text,
     Together,
 )
-from dstream.expressions.known_functions import CHANGING_NOTHING
+from dstream.expressions.known_functions import CHANGING_NOTHING, name_of
 from dstream.expressions.names_of_function import CannotRead, Names, constant_of
 
 __all__ = ["Body", "Callee", "read_block", "read_syntax"]
@@ -176,11 +176,19 @@ def _object(syntax: ast.expr, body: Body) -> Any:
         case ast.Attribute(value=of, attr=name):
             owner = _object(of, body)
             if isinstance(owner, ModuleType) and owner.__name__ in _MODULES and name in vars(owner):
-                return vars(owner)[name]
+                return _of_module(vars(owner)[name], syntax)
             if owner is str and name in vars(str):
                 return getattr(str, name)
             raise CannotRead(f"looks at {ast.unparse(syntax)}", line=syntax.lineno)
     raise CannotRead("calls what an expression gives", line=syntax.lineno)
+
+
+def _of_module(value: Any, syntax: ast.expr) -> Any:
+    """Return what a module of the standard library has, unless somebody has put it there."""
+    is_its_own = isinstance(value, BuiltinFunctionType) or name_of(value) is not None or constant_of(value) is not None
+    if not is_its_own:
+        raise CannotRead(f"looks at {ast.unparse(syntax)}", line=syntax.lineno)
+    return value
 
 
 _MODULES = frozenset({"math", "operator", "re"})

@@ -145,12 +145,12 @@ class Pipeline:
         return planned(self._records)
 
     @overload
-    def explain(self, format: Literal["text"] = "text") -> None: ...
+    def explain(self, format: Literal["text"] = "text", *, routes: bool = False) -> None: ...
 
     @overload
-    def explain(self, format: Literal["dot", "mermaid", "svg", "html"]) -> Drawing: ...
+    def explain(self, format: Literal["dot", "mermaid", "svg", "html"], *, routes: bool = False) -> Drawing: ...
 
-    def explain(self, format: str = "text") -> Drawing | None:
+    def explain(self, format: str = "text", *, routes: bool = False) -> Drawing | None:
         """Say in which stages the pipeline would run, where items are shuffled and why. Nothing runs or starts.
 
         It is explained for the default context, or for the one that `connect()` would make.
@@ -158,6 +158,8 @@ class Pipeline:
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
                 a str; a notebook shows the last two.
+            routes: whether to say why each function runs as columns, inlined or as Python, and what to write instead
+                where that is easy.
 
         Raises:
             IllegalStateError: the pipeline is not complete.
@@ -168,7 +170,7 @@ class Pipeline:
 
         check_format(format)
         plan = self.plan()
-        drawing = drawn(default_stages(plan.several([None] * len(plan.writes)), None), format)
+        drawing = drawn(default_stages(plan.several([None] * len(plan.writes)), None), format, routes=routes)
         if format != "text":
             return drawing
         print(drawing)

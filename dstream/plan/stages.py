@@ -114,12 +114,14 @@ class Call:
     Attributes:
         label: the call as the user wrote it.
         where: the place of that call.
-        note: what it means here, such as that its function runs in the caller's process.
+        note: what it means here, such as that its function runs in the caller's process, or how tasks evaluate it.
+        why: why they evaluate it in that way, in sentences; empty if there is nothing to say.
     """
 
     label: str
     where: Where | None = None
     note: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,7 @@ def _stages(chosen: Configuration, found: Found) -> Explain:
     if chosen["engine"] == "local":
         return functools.partial(local_stages, found)
     explain = auto_stages if chosen["engine"] == "auto" else spark_stages
-    return functools.partial(explain, found, chosen["master"], chosen["config"])
+    return functools.partial(explain, found, chosen["master"], chosen["config"], chosen["columns"])
 
 
 def _default_stages(node: Any, into: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dstream.plan import Found, nothing_kept
 
 if TYPE_CHECKING:
+    from dstream.engine.compiler import ColumnMode
     from dstream.plan.stages import Stages
 
 __all__ = ["Explain", "auto_stages", "local_stages", "spark_stages", "stages_on"]
@@ -25,21 +26,25 @@ def local_stages(found: Found, node: Any, into: Any) -> Stages:
     return stages(rewrite(node), into, found)
 
 
-def spark_stages(found: Found, master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
+def spark_stages(
+    found: Found, master: str | None, config: Mapping[str, Any], columns: ColumnMode, node: Any, into: Any
+) -> Stages:
     """Return the stages of a plan on Spark: on the one that runs, or on one that would start with these settings."""
     from dstream.engine.spark.session.launch import known_cores
 
-    return stages_on(known_cores(master, config), node, into, found)
+    return stages_on(known_cores(master, config), node, into, found, columns)
 
 
-def stages_on(cores: int | None, node: Any, into: Any, found: Found = nothing_kept) -> Stages:
+def stages_on(
+    cores: int | None, node: Any, into: Any, found: Found = nothing_kept, columns: ColumnMode = "auto"
+) -> Stages:
     """Return the stages of a plan on Spark with so many cores; None if nobody knows yet how many."""
     from dstream.engine.explaining.spark_stages import stages
     from dstream.engine.spark.spark_facts import largest_small_side
     from dstream.plan import configuration
 
     plan = _plan(node, into)
-    return stages(plan, cores, largest_small_side(configuration(plan)), found)
+    return stages(plan, cores, largest_small_side(configuration(plan)), found, columns)
 
 
 def _plan(node: Any, into: Any) -> Any:
@@ -59,7 +64,9 @@ def _plan(node: Any, into: Any) -> Any:
     return rewrite(ToList(node) if is_bounded(rewrite(node)) else Loop(node))
 
 
-def auto_stages(found: Found, master: str | None, config: Mapping[str, Any], node: Any, into: Any) -> Stages:
+def auto_stages(
+    found: Found, master: str | None, config: Mapping[str, Any], columns: ColumnMode, node: Any, into: Any
+) -> Stages:
     """Return the stages of a plan where it would run, with a note that says why there."""
     from dstream.plan import rewrite
     from dstream.plan.placing import place
@@ -68,5 +75,5 @@ def auto_stages(found: Found, master: str | None, config: Mapping[str, Any], nod
     if placement.is_here:
         stages = local_stages(found, node, into)
     else:
-        stages = spark_stages(found, master, config, node, into)
+        stages = spark_stages(found, master, config, columns, node, into)
     return replace(stages, notes=(placement.reason, *stages.notes))

@@ -499,7 +499,11 @@ class BaseStream(Generic[T]):
 
     @overload
     def explain(
-        self, format: Literal["text"] = "text", *, into: Collector[T, Any, Any] | Reducer[T, Any] | None = None
+        self,
+        format: Literal["text"] = "text",
+        *,
+        into: Collector[T, Any, Any] | Reducer[T, Any] | None = None,
+        routes: bool = False,
     ) -> None: ...
 
     @overload
@@ -508,19 +512,26 @@ class BaseStream(Generic[T]):
         format: Literal["dot", "mermaid", "svg", "html"],
         *,
         into: Collector[T, Any, Any] | Reducer[T, Any] | None = None,
+        routes: bool = False,
     ) -> Drawing: ...
 
     def explain(
-        self, format: str = "text", *, into: Collector[T, Any, Any] | Reducer[T, Any] | None = None
+        self,
+        format: str = "text",
+        *,
+        into: Collector[T, Any, Any] | Reducer[T, Any] | None = None,
+        routes: bool = False,
     ) -> Drawing | None:
         """Say in which stages the stream would run, where items are shuffled and why. Nothing runs or starts.
 
-        What is known only when it runs, such as the number of files, is given as a range.
+        What is known only when it runs, such as the number of files, is given as a range. On Spark, each function of a
+        step has its route: `columns`, `inlined`, or `Python: calls json.loads`; docs/concepts/columns.md says more.
 
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
                 a str; a notebook shows the last two.
             into: a collector or a reducer that ends the stream; unset, `to_list()` does.
+            routes: whether to say why each function has its route, and what to write instead where that is easy.
 
         Raises:
             IllegalStateError: the stream is closed or could never finish.
@@ -545,7 +556,7 @@ class BaseStream(Generic[T]):
         self._planned(self._node, needs_end=into is not None)
         ending = None if into is None else explained_end(into)
         stages = self._runtime.stages if self._runtime else default_stages
-        drawing = drawn(stages(self._node, ending), format)
+        drawing = drawn(stages(self._node, ending), format, routes=routes)
         if format != "text":
             return drawing
         print(drawing)

@@ -324,6 +324,7 @@ def test_explain_shows_each_graph_and_what_is_kept():
     one, two = explained_on(2, shared, shared.map(str)), explained_on(2, shared, shared.distinct())
     assert [job.title for job in one.jobs] == ["write_to(0), write_to(1)"]
     assert one.stages[0].notes[-2:] == (".write_to(0)", ".map(str).write_to(1)")
+    assert (".map(str)", "Python: calls str") in [(call.label, call.note) for call in one.stages[0].calls]
     assert [job.title for job in two.jobs][:2] == ["fork: computes the items to keep", "write_to(0)"]
     assert two.stages[0].calls[-1].label == ".map(abs)"
     assert [(each.source, each.how) for each in two.stages[1].inputs] == [(0, "kept")]

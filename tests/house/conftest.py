@@ -69,7 +69,7 @@ def run_blocks(tmp_path: Path) -> Callable[[list[Block]], str]:
 
     def run(blocks: list[Block]) -> str:
         script, folder = tmp_path / "page.py", tmp_path / "empty"
-        script.write_text(_script(blocks), encoding="utf-8")
+        script.write_text(script_of(blocks), encoding="utf-8")
         folder.mkdir()
         done = subprocess.run(
             [sys.executable, script],
@@ -86,7 +86,7 @@ def run_blocks(tmp_path: Path) -> Callable[[list[Block]], str]:
     return run
 
 
-def _script(blocks: list[Block]) -> str:
+def script_of(blocks: list[Block]) -> str:
     """Put each block on the lines where the page has it, so that a traceback points into the page."""
     lines: list[str] = []
     for block in blocks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import pytest
 import dstream as ds
 import reducers
 from collectors import counting, grouping_by
-from dstream import Stream
+from dstream import Stream, where
 from dstream.engine.spark.session import launch
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.plan import ForEachPartition
@@ -285,3 +286,60 @@ def test_explain_says_that_a_collector_splits_a_hot_key(unstarted, capsys):
     unstarted.stream(range(9), 3).explain(into=grouping_by(abs, counting()))
 
     assert "a hot key is split: each task sends one container for it, not its items" in capsys.readouterr().out
+
+
+def _routes(stream, capsys, **arguments):
+    """Return what stands behind each call of a stream."""
+    stream.explain(**arguments)
+    lines = capsys.readouterr().out.splitlines()
+    return [line.partition("  # ")[2] for line in lines if line.startswith("  .")]
+
+
+def test_explain_names_the_route_of_each_function(unstarted, capsys):
+    """Calls that run none for each item have no route."""
+    stream = unstarted.stream(["a"]).map(json.loads).map(lambda value: value["n"]).map(abs).unordered()
+
+    assert _routes(stream, capsys) == ["Python: calls json.loads", "inlined", "Python: calls abs", ""]
+
+
+def test_explain_says_why_a_function_has_its_route(unstarted, capsys):
+    """With the place, and what to write instead."""
+    stream = unstarted.stream(["a"]).map(lambda value: [value]).filter(lambda value: value[0] > 1).map(len)
+    line = stream._node.where.line
+    reasons = _routes(stream, capsys, routes=True)
+
+    assert reasons[0].startswith(
+        "Python: makes a list. The function is called for each item, since it makes a list at "
+    )
+    assert reasons[0].endswith(f"test_explain.py:{line}. Instead: a tuple can be read.")
+    assert reasons[1].startswith("inlined. Python evaluates it in the loop of the task, since ")
+    assert reasons[2].startswith("Python: calls len. len is written in C, and called for each item, since ")
+
+
+def test_explain_names_no_routes_where_functions_are_called(capsys):
+    """Nothing is read on the local engine, nor with `columns="off"`."""
+    off = Context(refuse, "spark", refuse, lambda node, into: stages_on(4, node, into, columns="off"))
+    with ds.connect(engine="local") as local:
+        for context in (off, local):
+            assert _routes(context.stream(["a"]).map(json.loads).map(lambda n: n + 1), capsys, routes=True) == ["", ""]
+
+
+def test_explain_names_what_stands_around_a_function(unstarted, capsys):
+    """Objects of dstream's own, which call it."""
+    numbers = unstarted.stream([1])
+    streams = {
+        "followed by a call that handles its failures": numbers.map(lambda n: n + 1).ignore(ValueError),
+        "calls where('n') > 1": numbers.filter(where("n") > 1),
+        "emits its items one by one": numbers.map_multi(lambda n, emit: emit(n)),
+        "stands in a call that does more with each item": numbers.key_by(abs).map_values(abs),
+    }
+    for reason, stream in streams.items():
+        assert any(reason in route for route in _routes(stream, capsys)), reason
+
+
+def test_explain_draws_routes_in_all_formats(unstarted):
+    """Also in those that a notebook shows."""
+    stream = unstarted.stream(["a"]).map(lambda value: value.lower())
+
+    assert all("inlined" in stream.explain(kind) for kind in ("dot", "svg", "html"))
+    assert all("in the loop of the task" in stream.explain(kind, routes=True) for kind in ("dot", "html"))

@@ -8,9 +8,11 @@ from typing import Any
 from dstream.engine.kernels.columns import unsupported
 from dstream.expressions.expression import Argument, Expression
 from dstream.expressions.function_reading import Unread, read
+from dstream.failures import is_our_name
 from dstream.plan.core_of_services import Served
-from dstream.plan.steps import Op, unchanged
+from dstream.plan.steps import Emitted, Op, shown_function, unchanged
 from dstream.spi import Collector, InColumns
+from dstream.values import Predicate
 
 __all__ = ["read_step", "with_expression", "with_expressions"]
 
@@ -49,8 +51,14 @@ def read_step(op: Op) -> Expression | Unread | None:
         return None
     if isinstance(op.fn, Served):
         return Unread("calls a service")
+    if isinstance(op.fn, Emitted):
+        return Unread("emits its items one by one", advice="return a tuple of them to flat_map()")
+    if isinstance(op.fn, Predicate):
+        return Unread(f"calls {shown_function(op.fn)}", advice="a lambda can be read")
+    if is_our_name(type(op.fn).__module__):
+        return Unread("stands in a call that does more with each item")
     if op.guards:
-        return Unread("is called, so that the call after it sees what it fails on")
+        return Unread("is followed by a call that handles its failures")
     return read(op.fn)
 
 

@@ -7,13 +7,14 @@ share the stage with what they have in common.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, cast
 
 from dstream.engine.explaining.bounds import Either, OfEarlierJob
 from dstream.engine.explaining.outlook import Outlook
+from dstream.engine.explaining.routes import Route
 from dstream.engine.graph.vertices import (
     Applied,
     FromTable,
@@ -26,15 +27,16 @@ from dstream.engine.graph.vertices import (
     Vertex,
     with_calls,
 )
+from dstream.engine.worker.sinks import WriteEach
 from dstream.plan.core import Called, Chain, Read, Recall
 from dstream.plan.core_of_services import Served
 from dstream.plan.properties import is_ordered_after
 from dstream.plan.stages import ONE, Amount, Call, Exchange, Stage
-from dstream.plan.steps import Guard, Step
+from dstream.plan.steps import Guard, Op, Step
 from dstream.plan.walk import inputs_first
 from dstream.spi.service import Service
 
-__all__ = ["Picture", "calls_of"]
+__all__ = ["Picture", "calls_of", "no_route"]
 
 Task = Vertex | Input
 """What is drawn: an input is a stage, a vertex ends some."""
@@ -52,12 +54,20 @@ _TREATMENTS = {
 }
 
 
-def calls_of(applied: Applied) -> Iterator[Call]:
+RouteOf = Callable[[Op], Route | None]
+"""Says how tasks evaluate the function of a step."""
+
+
+def no_route(op: Op) -> None:
+    """Say nothing: functions are called, as the user wrote it."""
+
+
+def calls_of(applied: Applied, route_of: RouteOf = no_route) -> Iterator[Call]:
     """Give the calls of the user that stand behind one operation; some belong to the call of another one."""
-    return (call for call in _calls_of(applied) if call.label)
+    return (call for call in _calls_of(applied, route_of) if call.label)
 
 
-def _calls_of(applied: Applied) -> Iterator[Call]:
+def _calls_of(applied: Applied, route_of: RouteOf) -> Iterator[Call]:
     node, note = applied.node, applied.note
     match node:
         case None:
@@ -65,7 +75,11 @@ def _calls_of(applied: Applied) -> Iterator[Call]:
         case Chain(ops=ops):
             for op in ops:
                 seen = _IN_THIS_PROCESS if op.action == "peek" else _of_service(op.fn) or note
-                yield Call(op.step.label, op.step.where, seen)
+                route = route_of(op)
+                if route is None:
+                    yield Call(op.step.label, op.step.where, seen)
+                else:
+                    yield Call(op.step.label, op.step.where, "; ".join(filter(None, (seen, route.name))), route.why)
                 yield from _guarded(op.guards)
         case Called(guards=guards) | Read(guards=guards):
             yield Call(node.label(), node.step.where, note)
@@ -115,10 +129,12 @@ class Picture:
     Args:
         outlook: what is known of the decisions.
         jobs: each by the vertices whose rows it asks for, in the order in which they run.
+        route_of: says how tasks evaluate the function of a step.
     """
 
-    def __init__(self, outlook: Outlook, jobs: Sequence[Sequence[Vertex]]) -> None:
+    def __init__(self, outlook: Outlook, jobs: Sequence[Sequence[Vertex]], route_of: RouteOf = no_route) -> None:
         self._outlook = outlook
+        self._route_of = route_of
         self._drafts: list[_Draft] = []
         self._inputs: dict[int, Items] = {}
         self._ends: dict[int, tuple[int, ...]] = {}
@@ -191,10 +207,17 @@ class Picture:
             (stage,) = self._ends[id(each)]
             if vertex.does:
                 stage = self._called(stage, [Call(vertex.step.label, vertex.step.where, vertex.does)])
+            if isinstance(vertex.output, WriteEach):
+                self._drafts[stage].calls += self._routed_on_branches(vertex.output)
             self._drafts[stage].notes += (note for note in vertex.notes if note not in self._drafts[stage].notes)
             self._drafts[stage].is_closed = True
             ends.append(stage)
         return tuple(dict.fromkeys(ends))
+
+    def _routed_on_branches(self, output: WriteEach) -> list[Call]:
+        """Return the calls between a fork and its ends whose functions have a route; the notes have all calls."""
+        steps = [(op.step, self._route_of(op)) for branch in output.branches for op in branch.ops]
+        return [Call(step.label, step.where, route.name, route.why) for step, route in steps if route is not None]
 
     def _stage(self, each: Input) -> int:
         """Return the stage of an input, after its last call."""
@@ -256,7 +279,7 @@ class Picture:
     def _applied(self, stage: int, applied: Sequence[Applied]) -> int:
         for one in applied:
             if one.node is not None:
-                stage = self._called(stage, calls_of(one))
+                stage = self._called(stage, calls_of(one, self._route_of))
                 draft = self._drafts[stage]
                 draft.is_ordered = is_ordered_after(one.node, draft.is_ordered)
         return stage

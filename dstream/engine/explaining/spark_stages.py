@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from dstream.engine.compiler import Facts, compiled
+from dstream.engine.compiler import ColumnMode, Facts, compiled
 from dstream.engine.compiler.compile_ends import FEW
 from dstream.engine.compiler.compile_inputs import Keep
 from dstream.engine.explaining.bounds import MANY, Cost, Either, range_of
 from dstream.engine.explaining.outlook import FutureJob, Outlook
-from dstream.engine.explaining.picture import Picture
+from dstream.engine.explaining.picture import Picture, no_route
+from dstream.engine.explaining.routes import route_of
 from dstream.engine.explaining.stages_of_ends import stages_of_ends
 from dstream.engine.graph.results import Assembled, Combined, Ending, Last, Nothing, Pulled
 from dstream.engine.graph.vertices import Items, Pending, Vertex, piped
@@ -27,7 +28,9 @@ from dstream.plan.stages import ONE, Amount, Call, Job, Stages, exactly
 __all__ = ["stages"]
 
 
-def stages(end: End | Several, cores: int | None, largest_small_side: int, found: Found) -> Stages:
+def stages(
+    end: End | Several, cores: int | None, largest_small_side: int, found: Found, columns: ColumnMode = "auto"
+) -> Stages:
     """Return the stages of a plan on Spark.
 
     Args:
@@ -35,20 +38,24 @@ def stages(end: End | Several, cores: int | None, largest_small_side: int, found
         cores: how many tasks run at the same time; None if nobody knows yet.
         largest_small_side: how many bytes of one side of a join may travel to every task; below 0, none.
         found: says what is kept of a `cache()`.
+        columns: whether functions are read.
 
     Raises:
         UnsupportedError: Spark does not run such a plan.
     """
     if isinstance(end, Several):
-        return stages_of_ends(end, found, lambda one, kept: _of_one_graph(one, cores, largest_small_side, kept))
-    return _of_one_graph(end, cores, largest_small_side, found)[0]
+        return stages_of_ends(
+            end, found, lambda one, kept: _of_one_graph(one, cores, largest_small_side, kept, columns)
+        )
+    return _of_one_graph(end, cores, largest_small_side, found, columns)[0]
 
 
 def _of_one_graph(
-    end: End | Several, cores: int | None, largest_small_side: int, found: Found
+    end: End | Several, cores: int | None, largest_small_side: int, found: Found, columns: ColumnMode
 ) -> tuple[Stages, dict[CacheIdentity, Amount]]:
     core = recalled(end, found)
-    graphs = [compiled(*bounds)[0] for bounds in _bounds(core, _facts(core, cores, largest_small_side))]
+    facts = [replace(each, columns=columns) for each in _facts(core, cores, largest_small_side)]
+    graphs = [compiled(*bounds)[0] for bounds in _bounds(core, facts)]
     outlook = Outlook(graphs)
     ending = _Ending(core, graphs[-1].ending, outlook)
     last = ending.job()
@@ -59,7 +66,7 @@ def _of_one_graph(
         "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}",
         Call(_label(core)),
         ending.outcome(),
-        Picture(outlook, [job.vertices for job in jobs]).stages(),
+        Picture(outlook, [job.vertices for job in jobs], route_of if facts[0].reads_functions else no_route).stages(),
         tuple(Job(job.title, replace(job.amount, words=job.condition)) for job in jobs),
         cost.jobs,
         cost.shuffles,

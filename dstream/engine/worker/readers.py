@@ -158,7 +158,7 @@ def _combined(downstream: Collector[Any, Any, Any], step: Step, batches: Iterato
     tables: list[GroupTable] = []
     groups = 0
     for batch in batches:
-        if type(batch) is list or groups > _MOST_GROUPS:
+        if isinstance(batch, Sequence) or groups > _MOST_GROUPS:
             batches = chain((batch,), batches)
             break
         tables.append(batch)
@@ -190,7 +190,7 @@ def _combined_lists(
     downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
 ) -> Iterator[tuple[int, Any, Any]]:
     with naming(step):
-        lists = (batch if type(batch) is list else table_as_lists(downstream, batch) for batch in batches)
+        lists = (batch if isinstance(batch, Sequence) else table_as_lists(downstream, batch) for batch in batches)
         columns = ((keys, containers, ranks) for keys, ranks, containers in lists)
         for key, container, rank in merged(columns, downstream.combined, task.bound):
             try:

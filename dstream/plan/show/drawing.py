@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dstream.plan.show.dot import as_dot
 from dstream.plan.show.html import as_html
 from dstream.plan.show.mermaid import as_mermaid
+from dstream.plan.show.reasons import with_reasons
 from dstream.plan.show.svg import as_svg
 from dstream.plan.show.text import as_text
 from dstream.plan.stages import Stages
@@ -53,6 +54,6 @@ def check_format(format: object) -> None:
         raise ValueError(f"format must be one of {', '.join(map(repr, _FORMATS))}, not {format!r}")
 
 
-def drawn(stages: Stages, format: str) -> Drawing:
-    """Return the stages in a format."""
-    return Drawing(_FORMATS[format](stages), format)
+def drawn(stages: Stages, format: str, *, routes: bool = False) -> Drawing:
+    """Return the stages in a format; with `routes`, the reasons for the way in which functions run."""
+    return Drawing(_FORMATS[format](with_reasons(stages) if routes else stages), format)
