@@ -69,7 +69,7 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("column_groups", "if column.least * rows >= LEAST and column.greatest * rows <= GREATEST:", "if True:"),
     ("column_steps", "            made = run_chain(ops, given(block))\n            withheld += 1", "            made = iter(())\n            withheld += 1"),
     ("column_steps", "        if op.is_verified:\n", "        if False:\n"),
-    ("column_steps", "if op.action not in (\"map\", \"filter\") or op.guards:", "if op.action not in (\"map\", \"filter\", \"flat_map\"):"),
+    ("steps_in_columns", "if op.action not in (\"map\", \"filter\") or op.guards:", "if op.action not in (\"map\", \"filter\", \"flat_map\"):"),
     ("column_items", "iter((self._items,)) if self._is_begun else self._blocks", "self._blocks"),
     ("column_collecting", "        if known.is_verified:\n            _verify(collector", "        if False:\n            _verify(collector"),
     ("column_collecting", "    if not isinstance(keys, Ints):\n        raise Withheld(\"keys that are no ints\")\n", ""),

@@ -29,6 +29,7 @@ class _Full:
 
 @pytest.fixture
 def full_task(monkeypatch: pytest.MonkeyPatch) -> StageTask:
+    """Return a task whose memory is full after each piece of items."""
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     task = StageTask(0, 2**40)
     task.bound = _Full()  # type: ignore[assignment]

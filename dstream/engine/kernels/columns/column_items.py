@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_values import Column
 
-__all__ = ["SEQUENCES", "Block", "ColumnItems", "given", "stretches"]
+__all__ = ["SEQUENCES", "Block", "ColumnItems", "given", "is_worth_columns", "stretches"]
 
 Block: TypeAlias = "Column | Sequence[Any] | Iterator[Any]"
 """A column; a range or list that may become one; or items that did not, each made when it is asked for."""
@@ -68,9 +68,14 @@ def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None
         return None
     parts: Any = items.__reduce__()
     (sequence,), start = parts[1], parts[2] if len(parts) > 2 else 0
-    if type(sequence) is list and (work < _WORTH_A_LIST or type(sequence[start or 0]) not in _NUMBERS):
-        return None
-    return _stretches(sequence, start or 0)
+    return _stretches(sequence, start or 0) if is_worth_columns(sequence, work) else None
+
+
+def is_worth_columns(items: Any, work: int) -> bool:
+    """Say whether so many operators on each item take longer than to make columns of a range or a list."""
+    if type(items) is list:
+        return work >= _WORTH_A_LIST and bool(items) and type(items[0]) in _NUMBERS
+    return type(items) is range
 
 
 _WORTH_A_LIST = 6

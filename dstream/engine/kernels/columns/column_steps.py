@@ -17,11 +17,10 @@ from dstream.engine.kernels.columns.column_values import (
     typed,
 )
 from dstream.engine.kernels.columns.evaluating import evaluated
-from dstream.engine.kernels.columns.supported import unsupported
+from dstream.engine.kernels.columns.steps_in_columns import expression_of_step, is_in_columns, work_of
 from dstream.engine.kernels.columns.verifying_columns import compare_step
 from dstream.engine.kernels.fused_steps import run_chain
-from dstream.expressions import Applied, Argument, Called, Expression
-from dstream.plan.steps import Op, unchanged
+from dstream.plan.steps import Op
 
 __all__ = ["as_column", "column_chain"]
 
@@ -31,30 +30,14 @@ _MOST_WITHHELD = 3
 
 def column_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
     """Return what steps make of items, in columns as far as these go; None if they do not go at all."""
-    first = list(takewhile(_is_in_columns, ops))
+    first = list(takewhile(is_in_columns, ops))
     if all(op.expression is None for op in first):
         return None
-    blocks = items.blocks() if isinstance(items, ColumnItems) else stretches(items, sum(map(_work, first)))
+    blocks = items.blocks() if isinstance(items, ColumnItems) else stretches(items, work_of(first))
     if blocks is None:
         return None
     made = ColumnItems(_through(first, blocks))
     return run_chain(ops[len(first) :], made) if len(first) < len(ops) else made
-
-
-def _is_in_columns(op: Op) -> bool:
-    if op.action not in ("map", "filter") or op.guards:
-        return False
-    expression = _expression(op)
-    return expression is not None and unsupported(expression) is None
-
-
-def _work(op: Op) -> int:
-    """Return how many operators a step applies to each item."""
-    return sum(isinstance(each, Applied | Called) for each in (op.expression or Argument(0)).walk())
-
-
-def _expression(op: Op) -> Expression | None:
-    return Argument(0) if op.fn is unchanged else op.expression
 
 
 def _through(ops: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Block]:
@@ -75,7 +58,7 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Block]:
 def _passed(ops: Sequence[Op], block: Block) -> Column:
     column = as_column(block)
     for op in ops:
-        expression = _expression(op)
+        expression = expression_of_step(op)
         assert expression is not None, "only such steps are taken"
         found = evaluated(expression, (column,))
         found = typed(found, op.kind) if op.action == "map" else Bools(truth(found))
