@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -20,7 +21,7 @@ from collectors.batches import Waiting
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles, exact_numbers, ints, numbers
 from collectors.totals import Summary, Totals
-from dstream.spi import Collector
+from dstream.spi import Collector, InColumns
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
 
 __all__ = [
@@ -58,7 +59,12 @@ def counting() -> Collector[Any, object, int]:
         3
     """
     collector: Collector[Any, Any, Any] = Collector(
-        int, _count_one, operator.add, accumulate_all=count_all, deducting=operator.sub
+        int,
+        _count_one,
+        operator.add,
+        accumulate_all=count_all,
+        deducting=operator.sub,
+        in_columns=InColumns("count", operator.add, same_as=count_all),
     )
     return collector
 
@@ -261,14 +267,26 @@ def _numeric(
     fn: Callable[[Any], Any] | None,
     finisher: Callable[[Any], Any],
 ) -> Collector[Any, Any, Any]:
+    steps = containers.steps(partial(taken.every, fn))
+    in_columns = InColumns("statistics", _add_ints, containers.add_all, fn, taken.kind, same_as=steps)
+    if isinstance(containers, Totals):
+        in_columns = replace(
+            in_columns, finds="sum", take=containers.add_ints, total=containers.sum, average=containers.average
+        )
     return Collector(
         containers.supplier,
         partial(_add, taken, fn, containers),
         containers.merge,
         finisher,
-        accumulate_all=containers.steps(partial(taken.every, fn)),
+        accumulate_all=steps,
         deducting=containers.deduct if isinstance(containers, Totals) else None,
+        in_columns=in_columns,
     )
+
+
+def _add_ints(container: Any, count: int, total: int, least: int, greatest: int) -> Any:
+    summary = Summary.of(container) if type(container) is list else container
+    return summary.add_ints(count, total, least, greatest)
 
 
 def _add(taken: Numbers, fn: Callable[[Any], Any] | None, containers: Waiting[Any], container: Any, item: Any) -> Any:

@@ -31,7 +31,7 @@ from collectors.naming import named
 from collectors.shapes import OfItems
 from dstream.errors import NullElementError
 from dstream.keys import are_canonical, canonical, canonical_all
-from dstream.spi import Characteristics, Collector, Keyed, identity
+from dstream.spi import Characteristics, Collector, InColumns, Keyed, identity
 from dstream.values import Optional
 from dstream.values.blaming import each, failed_on, traced
 
@@ -273,15 +273,27 @@ def _grouping(
     assemble = partial(fill, map_factory)
     # A Counter is a dictionary of the containers of `counting`, and counts a batch at the speed of C.
     counted = downstream.accumulate_all is count_all
+    group_all = (
+        partial(_count_keys, keys) if counted else partial(_group_all, keys, downstream.supplier, prepared(downstream))
+    )
     return Collector(
         Counter if counted else dict,
         partial(_group_one, keys.one, downstream),
         partial(_combine_groups, downstream),
         partial(_finish_groups, downstream, assemble),
         frozenset(characteristics),
-        partial(_count_keys, keys) if counted else partial(_group_all, keys, downstream.supplier, prepared(downstream)),
+        group_all,
         Keyed(keys.one, downstream, assemble),
+        in_columns=_in_columns(keys, downstream, group_all),
     )
+
+
+def _in_columns(keys: _Keys, downstream: Downstream, same_as: Callable[..., Any]) -> InColumns | None:
+    known = downstream.on_columns()
+    if known is None or known.finds == "groups":
+        return None
+    of = None if isinstance(keys, _ItemsAsKeys) else keys.classifier
+    return InColumns("groups", of=of, downstream=known, same_as=same_as)
 
 
 def _group_one(key_of: Callable[[Any], Any], downstream: Downstream, groups: Groups, item: Any) -> None:

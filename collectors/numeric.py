@@ -26,12 +26,14 @@ class Numbers:
         wanted: the numbers in words.
         types: the types whose instances are taken as they are.
         convert: makes one of these types of anything else, or raises TypeError.
+        kind: `int` or `float` if all become such ones.
     """
 
     factory: str
     wanted: str
     types: frozenset[type]
     convert: Callable[[Any], Any]
+    kind: type | None = None
 
     def one(self, value: Any, item: Any) -> Any:
         """Return `value`, which `item` gave, as a number.
@@ -59,12 +61,12 @@ class Numbers:
 
 def ints(factory: str) -> Numbers:
     """Take ints and what Python itself takes for an index."""
-    return Numbers(factory, "ints", frozenset({int}), operator.index)
+    return Numbers(factory, "ints", frozenset({int}), operator.index, int)
 
 
 def doubles(factory: str) -> Numbers:
     """Take real numbers, as floats."""
-    return Numbers(factory, "numbers", frozenset({float}), _as_float)
+    return Numbers(factory, "numbers", frozenset({float}), _as_float, float)
 
 
 def numbers(factory: str) -> Numbers:

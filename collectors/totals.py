@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from collectors.batches import Batched, Prepared, Waiting, kinds
 from collectors.decimal_sums import DecimalSum
@@ -276,6 +276,12 @@ class Totals(Waiting[Number]):
             return container + (sum(values) << _COUNT_BITS) + len(values)  # type: ignore[operator]
         return super().add_all(_opened(container), values)
 
+    def add_ints(self, container: Any, count: int, total: int) -> Any:
+        """Take ints in of which count and sum are known; return the container."""
+        if type(container) is int:
+            return container + (total << _COUNT_BITS) + count
+        return self.merge(container, (total << _COUNT_BITS) + count)
+
     def add_each(self, groups: dict[Any, Any], keys: list[Any], values: list[Any]) -> bool:
         """Take each number into the container of its key if all are ints; say whether they are."""
         if not kinds(values) <= _INTS:
@@ -335,6 +341,11 @@ class Summary(Batched[int | float]):
         super().__init__()
         self._ints = IntSummaryStatistics()
         self._doubles = DoubleSummaryStatistics()
+
+    def add_ints(self, count: int, total: int, least: int, greatest: int) -> Self:
+        """Take ints in of which these are known; return this container."""
+        self._ints.combine(IntSummaryStatistics.of(count, total, least, greatest))
+        return self
 
     def of_ints(self) -> IntSummaryStatistics:
         """Return the statistics of the ints."""

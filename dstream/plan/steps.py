@@ -117,6 +117,7 @@ class Op:
         kind: None, or `int` or `float`: what each result must be.
         guards: what happens to items that it fails on.
         expression: what `fn` gives, if the compiler could read it.
+        is_verified: what columns give is compared with what `fn` gives.
     """
 
     action: str
@@ -125,6 +126,7 @@ class Op:
     step: Step
     guards: tuple[Guard, ...] = ()
     expression: Expression | None = None
+    is_verified: bool = False
 
     def steps(self) -> list[Step]:
         """Return the user's calls that it stands for."""

@@ -8,6 +8,7 @@ an end, `sink` where they go, `store` where distributed collections live, `gathe
 from dstream.spi.collector import AggregateOperation, Characteristics, Collector, Keyed, identity
 from dstream.spi.engine_contract import Engine, Running, RunStatus, Runtime
 from dstream.spi.gatherer import Downstream, Gatherer
+from dstream.spi.in_columns import InColumns
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
 from dstream.spi.integration import Integration
 from dstream.spi.records import Record, Records
@@ -57,6 +58,7 @@ __all__ = [
     "Grouped",
     "Held",
     "InBlocks",
+    "InColumns",
     "InParallel",
     "Integration",
     "ItemSplit",

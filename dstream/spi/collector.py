@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
+from dstream.spi.in_columns import InColumns
 from dstream.values.blaming import failed_on, forgotten, in_group, stopped
 
 __all__ = ["AggregateOperation", "Characteristics", "Collector", "Keyed", "identity"]
@@ -276,6 +277,8 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
         name: the factory that made it, such as `grouping_by(...)`, for messages; it may be empty.
         parts: gives a container as several smaller ones, which travel one after another and are combined in order.
         deducting: takes (container, other) and undoes what `combiner` did with `other`; None if that cannot be.
+        in_columns: what `accumulate_all` does, for columns of numbers; None if nothing is known. `on_columns` looks
+            whether it still holds.
 
     Example:
         >>> import operator
@@ -294,6 +297,12 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
     name: str = field(default="", compare=False)
     parts: Callable[[A], Iterable[A]] | None = None
     deducting: Callable[[A, A], A | None] | None = None
+    in_columns: InColumns | None = field(default=None, compare=False)
+
+    def on_columns(self) -> InColumns | None:
+        """Return what it does to columns, unless another function has taken the place of the one that does the same."""
+        known = self.in_columns
+        return known if known is not None and known.same_as is self.accumulate_all else None
 
     def _parts_of_it(self) -> _Functions:
         return _Functions(self.supplier, (self.accumulator,), self.combiner, self.deducting, self.finisher)

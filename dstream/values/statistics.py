@@ -105,6 +105,13 @@ class IntSummaryStatistics(SummaryStatistics[int]):
         super().__init__()
         self._sum = 0
 
+    @classmethod
+    def of(cls, count: int, total: int, least: int, greatest: int) -> IntSummaryStatistics:
+        """Return the statistics of one int or more of which these are known."""
+        made = cls()
+        made.count, made._sum, made.min, made.max = count, total, least, greatest
+        return made
+
     @property
     def sum(self) -> int:
         """The sum of the ints."""

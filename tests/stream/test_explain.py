@@ -316,6 +316,17 @@ def test_explain_says_why_a_function_has_its_route(unstarted, capsys):
     assert reasons[2].startswith("Python: calls len. len is written in C, and called for each item, since ")
 
 
+def test_explain_says_what_runs_as_columns(unstarted, capsys):
+    """From a source that has columns up to the first step that takes items; a list has them if its steps do enough."""
+    numbers = unstarted.stream(range(9)).map(lambda n: n * 3).filter(lambda n: n % 2).map(str).map(lambda t: t + "1")
+    listed = unstarted.stream([1, 2]).map(lambda n: n * 3)
+    worth_it = unstarted.stream([1, 2]).map(lambda n: (n * 3 + 1) % 7 - 2 * (n - 1))
+
+    assert _routes(numbers, capsys) == ["columns", "columns", "Python: calls str", "inlined"]
+    assert _routes(listed, capsys) == ["inlined"]
+    assert _routes(worth_it, capsys) == ["columns"]
+
+
 def test_explain_names_no_routes_where_functions_are_called(capsys):
     """Nothing is read on the local engine, nor with `columns="off"`."""
     off = Context(refuse, "spark", refuse, lambda node, into: stages_on(4, node, into, columns="off"))

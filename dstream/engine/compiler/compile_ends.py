@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 from dstream.engine.compiler.compile_gatherers import reads_ahead
 from dstream.engine.compiler.compile_stages import partials
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, compile_end
+from dstream.engine.compiler.reading_steps import with_expressions
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Framed, Last, Listed, Nothing, Pulled
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
@@ -95,6 +97,9 @@ def _(end: Columns, compiling: Compiling) -> Ending:
 
 @compile_end.register
 def _(end: Collect, compiling: Compiling) -> Ending:
+    if compiling.facts.reads_functions:
+        collector = with_expressions(end.collector, is_verified=compiling.facts.columns == "verify")
+        end = dataclasses.replace(end, collector=collector)
     apart = None if _has_letters(compiling.root) else reduced_apart(end.upstream, end.collector)
     if apart is not None:
         return compiling.decide(ReducedApart(compiling.items_of(apart.gather.upstream), apart, end))

@@ -82,7 +82,9 @@ def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[Op, ...]:
     for op in node.ops:
         if op.action in ("peek", "count"):
             op = in_the_caller(op, compiling, op.step.position if op.action == "peek" else None)
-        ops.append(shipped(with_expression(op) if compiling.facts.reads_functions else op))
+        if compiling.facts.reads_functions:
+            op = with_expression(op, is_verified=compiling.facts.columns == "verify")
+        ops.append(shipped(op))
     return tuple(ops)
 
 

@@ -3,21 +3,43 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
-from dstream.expressions.expression import Expression
+from dstream.engine.kernels.columns import unsupported
+from dstream.expressions.expression import Argument, Expression
 from dstream.expressions.function_reading import Unread, read
 from dstream.failures import is_our_name
 from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Emitted, Op, shown_function, unchanged
+from dstream.spi import Collector, InColumns
 from dstream.values import Predicate
 
-__all__ = ["read_step", "with_expression"]
+__all__ = ["read_step", "with_expression", "with_expressions"]
 
 
-def with_expression(op: Op) -> Op:
+def with_expression(op: Op, *, is_verified: bool = False) -> Op:
     """Return a step with what its function gives, if that can be read."""
     found = read_step(op)
-    return dataclasses.replace(op, expression=found) if isinstance(found, Expression) else op
+    if not isinstance(found, Expression):
+        return op
+    return dataclasses.replace(op, expression=found, is_verified=is_verified)
+
+
+def with_expressions(collector: Collector[Any, Any, Any], *, is_verified: bool) -> Collector[Any, Any, Any]:
+    """Return a collector with what its functions give, if columns can take it; otherwise one that takes none."""
+    known = collector.on_columns()
+    if known is None:
+        return collector
+    return dataclasses.replace(collector, in_columns=_read(known, is_verified))
+
+
+def _read(known: InColumns, is_verified: bool) -> InColumns | None:
+    found = Argument(0) if known.of is None else read(known.of)
+    downstream = None if known.downstream is None else _read(known.downstream, is_verified)
+    is_read = isinstance(found, Expression) and unsupported(found) is None
+    if not isinstance(found, Expression) or not is_read or (downstream is None) != (known.downstream is None):
+        return None
+    return dataclasses.replace(known, expression=found, downstream=downstream, is_verified=is_verified)
 
 
 def read_step(op: Op) -> Expression | Unread | None:

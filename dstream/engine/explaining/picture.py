@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, cast
 
+from dstream.engine.compiler.reading_steps import with_expression
 from dstream.engine.explaining.bounds import Either, OfEarlierJob
 from dstream.engine.explaining.outlook import Outlook
-from dstream.engine.explaining.routes import Route
+from dstream.engine.explaining.routes import BY_ITEM, Route, obstacle_before
 from dstream.engine.graph.vertices import (
     Applied,
     FromTable,
@@ -27,6 +28,7 @@ from dstream.engine.graph.vertices import (
     Vertex,
     with_calls,
 )
+from dstream.engine.kernels.columns import obstacle_to_columns
 from dstream.engine.worker.sinks import WriteEach
 from dstream.plan.core import Called, Chain, Read, Recall
 from dstream.plan.core_of_services import Served
@@ -54,11 +56,11 @@ _TREATMENTS = {
 }
 
 
-RouteOf = Callable[[Op], Route | None]
-"""Says how tasks evaluate the function of a step."""
+RouteOf = Callable[[Op, str | None], Route | None]
+"""Says how tasks evaluate the function of a step, given why its items do not stand in columns, if they do not."""
 
 
-def no_route(op: Op) -> None:
+def no_route(op: Op, before: str | None) -> None:
     """Say nothing: functions are called, as the user wrote it."""
 
 
@@ -73,9 +75,11 @@ def _calls_of(applied: Applied, route_of: RouteOf) -> Iterator[Call]:
         case None:
             return
         case Chain(ops=ops):
+            before = obstacle_before(node)
             for op in ops:
                 seen = _IN_THIS_PROCESS if op.action == "peek" else _of_service(op.fn) or note
-                route = route_of(op)
+                route = route_of(op, before)
+                before = before or obstacle_to_columns(with_expression(op))
                 if route is None:
                     yield Call(op.step.label, op.step.where, seen)
                 else:
@@ -216,7 +220,7 @@ class Picture:
 
     def _routed_on_branches(self, output: WriteEach) -> list[Call]:
         """Return the calls between a fork and its ends whose functions have a route; the notes have all calls."""
-        steps = [(op.step, self._route_of(op)) for branch in output.branches for op in branch.ops]
+        steps = [(op.step, self._route_of(op, BY_ITEM)) for branch in output.branches for op in branch.ops]
         return [Call(step.label, step.where, route.name, route.why) for step, route in steps if route is not None]
 
     def _stage(self, each: Input) -> int:

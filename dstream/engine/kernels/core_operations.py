@@ -15,6 +15,7 @@ from itertools import chain, dropwhile, groupby, islice, takewhile
 from operator import itemgetter
 from typing import Any, Protocol
 
+from dstream.engine.kernels.columns.column_items import SEQUENCES, ColumnItems
 from dstream.engine.kernels.fused_steps import run_chain
 from dstream.engine.kernels.guards import recovering
 from dstream.engine.kernels.long_plans import Depth
@@ -26,7 +27,7 @@ from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.plan.core import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
 from dstream.plan.core_of_services import Served
-from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.steps import Guard, Op, Step, unchanged
 from dstream.spi.collector import Collector, identity
 from dstream.spi.sink import MapWriter, Writer
 from dstream.values.order import before, sort
@@ -113,7 +114,17 @@ def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]
         return _served(ops, items, task)
     if any(op.action in ("peek", "count") or op.guards for op in ops):
         ops = [_in_task(op, task) for op in ops]
-    return run_chain(ops, items)
+    return _in_columns(ops, items) or run_chain(ops, items)
+
+
+def _in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
+    """Return what steps make of items in columns, if the first step is an expression and the items may become some."""
+    is_known = ops[0].expression is not None or ops[0].fn is unchanged
+    if not is_known or (type(items) is not ColumnItems and type(items) not in SEQUENCES):
+        return None
+    from dstream.engine.kernels.columns.column_steps import column_chain  # loads NumPy
+
+    return column_chain(ops, items)
 
 
 def _served(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:

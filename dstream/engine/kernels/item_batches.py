@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.errors import SerializationError
 from dstream.failures import shown
 from dstream.memory import Taking
@@ -119,6 +120,9 @@ class Batcher:
 
     def batches(self, items: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
         """Give (number of items, pickled list) for `items`, reading no further than the batch at hand."""
+        if type(items) is ColumnItems:
+            yield from self._blocks(items)
+            return
         taking = Taking(items)
         while batch := taking.take(self.count):
             if self._is_new:
@@ -127,6 +131,16 @@ class Batcher:
             data = dumps_items(batch)
             self.learn(len(batch), len(data))
             yield len(batch), data
+
+    def _blocks(self, items: ColumnItems) -> Iterator[tuple[int, bytes]]:
+        """Do the same with items of which some stand in columns, which travel as columns."""
+        for block in items.blocks():
+            if isinstance(block, Sequence | Iterator):
+                yield from self.batches(iter(block))
+                continue
+            from dstream.engine.kernels.columns.column_transport import packed_columns  # loads NumPy
+
+            yield from packed_columns(block)
 
     def pairs(self, left: list[Any], right: list[Any]) -> Iterator[tuple[int, bytes]]:
         """Give (number of pairs, pickled list of two lists) for two lists of the same length."""

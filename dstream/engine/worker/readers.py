@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dstream.engine.kernels.columns.column_ends import table_as_lists
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.item_batches import loads_items
 from dstream.engine.kernels.spilling import distinct_items, distinct_of_batches, merged, sorted_items
@@ -15,6 +18,9 @@ from dstream.failures import naming
 from dstream.plan.steps import Step
 from dstream.spi.collector import Collector
 from dstream.values.blaming import in_group
+
+if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_groups import GroupTable
 
 __all__ = [
     "KeepRange",
@@ -144,9 +150,48 @@ def _place(pair: tuple[Any, Any]) -> Any:
 def combine_groups(
     downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
 ) -> Iterator[tuple[int, Any, Any]]:
-    """Combine (keys, ranks, containers); give (first rank, key, finished value) of each group."""
+    """Combine (keys, ranks, containers), or tables of groups; give (first rank, key, finished value) of each group."""
+    return ColumnItems(_combined(downstream, step, batches, task))
+
+
+def _combined(downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task) -> Iterator[Block]:
+    tables: list[GroupTable] = []
+    groups = 0
+    for batch in batches:
+        if isinstance(batch, Sequence) or groups > _MOST_GROUPS:
+            batches = chain((batch,), batches)
+            break
+        tables.append(batch)
+        groups += len(batch)
+    else:
+        finished = _finished(downstream, tables) if tables else ()
+        if finished is not None:
+            yield _named(finished, step) if isinstance(finished, Iterator) else finished
+            return
+    yield _combined_lists(downstream, step, chain(tables, batches), task)
+
+
+def _finished(downstream: Collector[Any, Any, Any], tables: Sequence[GroupTable]) -> Block | None:
+    from dstream.engine.kernels.columns.column_finishing import finished_tables  # loads NumPy, which made the tables
+
+    return finished_tables(downstream, tables)
+
+
+_MOST_GROUPS = 4 * 2**20
+"""So many groups of tables, of which each takes 32 bytes, are put together at once; beyond it some may go to disk."""
+
+
+def _named(items: Iterator[Any], step: Step) -> Iterator[Any]:
     with naming(step):
-        columns = ((keys, containers, ranks) for keys, ranks, containers in batches)
+        yield from items
+
+
+def _combined_lists(
+    downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task
+) -> Iterator[tuple[int, Any, Any]]:
+    with naming(step):
+        lists = (batch if isinstance(batch, Sequence) else table_as_lists(downstream, batch) for batch in batches)
+        columns = ((keys, containers, ranks) for keys, ranks, containers in lists)
         for key, container, rank in merged(columns, downstream.combined, task.bound):
             try:
                 value = downstream.finisher(container)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dstream.engine.kernels.columns.column_ends import tables_of_groups
 from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns
 from dstream.engine.kernels.join_sides import Side, canonical_keys, item_key, results
@@ -17,9 +18,13 @@ from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.keys import are_canonical, canonical, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking
+from dstream.pickling import dumps
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 from dstream.values.blaming import each
+
+if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_groups import GroupTable
 
 __all__ = [
     "RouteByInput",
@@ -215,12 +220,23 @@ class RouteGroups:
         check_hash_seed()
         with naming(self.step):
             router, ranks = _ColumnRouter(self.targets, task), count(task.partition << _RANK_BITS)
-            for groups in partial_groups(items, self.collector, task.bound):
-                keys, containers = iter(groups), iter(groups.values())
-                while some := list(islice(keys, router.count)):
-                    columns = [some, list(islice(ranks, len(some))), list(islice(containers, len(some)))]
-                    yield from router.rows(some, columns)
-            yield from router.rest()
+            tables = tables_of_groups(self.collector, items)
+            for each in (items,) if tables is None else tables:
+                if isinstance(each, Iterable):
+                    yield from self._groups(router, ranks, each, task)
+                else:
+                    first = next(islice(ranks, len(each) - 1, None)) - len(each) + 1
+                    yield from router.table(each.ranked(first))
+
+    def _groups(
+        self, router: _ColumnRouter, ranks: Iterator[int], items: Iterable[Any], task: StageTask
+    ) -> Iterator[Row]:
+        for groups in partial_groups(items, self.collector, task.bound):
+            keys, containers = iter(groups), iter(groups.values())
+            while some := list(islice(keys, router.count)):
+                columns = [some, list(islice(ranks, len(some))), list(islice(containers, len(some)))]
+                yield from router.rows(some, columns)
+            yield from router.rest()  # The next ones may have the same keys, and a batch has each of them once.
 
 
 @dataclass(frozen=True)
@@ -245,6 +261,8 @@ class RoutePartials:
                 while (some := [column[start : start + router.count] for column in columns])[0]:
                     yield from router.rows(some[0], some)
                     start += len(some[0])
+                if width == 2:  # The next ones may have the same keys, and a batch of containers has each once.
+                    yield from router.rest()
             yield from router.rest()
 
 
@@ -282,6 +300,14 @@ class _ColumnRouter:
         if self._growth.exceeded():
             yield from self.rest()
             self._growth.start()
+
+    def table(self, table: GroupTable) -> Iterator[Row]:
+        """Give groups that stand in columns; nothing waits before them."""
+        from dstream.engine.kernels.columns.column_groups import parts_by_target  # loads NumPy, which made the table
+
+        for target, part in parts_by_target(table, len(self._held)):
+            self._sequence += 1
+            yield Row(target, self._task.partition, self._sequence, ITEMS, len(part), dumps(part))
 
     def rest(self) -> Iterator[Row]:
         """Give the batches that are not full; columns of another number may come then."""

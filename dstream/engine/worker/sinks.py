@@ -11,6 +11,7 @@ from itertools import chain, count, islice
 from typing import Any
 
 from dstream.engine.kernels.arrow_columns import batches_of, packed_batch
+from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.core_operations import by_bucket, ops_in_task, partial_groups, written
 from dstream.engine.kernels.fused_steps import run_branches
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
@@ -120,7 +121,7 @@ class Accumulate:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         parts = self.collector.parts
         with naming(self.step):
-            container = self.collector.accumulated(self.collector.supplier(), items)
+            container = collected(self.collector, items)
             for part in (container,) if parts is None else parts(container):
                 yield from self._pieces(part, task)
 

@@ -1,0 +1,53 @@
+"""Where collectors meet items: in columns if both know how, otherwise item by item. Loads NumPy for columns only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.spi import Collector, InColumns
+
+if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_groups import GroupTable
+
+__all__ = ["collected", "table_as_lists", "tables_of_groups"]
+
+
+def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
+    """Return the container of the items."""
+    known = _on_columns(collector, items)
+    if known is None or not isinstance(items, ColumnItems):
+        return collector.accumulated(collector.supplier(), items)
+    from dstream.engine.kernels.columns.column_collecting import accumulated_blocks
+
+    return accumulated_blocks(collector, known, collector.supplier(), items.blocks())
+
+
+def tables_of_groups(
+    collector: Collector[Any, Any, Any], items: Iterator[Any]
+) -> Iterator[GroupTable | Iterable[Any]] | None:
+    """Give the groups of items as tables, and in their places the items that make none; None if no items do."""
+    known = _on_columns(collector, items)
+    if known is None or known.finds != "groups" or not isinstance(items, ColumnItems):
+        return None
+    from dstream.engine.kernels.columns.column_collecting import group_tables
+
+    return group_tables(collector, known, items.blocks())
+
+
+def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable) -> list[list[Any]]:
+    """Return groups as the keys, ranks and containers that they are where no columns are."""
+    known = downstream.on_columns()
+    assert known is not None, "the table was made by it"
+    take = known.take
+    assert take is not None, "it takes numbers"
+    containers = [take(downstream.supplier(), *found) for _, *found in table.lines()]
+    return [table.keys.tolist(), table.ranks.tolist(), containers]
+
+
+def _on_columns(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> InColumns | None:
+    if type(items) is not ColumnItems:
+        return None
+    known = collector.on_columns()
+    return None if known is None or known.expression is None else known

@@ -1,0 +1,57 @@
+"""What tables of groups become where the parts of a key meet: one table, whose groups are finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dstream.engine.kernels.columns.column_ends import table_as_lists
+from dstream.engine.kernels.columns.column_groups import GroupTable, merged_tables
+from dstream.engine.kernels.columns.column_items import Block
+from dstream.engine.kernels.columns.column_values import Column, Floats, Ints, Tuples, Withheld, tight
+from dstream.engine.kernels.columns.int_arithmetic import quotient_of_ints
+from dstream.spi import Collector, identity
+from dstream.values.blaming import in_group
+
+__all__ = ["finished_tables"]
+
+
+def finished_tables(downstream: Collector[Any, Any, Any], tables: Sequence[GroupTable]) -> Block | None:
+    """Return (first rank, key, finished value) of each group of the tables; None if sums need more than 64 bits."""
+    try:
+        table = merged_tables(tables)
+    except Withheld:
+        return None
+    try:
+        values = _finished(downstream, table)
+    except Withheld:
+        return _lines(downstream, table)
+    return Tuples((_ints(table.ranks), _ints(table.keys), values), len(table))
+
+
+def _finished(downstream: Collector[Any, Any, Any], table: GroupTable) -> Column:
+    known = downstream.on_columns()
+    if known is not None and downstream.finisher is identity and known.finds == "count":
+        return _ints(table.counts)
+    if known is not None and table.sums is not None:
+        if downstream.finisher == known.total:
+            return _ints(table.sums)
+        if downstream.finisher == known.average:
+            found: Floats = quotient_of_ints(_ints(table.sums), _ints(table.counts))
+            return found
+    raise Withheld("a finisher that Python runs")
+
+
+def _ints(values: Any) -> Ints:
+    return tight(Ints(values, 0, 0))
+
+
+def _lines(downstream: Collector[Any, Any, Any], table: GroupTable) -> Iterator[Any]:
+    keys, ranks, containers = table_as_lists(downstream, table)
+    for rank, key, container in zip(ranks, keys, containers, strict=True):
+        try:
+            value = downstream.finisher(container)
+        except Exception as error:
+            in_group(error, key)
+            raise
+        yield rank, key, value

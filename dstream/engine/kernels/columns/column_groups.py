@@ -1,0 +1,171 @@
+"""Groups of rows by keys that are ints: where each group begins, and counts and sums of its numbers, all exact."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.engine.kernels.columns.column_values import GREATEST, LEAST, Ints, Withheld, tight
+
+__all__ = ["GroupTable", "grouped", "merged_tables", "parts_by_target", "stable_hashes_of_ints", "sum_of_ints"]
+
+Int64s = NDArray[np.int64]
+
+_FEW_KEYS = 65_536
+_EXACT = 2**53
+_MOST_GROUPS = 131_072
+"""So many groups, of which each takes 32 bytes, travel at a time."""
+_HASH_MODULUS = sys.hash_info.modulus
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTable:
+    """Groups, in the order in which their keys were first seen.
+
+    Attributes:
+        keys: each of them once.
+        counts: how many items they have.
+        sums: of the numbers of their items; None where these only count.
+        ranks: which say in what order the keys of several tables were first seen.
+    """
+
+    keys: Int64s
+    counts: Int64s
+    sums: Int64s | None
+    ranks: Int64s
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def lines(self) -> Iterator[tuple[int, ...]]:
+        """Give (key, count) or (key, count, sum) of each group."""
+        columns = (self.keys, self.counts) if self.sums is None else (self.keys, self.counts, self.sums)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def ranked(self, first: int) -> GroupTable:
+        """Return the groups with these ranks: `first` and those that follow."""
+        ranks = np.arange(first, first + len(self.keys), dtype=np.int64)
+        return GroupTable(self.keys, self.counts, self.sums, ranks)
+
+    def rows(self, chosen: NDArray[Any]) -> GroupTable:
+        """Return some of the groups."""
+        sums = None if self.sums is None else self.sums[chosen]
+        return GroupTable(self.keys[chosen], self.counts[chosen], sums, self.ranks[chosen])
+
+
+def grouped(keys: Ints, numbers: Ints | None) -> GroupTable:
+    """Group rows; the ranks are those in this table.
+
+    Args:
+        keys: of the rows.
+        numbers: that are added up; None if the rows are only counted.
+
+    Raises:
+        Withheld: a sum may need more than 64 bits.
+    """
+    places = _places(tight(keys))
+    sums = None if numbers is None else _sums(places, numbers.values, numbers.least, numbers.greatest)
+    ranks = np.arange(len(places.firsts), dtype=np.int64)
+    return GroupTable(keys.values[places.firsts], places.counts(), sums, ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Which group each row is of.
+
+    Attributes:
+        numbers: a number for each row.
+        width: all of them are below it.
+        firsts: the first row of each group, in order.
+        order: the number of each group.
+    """
+
+    numbers: NDArray[np.intp]
+    width: int
+    firsts: NDArray[np.intp]
+    order: NDArray[np.intp]
+
+    def counts(self) -> Int64s:
+        """Return how many rows each group has."""
+        return np.bincount(self.numbers, minlength=self.width)[self.order].astype(np.int64, copy=False)
+
+
+def _places(keys: Ints) -> _Places:
+    """Number the groups: by the keys themselves where these lie close together, otherwise by a hash table."""
+    rows, width = len(keys.values), keys.greatest - keys.least + 1
+    if width <= max(2 * rows, _FEW_KEYS):
+        numbers: Any = keys.values - keys.least
+    else:
+        import pyarrow as pa
+
+        numbers = pa.array(keys.values).dictionary_encode().indices.to_numpy()
+        width = int(numbers.max()) + 1
+    first: NDArray[np.intp] = np.full(width, rows, np.intp)
+    first[numbers[::-1]] = np.arange(rows - 1, -1, -1)  # Of several rows the one that is written last stays: the first.
+    order = np.flatnonzero(first < rows)
+    order = order[np.argsort(first[order], kind="stable")]
+    return _Places(numbers, width, first[order], order)
+
+
+def _sums(places: _Places, numbers: Int64s, least: int, greatest: int) -> Int64s:
+    """Add up in floats as long as each partial sum is one exactly, then in ints of 64 bits."""
+    most = max(-least, greatest, 0) * len(numbers)
+    if most <= _EXACT:
+        found = np.bincount(places.numbers, weights=numbers, minlength=places.width).astype(np.int64)
+    elif most <= GREATEST:
+        found = np.zeros(places.width, np.int64)
+        np.add.at(found, places.numbers, numbers)
+    else:
+        raise Withheld("sums that may need more than 64 bits")
+    return found[places.order]
+
+
+def parts_by_target(table: GroupTable, targets: int) -> Iterator[tuple[int, GroupTable]]:
+    """Give each target that equal keys meet at, with its groups."""
+    places = stable_hashes_of_ints(table.keys) % targets
+    for target in range(targets):
+        chosen = np.flatnonzero(places == target)
+        for start in range(0, len(chosen), _MOST_GROUPS):
+            yield target, table.rows(chosen[start : start + _MOST_GROUPS])
+
+
+def merged_tables(tables: Sequence[GroupTable]) -> GroupTable:
+    """Return the groups of several tables, in the order of their first ranks where the tables come in that order.
+
+    Raises:
+        Withheld: a sum may need more than 64 bits.
+    """
+    keys = np.concatenate([table.keys for table in tables])
+    places = _places(tight(Ints(keys, LEAST, GREATEST)))
+    ranks = np.concatenate([table.ranks for table in tables])[places.firsts]
+    counts = _added(places, [table.counts for table in tables])
+    sums = [table.sums for table in tables if table.sums is not None]
+    return GroupTable(keys[places.firsts], counts, _added(places, sums) if sums else None, ranks)
+
+
+def _added(places: _Places, columns: Iterable[Int64s]) -> Int64s:
+    column = tight(Ints(np.concatenate(list(columns)), LEAST, GREATEST))
+    return _sums(places, column.values, column.least, column.greatest)
+
+
+def sum_of_ints(column: Ints) -> int:
+    """Return the sum of ints, of any size."""
+    rows = len(column.values)
+    if column.least * rows >= LEAST and column.greatest * rows <= GREATEST:
+        return int(column.values.sum())
+    # The upper and the lower halves of so many rows fit.
+    return (int((column.values >> 32).sum()) << 32) + int((column.values & 0xFFFF_FFFF).sum())
+
+
+def stable_hashes_of_ints(keys: Int64s) -> Int64s:
+    """Return `hash` of each int, as `dstream.keys.stable_hash` does."""
+    # The absolute value of the least int wraps; as an unsigned one it is right.
+    absolute = np.abs(keys).astype(np.uint64) % np.uint64(_HASH_MODULUS)
+    hashes = np.where(keys < 0, -absolute.astype(np.int64), absolute.astype(np.int64))
+    hashes[hashes == -1] = -2
+    return hashes

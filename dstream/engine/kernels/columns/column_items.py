@@ -1,0 +1,93 @@
+"""`ColumnItems`: items that come one after another for whoever asks for items, and in blocks for who takes columns.
+
+Nothing here loads NumPy: who has no such items pays nothing for the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_values import Column
+
+__all__ = ["SEQUENCES", "Block", "ColumnItems", "given", "is_worth_columns", "stretches"]
+
+Block: TypeAlias = "Column | Sequence[Any] | Iterator[Any]"
+"""A column; a range or list that may become one; or items that did not, each made when it is asked for."""
+
+_FEWEST = 4096
+_ROWS = 32_768
+"""Of so many rows a column of numbers stays in the cache of a core: 65,536 took half as long again (NumPy 2.4)."""
+
+
+class ColumnItems(Iterator[Any]):
+    """Items, of which some stand in columns.
+
+    Args:
+        blocks: they are, in order; each is used up before the next one is asked for.
+    """
+
+    def __init__(self, blocks: Iterator[Block]) -> None:
+        self._blocks = blocks
+        self._items = chain.from_iterable(map(given, blocks))
+        self._is_begun = False
+
+    def __iter__(self) -> Iterator[Any]:
+        # The chain itself, so that loops ask C code for each item.
+        self._is_begun = True
+        return self._items
+
+    def __next__(self) -> Any:
+        self._is_begun = True
+        return next(self._items)
+
+    def blocks(self) -> Iterator[Block]:
+        """Give the blocks, in place of the items."""
+        return iter((self._items,)) if self._is_begun else self._blocks
+
+
+def given(block: Block) -> Iterable[Any]:
+    """Return the items of a block."""
+    if isinstance(block, Sequence | Iterator):
+        return block
+    from dstream.engine.kernels.columns.column_values import items_of  # loads NumPy, which made the column
+
+    return items_of(block)
+
+
+def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None:
+    """Return what is left of a range or a list in stretches, a short one first; None if columns would not be faster.
+
+    Args:
+        items: an iterator over a range or a list, of which none is taken.
+        work: how many operators the steps apply to each item.
+    """
+    if type(items) not in SEQUENCES or items.__length_hint__() < _FEWEST:  # type: ignore[attr-defined]
+        return None
+    parts: Any = items.__reduce__()
+    (sequence,), start = parts[1], parts[2] if len(parts) > 2 else 0
+    return _stretches(sequence, start or 0) if is_worth_columns(sequence, work) else None
+
+
+def is_worth_columns(items: Any, work: int) -> bool:
+    """Say whether so many operators on each item take longer than to make columns of a range or a list."""
+    if type(items) is list:
+        return work >= _WORTH_A_LIST and bool(items) and type(items[0]) in _NUMBERS
+    return type(items) is range
+
+
+_WORTH_A_LIST = 6
+"""So many operators cost as much in a loop as a column of a list's numbers, 40 ns each (CPython 3.11)."""
+_NUMBERS = frozenset({int, float, bool})
+"""Items of lists that may stand in columns. Of tuples the columns cost 400 ns each, ten times what a step takes."""
+SEQUENCES = frozenset({type(iter(range(0))), type(iter([]))})
+"""The iterators over ranges and lists."""
+
+
+def _stretches(sequence: Sequence[Any], start: int) -> Iterator[Sequence[Any]]:
+    rows = _FEWEST
+    while stretch := sequence[start : start + rows]:
+        yield stretch
+        start, rows = start + rows, _ROWS

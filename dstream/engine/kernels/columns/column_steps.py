@@ -1,0 +1,79 @@
+"""Steps over columns: a chain's first steps that have expressions, block by block, with a way back for each block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, takewhile
+from typing import Any
+
+from dstream.engine.kernels.columns.column_comparing import truth
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems, given, stretches
+from dstream.engine.kernels.columns.column_values import (
+    Bools,
+    Column,
+    Withheld,
+    column_of,
+    rows_of,
+    typed,
+)
+from dstream.engine.kernels.columns.evaluating import evaluated
+from dstream.engine.kernels.columns.steps_in_columns import expression_of_step, is_in_columns, work_of
+from dstream.engine.kernels.columns.verifying_columns import compare_step
+from dstream.engine.kernels.fused_steps import run_chain
+from dstream.plan.steps import Op
+
+__all__ = ["as_column", "column_chain"]
+
+_MOST_WITHHELD = 3
+"""After so many blocks in a row that were withheld, the rest is no longer tried."""
+
+
+def column_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
+    """Return what steps make of items, in columns as far as these go; None if they do not go at all."""
+    first = list(takewhile(is_in_columns, ops))
+    if all(op.expression is None for op in first):
+        return None
+    blocks = items.blocks() if isinstance(items, ColumnItems) else stretches(items, work_of(first))
+    if blocks is None:
+        return None
+    made = ColumnItems(_through(first, blocks))
+    return run_chain(ops[len(first) :], made) if len(first) < len(ops) else made
+
+
+def _through(ops: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Block]:
+    """Give each block as a column, or its items; it is used up before the next one is made."""
+    withheld = 0
+    for block in blocks:
+        try:
+            made: Block = _passed(ops, block)
+            withheld = 0
+        except Withheld:
+            made = run_chain(ops, given(block))
+            withheld += 1
+        yield made
+        if withheld == _MOST_WITHHELD:
+            yield run_chain(ops, chain.from_iterable(map(given, blocks)))
+
+
+def _passed(ops: Sequence[Op], block: Block) -> Column:
+    column = as_column(block)
+    for op in ops:
+        expression = expression_of_step(op)
+        assert expression is not None, "only such steps are taken"
+        found = evaluated(expression, (column,))
+        found = typed(found, op.kind) if op.action == "map" else Bools(truth(found))
+        if op.is_verified:
+            compare_step(op, column, found)
+        column = found if op.action == "map" else rows_of(column, truth(found))
+    return column
+
+
+def as_column(block: Block) -> Column:
+    """Return a block as a column.
+
+    Raises:
+        Withheld: it is none, and its items make none.
+    """
+    if isinstance(block, Iterator):
+        raise Withheld("the items before did not stand in columns")
+    return column_of(block) if isinstance(block, Sequence) else block

@@ -1,0 +1,64 @@
+"""Columns on their way: bytes that become a list of items again where they are unpickled, without NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dstream.pickling import dumps
+
+if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_values import Column
+
+__all__ = ["packed_columns"]
+
+
+class _Packed:
+    """Pickles a column as what makes a list of its items."""
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made(self._column)
+
+
+def packed_columns(column: Column) -> Iterator[tuple[int, bytes]]:
+    """Give (number of items, pickled list) of the rows of a column, some at a time."""
+    from dstream.engine.kernels.columns.column_values import parts_of
+
+    for part, size in parts_of(column, _ROWS):
+        yield size, dumps(_Packed(part))
+
+
+_ROWS = 32_768
+
+
+def _made(column: Column) -> tuple[Any, ...]:
+    from dstream.engine.kernels.columns.column_values import Bools, Floats, Ints, Objects, Same, Tuples
+
+    if isinstance(column, Ints):
+        return _numbers, ("q", column.values.tobytes())
+    if isinstance(column, Floats):
+        return _numbers, ("d", column.values.tobytes())
+    if isinstance(column, Bools):
+        return _numbers, ("?", column.values.tobytes())
+    if isinstance(column, Same):
+        return _same, (column.value, column.size)
+    if isinstance(column, Objects):
+        return list, (column.values,)
+    assert isinstance(column, Tuples), "there are no other columns"
+    return _tuples, (column.size, *map(_Packed, column.members))
+
+
+def _numbers(code: Any, data: bytes) -> list[Any]:
+    found: list[Any] = memoryview(data).cast(code).tolist()
+    return found
+
+
+def _same(value: Any, size: int) -> list[Any]:
+    return [value] * size
+
+
+def _tuples(size: int, *members: list[Any]) -> list[Any]:
+    return list(zip(*members, strict=True)) if members else [()] * size

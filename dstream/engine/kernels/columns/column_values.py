@@ -1,0 +1,256 @@
+"""Columns: the values of some rows, of exactly one builtin type, and how they become items again.
+
+A column of ints knows between which two values its own lie, so that arithmetic needs no check for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "GREATEST",
+    "LEAST",
+    "Bools",
+    "Column",
+    "Floats",
+    "Ints",
+    "Objects",
+    "Same",
+    "Tuples",
+    "Withheld",
+    "column_of",
+    "items_of",
+    "numbers",
+    "parts_of",
+    "rows_of",
+    "size_of_column",
+    "spread",
+    "tight",
+    "typed",
+    "whole",
+]
+
+LEAST = -(2**63)
+GREATEST = 2**63 - 1
+
+
+class Withheld(Exception):
+    """A column cannot promise what Python gives for these rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ints:
+    """Exact ints of 64 bits.
+
+    Attributes:
+        least: no value is below it.
+        greatest: no value is above it.
+    """
+
+    values: NDArray[np.int64]
+    least: int
+    greatest: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Floats:
+    """Exact floats."""
+
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bools:
+    """`True` and `False`."""
+
+    values: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Same:
+    """One value of any type in all rows."""
+
+    value: Any
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objects:
+    """Any values, which pass as they are."""
+
+    values: list[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuples:
+    """Exact tuples of one length, a column for each place."""
+
+    members: tuple[Column, ...]
+    size: int
+
+
+Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples
+
+
+def column_of(items: Sequence[Any]) -> Column:
+    """Return the items of a range or list as a column.
+
+    Raises:
+        Withheld: they are no numbers or tuples of one exact type, or ints that need more than 64 bits.
+    """
+    if type(items) is range:
+        return _of_range(items)
+    kinds = set(map(type, items))
+    if len(kinds) != 1:
+        raise Withheld("the items are of several types")
+    (kind,) = kinds
+    if kind is tuple:
+        return _of_tuples(items)
+    make = _MAKERS.get(kind)
+    if make is None:
+        raise Withheld(f"the items are {kind.__name__}")
+    return make(items)
+
+
+def _of_range(items: range) -> Column:
+    if not items:
+        return Ints(np.empty(0, np.int64), 0, 0)
+    least, greatest = sorted((items[0], items[-1]))
+    if least < LEAST or greatest > GREATEST or not LEAST <= items.step <= GREATEST:
+        raise Withheld("ints of more than 64 bits")
+    # The end of `arange` may lie outside; a product that wraps comes back with the sum, which lies inside.
+    return Ints(items[0] + np.arange(len(items), dtype=np.int64) * items.step, least, greatest)
+
+
+def _of_ints(items: Sequence[Any]) -> Column:
+    try:
+        values = np.array(items, np.int64)
+    except OverflowError:
+        raise Withheld("ints of more than 64 bits") from None
+    return Ints(values, int(values.min()), int(values.max()))
+
+
+def _of_tuples(items: Sequence[Any]) -> Column:
+    if len(set(map(len, items))) != 1:
+        raise Withheld("tuples of several lengths")
+    return Tuples(tuple(_member(list(values)) for values in zip(*items, strict=True)), len(items))
+
+
+def _member(values: list[Any]) -> Column:
+    try:
+        return column_of(values)
+    except Withheld:
+        return Objects(values)
+
+
+_MAKERS: dict[type, Callable[[Sequence[Any]], Column]] = {
+    int: _of_ints,
+    float: lambda items: Floats(np.array(items, np.float64)),
+    bool: lambda items: Bools(np.array(items, np.bool_)),
+}
+
+
+def items_of(column: Column) -> list[Any]:
+    """Return the values as objects of Python."""
+    if isinstance(column, Same):
+        return [column.value] * column.size
+    if isinstance(column, Tuples):
+        return list(zip(*map(items_of, column.members), strict=True)) if column.members else [()] * column.size
+    return column.values if isinstance(column, Objects) else column.values.tolist()
+
+
+def size_of_column(column: Column) -> int:
+    """Return how many rows there are."""
+    return column.size if isinstance(column, Same | Tuples) else len(column.values)
+
+
+def rows_of(column: Column, rows: NDArray[np.bool_]) -> Column:
+    """Return the rows that are chosen, in order."""
+    return _taken(column, np.flatnonzero(rows))  # Taking places is faster than taking by bools (NumPy 2.4).
+
+
+def _taken(column: Column, places: NDArray[np.intp]) -> Column:
+    if isinstance(column, Ints):
+        return Ints(column.values.take(places), column.least, column.greatest)
+    if isinstance(column, Floats):
+        return Floats(column.values.take(places))
+    if isinstance(column, Bools):
+        return Bools(column.values.take(places))
+    if isinstance(column, Same):
+        return Same(column.value, len(places))
+    if isinstance(column, Tuples):
+        return Tuples(tuple(_taken(each, places) for each in column.members), len(places))
+    return Objects([column.values[place] for place in places.tolist()])
+
+
+def parts_of(column: Column, rows: int) -> Iterator[tuple[Column, int]]:
+    """Give a column in parts of so many rows, and how many each has."""
+    size = size_of_column(column)
+    if size <= rows:
+        yield column, size
+        return
+    for start in range(0, size, rows):
+        places = np.arange(start, min(start + rows, size))
+        yield _taken(column, places), len(places)
+
+
+def numbers(column: Column) -> Ints | Floats | Bools:
+    """Return a column of numbers; one value in all rows becomes a scalar, which NumPy combines with arrays.
+
+    Raises:
+        Withheld: it holds something else.
+    """
+    if isinstance(column, Ints | Floats | Bools):
+        return column
+    if isinstance(column, Same):
+        if type(column.value) is int and LEAST <= column.value <= GREATEST:
+            return Ints(np.int64(column.value), column.value, column.value)  # type: ignore[arg-type]
+        if type(column.value) is float:
+            return Floats(np.float64(column.value))  # type: ignore[arg-type]
+        if type(column.value) is bool:
+            return Bools(np.bool_(column.value))  # type: ignore[arg-type]
+    raise Withheld("a value that is no number of 64 bits")
+
+
+def tight(column: Ints) -> Ints:
+    """Return a column of ints with its true least and greatest value."""
+    if not np.size(column.values):
+        return Ints(column.values, 0, 0)
+    return Ints(column.values, int(np.min(column.values)), int(np.max(column.values)))
+
+
+def typed(column: Column, kind: type | None) -> Column:
+    """Return what a step of this kind gives: the column as it is, or exact ints or floats.
+
+    Raises:
+        Withheld: it holds something that becomes no int, or no float.
+    """
+    if kind is None:
+        return column
+    found = numbers(spread(column))
+    if kind is int:
+        if isinstance(found, Floats):
+            raise Withheld("floats where ints are needed")
+        return whole(found)
+    return Floats(found.values.astype(np.float64, copy=False))
+
+
+def spread(column: Column) -> Column:
+    """Return a number that stands in all rows as an array."""
+    if not isinstance(column, Same):
+        return column
+    one = numbers(column)
+    values: Any = np.full(column.size, one.values)
+    if isinstance(one, Ints):
+        return Ints(values, one.least, one.greatest)
+    return Floats(values) if isinstance(one, Floats) else Bools(values)
+
+
+def whole(column: Ints | Bools) -> Ints:
+    """Return bools as the ints that they are."""
+    return Ints(column.values.astype(np.int64), 0, 1) if isinstance(column, Bools) else column

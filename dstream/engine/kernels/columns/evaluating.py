@@ -1,0 +1,318 @@
+"""Evaluating an `Expression` for many rows at once, with the values, types and order of Python, or not at all."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dstream.engine.kernels.columns.column_comparing import (
+    compared,
+    comparisons,
+    contained,
+    extreme,
+    is_none,
+    merged_columns,
+    truth,
+)
+from dstream.engine.kernels.columns.column_values import (
+    Bools,
+    Column,
+    Floats,
+    Ints,
+    Same,
+    Tuples,
+    Withheld,
+    column_of,
+    items_of,
+    numbers,
+    rows_of,
+    size_of_column,
+    whole,
+)
+from dstream.engine.kernels.columns.float_arithmetic import float_operators, float_unaries, floats
+from dstream.engine.kernels.columns.int_arithmetic import int_operators, int_unaries, quotient_of_ints
+from dstream.engine.kernels.columns.supported import CALLED, EACH_BY_PYTHON
+from dstream.expressions import (
+    Applied,
+    Argument,
+    Called,
+    Choice,
+    Constant,
+    Expression,
+    Indexed,
+    Let,
+    Local,
+    Together,
+)
+from dstream.expressions.known_functions import KNOWN
+
+__all__ = ["evaluated"]
+
+_BELOW_2_TO_63 = 2.0**63
+
+
+def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
+    """Return what the expression gives for each row of its arguments, which have one length.
+
+    Raises:
+        Withheld: it cannot be said that Python gives the same for all of these rows, or Python would raise.
+    """
+    with np.errstate(all="ignore"):
+        return _value(expression, _Given(tuple(columns), {}, size_of_column(columns[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Rows, and what has a name in them.
+
+    Attributes:
+        arguments: of the function.
+        named: what each `Let` gave a name, by its number.
+        size: how many rows there are.
+    """
+
+    arguments: tuple[Column, ...]
+    named: Mapping[int, Column]
+    size: int
+
+    def rows(self, chosen: NDArray[np.bool_]) -> _Given:
+        """Return some of the rows."""
+        arguments = tuple(rows_of(each, chosen) for each in self.arguments)
+        named = {number: rows_of(each, chosen) for number, each in self.named.items()}
+        return _Given(arguments, named, int(np.count_nonzero(chosen)))
+
+
+def _value(expression: Expression, given: _Given) -> Column:
+    match expression:
+        case Argument(place):
+            return given.arguments[place]
+        case Constant(value):
+            return Same(value, given.size)
+        case Applied("and" | "or" as word, operands):
+            return _as_far_as_needed(word, operands, given)
+        case Applied(sign, operands):
+            return _applied(sign, [_value(each, given) for each in operands])
+        case Choice(condition, chosen, otherwise):
+            return _chosen(truth(_value(condition, given)), chosen, otherwise, given)
+        case Indexed(of, index):
+            return _indexed(_value(of, given), _value(index, given))
+        case Together(members):
+            return _together(tuple(_value(each, given) for each in members), given.size)
+        case Called(function, arguments):
+            return _called(function, [_value(each, given) for each in arguments])
+        case Let(value, number, within):
+            named = {**given.named, number: _value(value, given)}
+            return _value(within, _Given(given.arguments, named, given.size))
+        case Local(number):
+            return given.named[number]
+    raise Withheld(f"{type(expression).__name__} is left to Python")
+
+
+def _together(members: tuple[Column, ...], size: int) -> Column:
+    values = [each.value for each in members if isinstance(each, Same)]
+    return Same(tuple(values), size) if len(values) == len(members) else Tuples(members, size)
+
+
+def _as_far_as_needed(word: str, operands: Sequence[Expression], given: _Given) -> Column:
+    """Evaluate each operand in those rows alone in which Python does."""
+    first, *others = operands
+    found = _value(first, given)
+    if not others:
+        return found
+    is_true = truth(found)
+    decided = ~is_true if word == "and" else is_true
+    if decided.all():
+        return found
+    if not decided.any():
+        return _as_far_as_needed(word, others, given)
+    rest = _as_far_as_needed(word, others, given.rows(~decided))
+    return merged_columns(decided, rows_of(found, decided), rest)
+
+
+def _chosen(condition: Any, chosen: Expression, otherwise: Expression, given: _Given) -> Column:
+    if not condition.any():
+        return _value(otherwise, given)
+    if condition.all():
+        return _value(chosen, given)
+    first = _value(chosen, given.rows(condition))
+    return merged_columns(condition, first, _value(otherwise, given.rows(~condition)))
+
+
+def _applied(sign: str, operands: list[Column]) -> Column:
+    if all(isinstance(each, Same) for each in operands) and not _warns(sign, operands[0]):
+        return _by_python(_PYTHON[sign], operands)
+    if sign == "not":
+        return Bools(~truth(operands[0]))
+    if sign in ("is", "is not"):
+        return is_none(*operands, is_wanted=sign == "is")
+    if sign in ("in", "not in"):
+        found = contained(*operands)
+        return found if sign == "in" else Bools(~found.values)
+    if sign in comparisons:
+        return compared(sign, *operands)
+    if len(operands) == 1:
+        return _unary(sign, numbers(operands[0]))
+    return _arithmetic(sign, *map(numbers, operands))
+
+
+def _warns(sign: str, operand: Column) -> bool:
+    """Say whether it is a bool that is inverted: Python 3.12 warns of it, at the line of the user."""
+    return sign == "invert" and isinstance(operand, Same) and type(operand.value) is bool
+
+
+def _arithmetic(sign: str, left: Ints | Floats | Bools, right: Ints | Floats | Bools) -> Column:
+    if isinstance(left, Floats) or isinstance(right, Floats):
+        if sign == "**":
+            return _powers(left, right)
+        if sign not in float_operators:
+            raise Withheld(f"floats have no {sign}")
+        return float_operators[sign](floats(left), floats(right))
+    if sign in _OF_BOOLS and isinstance(left, Bools) and isinstance(right, Bools):
+        return Bools(_OF_BOOLS[sign](left.values, right.values))
+    if sign == "/":
+        return quotient_of_ints(whole(left), whole(right))
+    return int_operators[sign](whole(left), whole(right))
+
+
+_OF_BOOLS: dict[str, Callable[[Any, Any], Any]] = {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor}
+
+
+def _powers(left: Ints | Floats | Bools, right: Ints | Floats | Bools) -> Column:
+    """Let Python raise floats to a power: other digits come out elsewhere."""
+    bases, exponents = (each.tolist() for each in np.broadcast_arrays(left.values, right.values))
+    return _made(lambda: list(map(operator.pow, bases, exponents)))
+
+
+def _unary(sign: str, of: Ints | Floats | Bools) -> Column:
+    if isinstance(of, Floats):
+        if sign not in float_unaries:
+            raise Withheld(f"floats have no {sign}")
+        return float_unaries[sign](of)
+    if sign == "invert" and isinstance(of, Bools):
+        raise Withheld("a bool inverted")
+    return int_unaries[sign](whole(of))
+
+
+def _by_python(function: Callable[..., Any], columns: list[Column]) -> Column:
+    """Let Python say what one value in all rows gives."""
+    values = [each.value for each in columns if isinstance(each, Same)]
+    try:
+        return Same(function(*values), size_of_column(columns[0]))
+    except Exception as error:
+        raise Withheld(f"Python raises {type(error).__name__}") from None
+
+
+def _made(values: Callable[[], list[Any]]) -> Column:
+    """Return what Python gives for each row as a column."""
+    try:
+        found = values()
+    except Exception as error:
+        raise Withheld(f"Python raises {type(error).__name__}") from None
+    return column_of(found)
+
+
+def _indexed(of: Column, index: Column) -> Column:
+    if isinstance(of, Same) and isinstance(index, Same):
+        return _by_python(operator.getitem, [of, index])
+    if not isinstance(of, Tuples) or not isinstance(index, Same) or type(index.value) is not int:
+        raise Withheld("an index of something else than a tuple")
+    if not -len(of.members) <= index.value < len(of.members):
+        raise Withheld("an index that is out of range")
+    return of.members[index.value]
+
+
+def _called(function: str, arguments: list[Column]) -> Column:
+    if function not in CALLED or not arguments:
+        raise Withheld(f"{function} is left to Python")
+    if all(isinstance(each, Same) for each in arguments):
+        return _by_python(KNOWN[function], arguments)
+    if function in ("min", "max"):
+        return extreme(function, _compared_ones(arguments))
+    if function in EACH_BY_PYTHON or (function == "round" and len(arguments) == 2):
+        rows = list(map(items_of, map(_number_or_same, arguments)))
+        return _made(lambda: list(map(KNOWN[function], *rows)))
+    if len(arguments) != 1:
+        raise Withheld(f"{function} of {len(arguments)} arguments")
+    if function == "len":
+        if not isinstance(arguments[0], Tuples):
+            raise Withheld("the length of what is no tuple")
+        return Same(len(arguments[0].members), arguments[0].size)
+    if function == "bool":
+        return Bools(truth(arguments[0]))
+    return _of_number(function, numbers(arguments[0]))
+
+
+def _number_or_same(column: Column) -> Column:
+    return column if isinstance(column, Same) else numbers(column)
+
+
+def _compared_ones(arguments: list[Column]) -> tuple[Column, ...]:
+    """Return the arguments of `min`, or the members of its one argument."""
+    if len(arguments) > 1:
+        return tuple(arguments)
+    if not arguments or not isinstance(arguments[0], Tuples):
+        raise Withheld("the least of what is no tuple")
+    return arguments[0].members
+
+
+def _of_number(function: str, of: Ints | Floats | Bools) -> Column:
+    if function == "abs":
+        return float_unaries["abs"](of) if isinstance(of, Floats) else int_unaries["abs"](whole(of))
+    if function == "float":
+        return floats(of)
+    if function == "math.sqrt":
+        return _root(floats(of))
+    if not isinstance(of, Floats):
+        return whole(of)
+    return _ints_of(np.trunc(of.values) if function == "int" else np.rint(of.values))
+
+
+def _root(of: Floats) -> Floats:
+    if np.any(of.values < 0):
+        raise Withheld("the root of a negative number")
+    return Floats(np.sqrt(of.values))
+
+
+def _ints_of(values: Any) -> Ints:
+    """Return floats without a fraction as ints."""
+    if not np.size(values):
+        return Ints(values.astype(np.int64), 0, 0)
+    least, greatest = float(np.min(values)), float(np.max(values))  # Both are NaN if any is.
+    if not -_BELOW_2_TO_63 <= least <= greatest < _BELOW_2_TO_63:
+        raise Withheld("an int of more than 64 bits, or of an infinity or NaN")
+    return Ints(values.astype(np.int64), int(least), int(greatest))
+
+
+_PYTHON: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "invert": operator.invert,
+    "not": operator.not_,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "in": lambda one, among: one in among,
+    "not in": lambda one, among: one not in among,
+}

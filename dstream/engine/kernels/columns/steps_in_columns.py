@@ -1,0 +1,47 @@
+"""Which steps run over columns, as far as their expressions and their source tell. Loads no NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+from dstream.engine.kernels.columns.column_items import is_worth_columns
+from dstream.engine.kernels.columns.supported import unsupported
+from dstream.expressions import Applied, Argument, Called, Expression
+from dstream.plan.steps import Op, unchanged
+
+__all__ = ["expression_of_step", "is_in_columns", "may_stand_in_columns", "obstacle_to_columns", "work_of"]
+
+
+def is_in_columns(op: Op) -> bool:
+    """Say whether a step takes columns and gives some."""
+    return obstacle_to_columns(op) is None
+
+
+def obstacle_to_columns(op: Op) -> str | None:
+    """Return why a step does not run over columns, in words that follow "since"; None if it may."""
+    if op.action not in ("map", "filter") or op.guards:
+        return f"a {op.action} takes one item at a time"
+    expression = expression_of_step(op)
+    return "its function is called" if expression is None else unsupported(expression)
+
+
+def expression_of_step(op: Op) -> Expression | None:
+    """Return what the function of a step gives, if that is known."""
+    return Argument(0) if op.fn is unchanged else op.expression
+
+
+def work_of(ops: Sequence[Op]) -> int:
+    """Return how many operators steps apply to each item."""
+    expressions = [op.expression for op in ops if op.expression is not None]
+    return sum(isinstance(each, Applied | Called) for expression in expressions for each in expression.walk())
+
+
+def may_stand_in_columns(source: Any, ops: Sequence[Op]) -> bool:
+    """Say whether tasks make columns of what a source gives for these steps, if there are enough items."""
+    first = list(takewhile(is_in_columns, ops))
+    if all(op.expression is None for op in first):
+        return False
+    items = range(0) if getattr(source, "is_free_to_read", False) else getattr(source, "iterable", None)
+    return is_worth_columns(items, work_of(first))

@@ -1,0 +1,65 @@
+"""`columns="verify"`: what columns gave is compared with what the functions give for the same items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from dstream.engine.kernels.columns.column_values import Column, items_of
+from dstream.engine.kernels.fused_steps import converted
+from dstream.errors import EngineError
+from dstream.failures import shown
+from dstream.plan.steps import Op, Step
+
+__all__ = ["compare_results", "compare_step", "is_same"]
+
+
+def compare_step(op: Op, before: Column, found: Column) -> None:
+    """Call the function of a step for each row, and compare.
+
+    Args:
+        op: a `map` or a `filter`.
+        before: the items of the step.
+        found: what columns gave for each of them: a result, or whether it passes.
+
+    Raises:
+        EngineError: one of them differs in value or type, or Python raises.
+    """
+    for item, value in zip(items_of(before), items_of(found), strict=True):
+        try:
+            result = op.fn(item)
+            expected = converted(result, op.kind) if op.action == "map" else bool(result)
+        except Exception as error:
+            raise _different(op.step, value, f"raises {error!r}", item) from error
+        if not is_same(value, expected):
+            raise _different(op.step, value, f"gives {shown(expected)}", item)
+
+
+def compare_results(step: str, found: Sequence[Any], expected: Sequence[Any], of: Callable[[], str]) -> None:
+    """Compare what columns made of a block with what functions made of it, in order.
+
+    Raises:
+        EngineError: a value, a type or the order differs.
+    """
+    for one, other in zip_longest(found, expected, fillvalue=_NOTHING):
+        if not is_same(one, other):
+            raise EngineError(f"{step}: columns give {shown(one)} where Python gives {shown(other)} for {of()}")
+
+
+_NOTHING = object()
+
+
+def _different(step: Step, value: Any, other: str, item: Any) -> EngineError:
+    return EngineError(f"{step}: columns give {shown(value)} where Python {other} for {shown(item)}")
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Say whether two values have one type and read alike, also inside of tuples, lists and dicts: -0.0 is not 0.0."""
+    if type(one) is not type(other):
+        return False
+    if type(one) in (tuple, list):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, dict):
+        return len(one) == len(other) and all(map(is_same, one.items(), other.items()))
+    return one is other or (repr(one) == repr(other) if type(one) in (int, float, bool) else bool(one == other))

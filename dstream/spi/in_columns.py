@@ -1,0 +1,47 @@
+"""`InColumns`: what a collector does, said as data, so that an engine may do it to whole columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from dstream.expressions import Expression
+
+__all__ = ["Found", "InColumns"]
+
+Found = Literal["count", "sum", "statistics", "groups"]
+
+
+@dataclass(frozen=True)
+class InColumns:
+    """What a collector takes of many items at once; the containers equal those that its `accumulator` makes.
+
+    Attributes:
+        finds: `"count"`: how many items there are; `"sum"`: that and the sum of their numbers; `"statistics"`: also the
+            least and the greatest one; `"groups"`: the same for each key, as `downstream` says.
+        take: takes (container, count, sum, least, greatest), as far as `finds` says, of ints; returns the container.
+            Of groups there is none: their container is a dictionary.
+        take_all: takes (container, numbers), where these are floats; returns the container.
+        of: gives the number, or the key, of an item; None if the item is it.
+        kind: `int` or `float` if the numbers become such ones; otherwise bools become ints, and all else stays.
+        downstream: what becomes of the items of a key.
+        same_as: the `accumulate_all` that does the same to items: a collector that has another one does something else.
+        total: the `finisher` whose result is the sum.
+        average: the one whose result is `sum / count`.
+        expression: what `of` gives, if the compiler could read it.
+        is_verified: what columns give is compared with what the collector makes of the same items.
+    """
+
+    finds: Found
+    take: Callable[..., Any] | None = None
+    take_all: Callable[[Any, Any], Any] | None = None
+    of: Callable[[Any], Any] | None = None
+    kind: type | None = None
+    downstream: InColumns | None = None
+    same_as: Callable[..., Any] | None = None
+    total: Callable[[Any], Any] | None = None
+    average: Callable[[Any], Any] | None = None
+    expression: Expression | None = None
+    is_verified: bool = False

@@ -1,0 +1,281 @@
+"""Programs by chance, in columns and in plain Python: a source, some steps, and a list, a collector or groups.
+
+`python -m tests.differential.column_programs 0 200000` runs many and says how many blocks stood in columns.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import resource
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import dstream.engine.kernels.columns.column_items as column_items
+import dstream.engine.kernels.columns.column_steps as column_steps
+import dstream.engine.kernels.core_operations as core_operations
+from collectors import averaging, counting, frequencies, grouping_by, summarizing, summing, summing_double, summing_int
+from dstream.engine.kernels.columns.column_ends import collected
+from dstream.engine.kernels.columns.column_items import Block
+from dstream.engine.kernels.columns.column_values import Column
+from dstream.engine.kernels.core_operations import operation
+from dstream.engine.kernels.item_batches import loads
+from dstream.engine.worker.readers import combine_groups, read_columns
+from dstream.engine.worker.routing import RouteGroups
+from dstream.engine.worker.stage_task import StageTask
+from dstream.failures.known import known_of
+from dstream.pickling import dumps
+from dstream.plan.core import Chain, Limit
+from dstream.plan.steps import Op, Step, unchanged
+from dstream.spi import Collector
+from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
+from tests.differential.written_expressions import expression_of
+
+__all__ = ["Program", "outcomes", "program", "watched"]
+
+_BOUND = 2**40
+_MOST_MEMORY = 4 * 2**30
+
+
+@dataclass(frozen=True)
+class Program:
+    """Items of some tasks, steps, and what becomes of the results.
+
+    Attributes:
+        parts: the items of each task.
+        ops: the steps, with their expressions.
+        collector: takes the results; None for a list.
+        text: all of it, for messages.
+        steps_come_first: all steps run before the collector takes anything.
+    """
+
+    parts: list[list[Any]]
+    ops: tuple[Op, ...]
+    collector: Collector[Any, Any, Any] | None
+    text: str
+    steps_come_first: bool = False
+
+    def plain(self) -> Program:
+        """Return it without expressions."""
+        ops = tuple(replace(op, expression=None) for op in self.ops)
+        return replace(self, ops=ops, collector=self.collector and replace(self.collector, in_columns=None))
+
+    def verified(self) -> Program:
+        """Return it so that columns are compared with functions."""
+        ops = tuple(replace(op, is_verified=True) for op in self.ops)
+        if self.collector is None or self.collector.in_columns is None:
+            return replace(self, ops=ops)
+        known = replace(self.collector.in_columns, is_verified=True)
+        return replace(self, ops=ops, collector=replace(self.collector, in_columns=known))
+
+
+def program(seed: int) -> Program:
+    """Make a program."""
+    random = Random(seed)
+    form = random.choice(FORMS)
+    parts = [_items(form, random) for _ in range(random.randrange(1, 4))]
+    sources, ops = [], []
+    for number in range(random.randrange(1, 4)):
+        action = random.choice(("map", "map", "filter")) if number else "map"
+        source, form = _step(action, form, random)
+        kind = random.choice((None, None, None, int, float)) if action == "map" and not form.is_tuple else None
+        sources.append(f"{action}({source}, {kind and kind.__name__})")
+        ops.append(Op(action, function_of(source), kind, Step(source, None, number + 1, 3), (), expression_of(source)))
+    if random.random() < 0.1:
+        ops.append(Op("map", unchanged, random.choice((int, float)), Step("unchanged", None, 3, 3)))
+        sources.append(f"unchanged {ops[-1].kind}")
+    text, collector = _collector(form, random) if random.random() < 0.8 else ("list", None)
+    return Program(parts, tuple(ops), collector, f"{parts} {'.'.join(sources)} -> {text}")
+
+
+def _items(form: Form, random: Random) -> list[Any]:
+    items = items_of_form(form, random, random.randrange(0, 30))
+    if random.random() < 0.15:
+        other = random.choice([each for each in FORMS if each.kinds == form.kinds])
+        items += items_of_form(other, random, random.randrange(0, 20))
+    if random.random() < 0.1 and not form.is_tuple:
+        items += [random.choice((1.0, True, 0.0, -0.0, False, 2.0))] * random.randrange(1, 9)
+    return items
+
+
+def _step(action: str, form: Form, random: Random) -> tuple[str, Form]:
+    """Write a step; return the form of its results."""
+    if action == "filter":
+        return source_of(form, random, "b"), form
+    gives = random.choice("iiifftt")
+    if gives == "t" and random.random() < 0.6:
+        kinds = "".join(random.choice("iifb") for _ in range(2))
+        members = ", ".join(source_of(form, random, kind).removeprefix("lambda x: ") for kind in kinds)
+        return f"lambda x: ({members})", replace(form, kinds=kinds, is_tuple=True)
+    return source_of(form, random, gives), replace(form, kinds="i" if gives == "t" else gives, is_tuple=gives == "t")
+
+
+def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
+    name, numeric = random.choice(
+        [
+            ("summing", summing),
+            ("averaging", averaging),
+            ("summarizing", summarizing),
+            ("summing_int", summing_int),
+            ("summing_double", summing_double),
+        ]
+    )
+    source = source_of(form, random, random.choice("iif"))
+    downstream = _with_expression(numeric(function_of(source)), source)
+    text = f"{name}({source})"
+    if random.random() < 0.25:
+        text, downstream = "counting()", _with_expression(counting(), "lambda x: x")
+    choice = random.random()
+    if choice < 0.1:
+        return "frequencies()", _with_expression(frequencies(), "lambda x: x")
+    if choice < 0.6:
+        key = source_of(form, random, random.choice("iiiibf"))
+        if random.random() < 0.5:
+            key = f"lambda x: ({key.removeprefix('lambda x: ')}) % {random.choice((2, 5, 3.0))}"
+        collector: Collector[Any, Any, Any] = grouping_by(function_of(key), downstream)
+        return f"grouping_by({key}, {text})", _with_expression(collector, key)
+    return text, downstream
+
+
+def _with_expression(collector: Collector[Any, Any, Any], source: str) -> Collector[Any, Any, Any]:
+    known = collector.on_columns()
+    assert known is not None, "it is one that takes columns"
+    downstream = known.downstream
+    if downstream is not None and downstream.expression is None:
+        downstream = replace(downstream, expression=expression_of("lambda x: x"))
+    return replace(collector, in_columns=replace(known, expression=expression_of(source), downstream=downstream))
+
+
+Outcome = tuple[Any, ...]
+_ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
+
+
+def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
+    """Return for each way to run it what columns give, and what plain Python may give.
+
+    Collectors take items by the batch: where a collector fails on one item and a step on a later one, the sizes of
+    batches decide which of the two is to blame, so both will do.
+    """
+    rows = Random(seed).choice((1, 3, 7, 16))
+    plain = made.plain()
+    possible = [plain]
+    if plain.collector is not None:
+        possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
+        possible.append(replace(plain, steps_come_first=True))
+    found = []
+    for end in [_listed] if made.collector is None else [_reduced, *([_shuffled] if made.collector.keyed else [])]:
+        with patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS):
+            given = _outcome(end, made)
+        expected = [_outcome(end, each) for each in possible]
+        with patch.object(core_operations, "_FEWER_THAN_COLLECTED", 1):  # One item after another.
+            expected += [_outcome(end, each) for each in possible[1:2]]
+        found.append((given, expected))
+    return found
+
+
+def _outcome(end: Callable[[Program], Any], made: Program) -> Any:
+    given: list[Any] = []
+    try:
+        return "gives", _told(end(made, given))
+    except Exception as error:
+        failure = known_of(error)
+        blamed = None if failure is None else (failure.step.label, _told(failure.item))
+        return "fails", type(error), str(error), blamed, _told(given)
+
+
+def _told(value: Any) -> Any:
+    """Return what tells values apart: types, and digits of floats."""
+    if isinstance(value, tuple | list):
+        return type(value), *map(_told, value)
+    if isinstance(value, dict):
+        return type(value), *((_told(key), _told(each)) for key, each in value.items())
+    return type(value), repr(value)
+
+
+def _chained(made: Program, part: list[Any], task: StageTask) -> Iterator[Any]:
+    chain = Chain(Limit(None, 0, step=_STEP), made.ops, step=_STEP)  # type: ignore[arg-type]  # Nobody asks it.
+    items = operation(chain)(iter(part), task)
+    return iter(list(items)) if made.steps_come_first else items
+
+
+_STEP = Step("collect", None, 4, 4)
+
+
+def _listed(made: Program, given: list[Any]) -> Any:
+    for number, part in enumerate(made.parts):
+        given.extend(_chained(made, part, StageTask(number, _BOUND)))
+    return given
+
+
+def _reduced(made: Program, given: list[Any]) -> Any:
+    collector = made.collector
+    assert collector is not None
+    containers = [
+        collected(collector, _chained(made, part, StageTask(number, _BOUND))) for number, part in enumerate(made.parts)
+    ]
+    containers = [loads(dumps(each)) for each in containers]
+    return collector.finisher(functools.reduce(collector.combined, containers))
+
+
+def _shuffled(made: Program, given: list[Any]) -> Any:
+    collector = made.collector
+    assert collector is not None
+    assert collector.keyed is not None
+    step, targets, rows = _STEP, 3, []
+    for number, part in enumerate(made.parts):
+        task = StageTask(number, _BOUND)
+        rows += RouteGroups(collector, targets, step)(_chained(made, part, task), task)
+    groups: list[Any] = []
+    for target in range(targets):
+        sent = read_columns(iter([row for row in rows if row.target == target]))
+        groups += combine_groups(collector.keyed.downstream, step, sent, StageTask(target, _BOUND))
+    groups.sort(key=itemgetter(0))
+    return collector.keyed.assemble((key, value) for _, key, value in groups)
+
+
+@contextmanager
+def watched(counts: Counter[str]) -> Iterator[None]:
+    """Count the blocks that stand in columns, and all that might."""
+    passed = column_steps._passed
+
+    def counted(ops: Sequence[Op], block: Block) -> Column:
+        counts["blocks"] += 1
+        made = passed(ops, block)
+        counts["blocks in columns"] += 1
+        return made
+
+    with patch.object(column_steps, "_passed", counted):
+        yield
+
+
+def main(first: int, last: int) -> None:
+    """Run programs; tell those that differ, and what became of all."""
+    counts: Counter[str] = Counter()
+    with watched(counts):
+        for seed in range(first, last):
+            made = program(seed)
+            counts["programs"] += 1
+            if counts["programs"] % 5000 == 0:
+                print(dict(counts), flush=True)
+            for found, possible in outcomes(made, seed):
+                counts[found[0]] += 1
+                if found not in possible:
+                    counts["DIFFERS"] += 1
+                    print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"[:4000], flush=True)
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    warnings.simplefilter("ignore", SyntaxWarning)
+    sys.set_int_max_str_digits(0)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))  # A tuple may be multiplied by 2^31.
+    main(int(sys.argv[1]), int(sys.argv[2]))

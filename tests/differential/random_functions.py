@@ -1,0 +1,242 @@
+"""Functions as source text, and items for them, by chance: most fit each other, some do not."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+__all__ = ["FORMS", "Form", "function_of", "items_of_form", "source_of"]
+
+_BOUNDARIES = [2**31, 2**32, 2**52, 2**53, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, 10**30]
+_FLOATS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, 0.1, 2.675, 1e16, 2.0**53, 2.0**63, -(2.0**63), 1e308, 5e-324]
+_ODD_FLOATS = [math.nan, math.inf, -math.inf]
+
+
+def _small(random: Random) -> int:
+    return random.randrange(-20, 21)
+
+
+def _wide(random: Random) -> int:
+    return random.randrange(-(10**6), 10**6)
+
+
+def _huge(random: Random) -> int:
+    if random.random() < 0.5:
+        return random.choice((1, -1)) * (random.choice(_BOUNDARIES) + random.randrange(-2, 3))
+    return random.choice((1, -1)) * random.getrandbits(random.randrange(1, 66))
+
+
+def _near_the_end(random: Random) -> int:
+    return random.choice((2**63 - 1 - random.randrange(4), -(2**63) + random.randrange(4), _small(random)))
+
+
+def _near_exact(random: Random) -> int:
+    return random.choice((1, -1)) * (2**53 + random.randrange(-3, 4))
+
+
+def _float(random: Random) -> float:
+    return random.choice((random.choice(_FLOATS), random.uniform(-100, 100), float(random.randrange(-20, 21))))
+
+
+def _odd_float(random: Random) -> float:
+    if random.random() < 0.2:
+        return random.choice(_ODD_FLOATS)
+    found: float = struct.unpack("d", random.randbytes(8))[0] if random.random() < 0.4 else _float(random)
+    return found
+
+
+def _bool(random: Random) -> bool:
+    return random.random() < 0.5
+
+
+def _text(random: Random) -> str:
+    return random.choice(["", "a", "Ada", "ß", "İ", "\x1c ", "é", "7", "x" * 20])
+
+
+def _anything(random: Random) -> Any:
+    return random.choice((_small, _huge, _odd_float, _bool, _nothing, lambda _: None))(random)
+
+
+def _nothing(random: Random) -> Any:
+    """Return an empty text: a longer one that is multiplied by 2^31 would take all memory there is."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What kind of items a program has.
+
+    Attributes:
+        parts: makes the parts of an item, one for each name.
+        kinds: what the parts mostly are: `i` an int, `f` a float, `b` a bool, `s` something else.
+        is_tuple: whether the parts stand in a tuple.
+    """
+
+    parts: tuple[Callable[[Random], Any], ...]
+    kinds: str
+    is_tuple: bool = True
+
+    def names(self, kind: str) -> list[str]:
+        """Return how the parts of this kind are written."""
+        if not self.is_tuple:
+            return ["x"] if self.kinds == kind else []
+        return [f"x[{place}]" for place, each in enumerate(self.kinds) if each == kind]
+
+
+def _alone(make: Callable[[Random], Any], kind: str) -> Form:
+    return Form((make,), kind, is_tuple=False)
+
+
+FORMS = [
+    _alone(_small, "i"),
+    _alone(_wide, "i"),
+    _alone(_huge, "i"),
+    _alone(_near_the_end, "i"),
+    _alone(_near_exact, "i"),
+    _alone(_float, "f"),
+    _alone(_odd_float, "f"),
+    _alone(_bool, "b"),
+    _alone(_anything, "i"),
+    Form((_small, _small), "ii"),
+    Form((_wide, _float), "if"),
+    Form((_near_exact, _odd_float), "if"),
+    Form((_near_the_end, _small), "ii"),
+    Form((_huge, _bool, _float), "ibf"),
+    Form((_small, _text, _odd_float), "isf"),
+    Form((_bool, _anything, _small), "bsi"),
+    Form((_float, _odd_float), "ff"),
+    Form((_small, lambda random: (_wide(random), _float(random))), "is"),
+]
+
+
+def items_of_form(form: Form, random: Random, size: int) -> list[Any]:
+    """Make items, among which there may be few that have another form."""
+    made = [tuple(make(random) for make in form.parts) for _ in range(size)]
+    items: list[Any] = made if form.is_tuple else [each[0] for each in made]
+    if items and random.random() < 0.1:
+        others = [None, True, 1.0, "", 2**70, math.nan, (1, 2.0, None) if form.is_tuple else (), items[0]]
+        items[random.randrange(size)] = random.choice(others)
+    return items
+
+
+def function_of(source: str) -> Callable[[Any], Any]:
+    """Compile a function."""
+    made: Callable[[Any], Any] = eval(source)
+    return made
+
+
+def source_of(form: Form, random: Random, gives: str) -> str:
+    """Write a function of items of a form that mostly gives an int, a float, a bool or a tuple: `i`, `f`, `b`, `t`."""
+    return "lambda x: " + _Writer(form, random).write(gives, random.randrange(1, 5))
+
+
+class _Writer:
+    def __init__(self, form: Form, random: Random) -> None:
+        self.form = form
+        self.random = random
+
+    def write(self, kind: str, depth: int) -> str:
+        random = self.random
+        if random.random() < 0.04:
+            kind = random.choice("ifbt" if kind in "bt" else "ifb")  # A tuple times a number takes all memory there is.
+        if random.random() < 0.06 and depth > 0:
+            return f"({self.write(kind, depth - 1)} if {self.write('b', depth - 1)} else {self.write(kind, depth - 1)})"
+        if random.random() < 0.06 and depth > 0:
+            return f"({self.write(kind, depth - 1)} {random.choice(('and', 'or'))} {self.write(kind, depth - 1)})"
+        if depth <= 0 and kind != "t":
+            return self.leaf(kind)
+        return getattr(self, f"_{kind}")(depth - 1)
+
+    def leaf(self, kind: str) -> str:
+        random = self.random
+        names = self.form.names(kind)
+        if random.random() < 0.03:
+            return random.choice(
+                ["x", "x[0]", "x[-1]", "'a'", "()"] if kind == "b" else ["None", "x[0] // 1", "x[2] % 9"]
+            )
+        if names and random.random() < 0.75:
+            return random.choice(names)
+        return self.constant(kind)
+
+    def constant(self, kind: str) -> str:
+        random = self.random
+        if kind == "b":
+            return random.choice(("True", "False"))
+        if kind == "f":
+            return repr(random.choice((_float, _float, lambda r: abs(_float(r))))(random))
+        found = random.choice((0, 1, 2, 3, 7, 10, 64, -1, -2, random.randrange(100), 2**31, 2**53, 2**62, 2**63 - 1))
+        return repr(found if random.random() < 0.9 else _huge(random))
+
+    def _i(self, depth: int) -> str:
+        random, write = self.random, self.write
+        form = random.randrange(14)
+        if form < 5:
+            return f"({write('i', depth)} {random.choice('+-*')} {write('i', depth)})"
+        if form < 8:
+            right = self.constant("i") if random.random() < 0.7 else write("i", depth)
+            return f"({write('i', depth)} {random.choice(('%', '//', '%'))} {right})"
+        if form == 8:
+            return f"({write('i', depth)} {random.choice('&|^')} {write(random.choice('iib'), depth)})"
+        if form == 9:
+            right = random.randrange(-1, 66) if random.random() < 0.6 else f"({write('i', 0)} % 70 - 1)"
+            return f"({write('i', depth)} {random.choice(('<<', '>>'))} {right})"
+        if form == 10:
+            right = random.randrange(-1, 5) if random.random() < 0.8 else write("i", 0)
+            return (
+                f"(({write('i', depth)} % 100) ** ({right} % 60))"
+                if random.random() < 0.5
+                else (f"({write('i', 0)} % 1000) ** {random.randrange(4)}")
+            )
+        if form == 11:
+            called = random.choice(("abs", "int", "round", "-", "+", "~"))
+            return f"({called}({write(random.choice('iifb'), depth)}))"
+        if form == 12:
+            return f"{random.choice(('min', 'max'))}({write('i', depth)}, {write('i', depth)})"
+        return f"({write('b', depth)} + {write('b', depth)})"
+
+    def _f(self, depth: int) -> str:
+        random, write = self.random, self.write
+        form = random.randrange(12)
+        if form < 4:
+            return f"({write('f', depth)} {random.choice('+-*')} {write(random.choice('ffi'), depth)})"
+        if form < 6:
+            return f"({write(random.choice('fi'), depth)} / {write(random.choice('fi'), depth)})"
+        if form == 6:
+            return f"({write('f', depth)} {random.choice(('%', '//'))} {write(random.choice('fi'), depth)})"
+        if form == 7:
+            return f"float({write(random.choice('fib'), depth)})"
+        if form == 8:
+            return f"{random.choice(('min', 'max'))}({write('f', depth)}, {write('f', depth)}, {write('f', 0)})"
+        if form == 9:
+            return f"(abs({write('f', depth)}) ** {random.choice(('0.5', '2', '-1', '1.5', '300'))})"
+        if form == 10:
+            return f"round({write('f', depth)}, {random.randrange(-2, 4)})"
+        return f"({random.choice('-+')}{write('f', depth)})"
+
+    def _b(self, depth: int) -> str:
+        random, write = self.random, self.write
+        form = random.randrange(8)
+        kind = random.choice("iiffb")
+        sign = random.choice(("==", "!=", "<", "<=", ">", ">="))
+        if form < 3:
+            return f"({write(kind, depth)} {sign} {write(kind if random.random() < 0.7 else 'i', depth)})"
+        if form == 3:
+            return (
+                f"({write(kind, depth)} {sign} {write(kind, depth)} {random.choice(('<', '<=', '!='))} {write('i', 0)})"
+            )
+        if form == 4:
+            return f"(not {write(random.choice('bif'), depth)})"
+        if form == 5:
+            among = ", ".join(write(random.choice("iif"), 0) for _ in range(random.randrange(1, 4)))
+            return f"({write(kind, depth)} {random.choice(('in', 'not in'))} ({among},))"
+        if form == 6:
+            return f"({write('b', depth)} {random.choice('&|^')} {write('b', depth)})"
+        return f"bool({write(random.choice('bift'), depth)})"
+
+    def _t(self, depth: int) -> str:
+        count = self.random.randrange(1, 4)
+        return "(" + ", ".join(self.write(self.random.choice("iiffb"), depth) for _ in range(count)) + ",)"
