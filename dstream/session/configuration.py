@@ -16,7 +16,6 @@ from dstream.engine.memory_bound import DEFAULT_BOUND, DEFAULT_BROADCAST
 from dstream.errors import ConfigurationError
 from dstream.failures import shown
 from dstream.session.configuration_file import ConfigurationFile, find_file
-from dstream.values.places import SQLITE
 from dstream.values.secrets import shown_url
 
 __all__ = ["Configuration", "Setting", "configured", "local_folder"]
@@ -121,6 +120,8 @@ def _settings_of(file: ConfigurationFile) -> dict[str, Setting]:
 
 def _beside(file: str, storage: str) -> str:
     """Return a storage whose path, if it is relative, begins at the folder of a file of settings."""
+    from dstream.values.places import SQLITE  # loaded with a file of settings, not with dstream
+
     scheme = SQLITE if storage.startswith(SQLITE) else ""
     path = local_folder(storage.removeprefix(scheme))
     return storage if path is None else scheme + os.path.join(os.path.dirname(file), path)
