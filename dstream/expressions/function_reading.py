@@ -25,7 +25,7 @@ from dstream.expressions.names_of_function import (
     is_same_constant_everywhere,
     value_of_name,
 )
-from dstream.expressions.order_of_evaluation import is_leaf, replaced, stands_first
+from dstream.expressions.order_of_evaluation import asks_for_truth, is_leaf, replaced, stands_first
 from dstream.expressions.readable_calls import known_call, object_read
 from dstream.expressions.source_of_function import NoSource, found_source
 from dstream.expressions.syntax_reading import Body, read_block, read_syntax
@@ -204,7 +204,7 @@ class _Reading:
         self.inside.pop()
         for value, _, number in reversed(stands_for):
             result = self.within(value, number, result)
-        return result
+        return self._returned(result)
 
     def called(
         self, fn: Any, written: str, arguments: Sequence[Expression], keywords: Sequence[str] = ()
@@ -228,9 +228,17 @@ class _Reading:
         if number is None:
             return result
         local = Local(number)
-        if sum(each == local for each in result.walk()) == 1 and stands_first(local, result):
+        is_used_once = sum(each == local for each in result.walk()) == 1
+        if is_used_once and stands_first(local, result) and not asks_for_truth(value):
             return replaced(local, value, result)
         return Let(value, number, result)
+
+    def _returned(self, result: Expression) -> Expression:
+        """Return what a call gives whose function returns `result`."""
+        if not self.inside or not asks_for_truth(result):
+            return result
+        local, number = self.named(result)
+        return result if number is None else Let(result, number, local)
 
 
 def _check_size(syntax: ast.AST) -> None:

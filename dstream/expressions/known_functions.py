@@ -24,6 +24,7 @@ _OF_STR = tuple(name for name in vars(str) if not name.startswith("_") and name 
 KNOWN: dict[str, Callable[..., Any]] = {
     **{name: getattr(builtins, name) for name in _BUILTINS},
     **{f"math.{name}": fn for name, fn in vars(math).items() if callable(fn) and not name.startswith("_")},
+    "operator.not_": operator.not_,  # No `not`: where only truth is asked, that asks `a and b` once.
     **{f"re.{name}": getattr(re, name) for name in _OF_RE},
     **{f"str.{name}": getattr(str, name) for name in _OF_STR},
 }
@@ -67,7 +68,6 @@ OPERATORS: dict[Callable[..., Any], Operator] = {
     operator.neg: "neg",
     operator.pos: "pos",
     operator.invert: "invert",
-    operator.not_: "not",
     operator.eq: "==",
     operator.ne: "!=",
     operator.lt: "<",

@@ -7,12 +7,21 @@ from typing import Any
 
 from dstream.expressions.expression import Applied, Argument, Choice, Constant, Expression, Let, Local, Method
 
-__all__ = ["is_leaf", "replaced", "stands_first"]
+__all__ = ["asks_for_truth", "is_leaf", "replaced", "stands_first"]
 
 
 def is_leaf(expression: Expression) -> bool:
     """Say whether an expression is there without any evaluation."""
     return isinstance(expression, Argument | Constant | Local)
+
+
+def asks_for_truth(expression: Expression) -> bool:
+    """Say whether there is an `and` or an `or` inside, or a comparison of three.
+
+    Where the truth of its result is asked, Python would ask its operands once: a variable that has the result, or a
+    function that returns it, lets it ask once more.
+    """
+    return any(isinstance(each, Applied) and each.operator in ("and", "or") for each in expression.walk())
 
 
 def stands_first(local: Local, expression: Expression) -> bool:

@@ -47,7 +47,7 @@ def _operated(fn: Any, arguments: tuple[Expression, ...]) -> Expression | None:
         return None
     symbol = OPERATORS.get(fn)
     if symbol is not None:
-        wanted = 1 if symbol in ("neg", "pos", "invert", "not") else 2
+        wanted = 1 if symbol in ("neg", "pos", "invert") else 2
         return Applied(symbol, arguments) if len(arguments) == wanted else None
     if fn is operator.getitem and len(arguments) == 2:
         return Indexed(*arguments)

@@ -132,7 +132,7 @@ def _gives(syntax: Syntax, imported: Sequence[str], code: CodeType) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     essence = _essence(code)
-    return any(_essence(each) == essence for each in _inside(compiled))
+    return any(_essence(each) == essence for around in _functions(compiled) for each in _functions(around))
 
 
 def _alone(syntax: Syntax, imported: Sequence[str], captured: Sequence[str]) -> ast.Module:
@@ -157,12 +157,9 @@ _OF_THE_CODE = 0x01 | 0x02 | 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
 """Flags that say how a function keeps its variables, what it takes, and whether it is a generator or a coroutine."""
 
 
-def _inside(code: CodeType) -> Iterator[CodeType]:
-    """Give the code of all functions inside of a module's."""
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield each
-            yield from _inside(each)
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    """Give the code of the functions in a module or a function, without those that are inside of these."""
+    return (each for each in code.co_consts if isinstance(each, CodeType))
 
 
 def _essence(code: CodeType) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from dataclasses import replace
 
@@ -35,7 +36,10 @@ class Seen:
         """Return, or raise, the next answer."""
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
-            raise answer
+            try:
+                raise LookupError("before")
+            except LookupError:
+                raise answer  # noqa: B904
         return answer
 
 
@@ -76,6 +80,35 @@ def test_an_inlined_filter_asks_for_truth_as_often_as_a_called_one(inlined, op):
         assert called.asked == read_.asked == expected
 
 
+def _either(x):
+    return x or 1
+
+
+def _kept(x):
+    either = x or 1
+    return 2 if either else 3
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: 2 if _either(x) else 3,
+        lambda x: 2 if operator.not_(x or 1) else 3,
+        lambda x: 2 if not (x or x.size) else 3,
+        lambda x: (x and x) or x,
+        _kept,
+    ],
+)
+@pytest.mark.parametrize("action", ["map", "filter"])
+def test_an_inlined_function_asks_for_truth_as_often_as_a_called_one(fn, action, inlined, op):
+    """What a function returns, or a variable has, is asked again."""
+    called, read_ = Seen(), Seen()
+    list(run_chain([op(action, fn)], [called]))
+    list(run_chain([inlined(action, fn)], [read_]))
+    assert called.asked == read_.asked
+    assert called.asked
+
+
 def test_an_inlined_failure_has_the_line_of_the_function(inlined):
     """And the step and the item; what it came from is what it came from in the function."""
 
@@ -97,9 +130,12 @@ def test_a_failure_that_does_not_come_again_counts(inlined):
     """With what it came from: the function, called again, gives something, or fails otherwise."""
     for second in (1, KeyError("other")):
         first = ValueError("first")
-        first.__context__ = LookupError("before")
-        with pytest.raises(ValueError, match="first") as caught:
-            list(run_chain([inlined("map", lambda x: x.answer)], [Seen(first, second)]))
+        steps = [inlined("map", lambda x: x.answer)]
+        try:
+            raise OSError("around the run")
+        except OSError:
+            with pytest.raises(ValueError, match="first") as caught:
+                list(run_chain(steps, [Seen(first, second)]))
 
         assert isinstance(caught.value.__context__, LookupError)
         assert failure(caught.value).step.position == 1

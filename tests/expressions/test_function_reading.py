@@ -254,6 +254,12 @@ def test_read_finds_each_of_several_lambdas_in_a_line() -> None:
     assert [read(first), read(second)] == [_applied("-", _X, Constant(1)), _applied("-", _X, Constant(1.0))]
 
 
+def test_read_finds_a_lambda_inside_of_one_in_its_line() -> None:
+    """Compiling the outer one gives the inner one too."""
+    outer = lambda rate: lambda x: x * rate  # noqa: E731
+    assert read(outer(3)) == _applied("*", _X, Constant(3))
+
+
 def test_read_refuses_a_source_that_has_changed(tmp_path: Path) -> None:
     """The code that runs is that of before."""
     file = tmp_path / "changed.py"
