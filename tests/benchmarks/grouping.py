@@ -3,8 +3,8 @@
 All contestants make the records from the numbers of a range by the same arithmetic: ours and the RDD with one
 function, the native one with columns. The values are small ints, so that their sums are exact in every order and the
 averages agree to the last bit. The functions have their numbers in themselves: one that looks at variables of an
-importable module is called for each item. The result is a dictionary in the caller for all of them: the whole result is compared,
-and making it costs each of them the same few tenths of a second.
+importable module is called for each item. The result is a dictionary in the caller for all of them: the whole result
+is compared, and making it costs each of them the same few tenths of a second.
 """
 
 from __future__ import annotations
