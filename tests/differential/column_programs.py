@@ -197,7 +197,10 @@ def _told(value: Any) -> Any:
         return type(value), *map(_told, value)
     if isinstance(value, dict):
         return type(value), *((_told(key), _told(each)) for key, each in value.items())
-    return type(value), repr(value)
+    try:
+        return type(value), repr(value)
+    except MemoryError:  # It was multiplied by 2^31.
+        return (type(value),)
 
 
 def _chained(made: Program, part: list[Any], task: StageTask) -> Iterator[Any]:

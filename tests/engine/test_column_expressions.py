@@ -36,6 +36,7 @@ SAME: list[tuple[str, list[Any]]] = [
     ("~x", [_LEAST, -1, 0, _GREATEST]),
     ("-x", [_LEAST + 1, 0, _GREATEST]),
     ("abs(x)", [_LEAST + 1, 0, _GREATEST]),
+    ("abs(x)", [-5, 3]),
     ("x ** 2", [3037000499, -3037000499, 0]),
     ("x ** 0", [0, 5, -5]),
     ("2 ** x", [0, 1, 5, 30]),
