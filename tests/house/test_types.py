@@ -87,7 +87,7 @@ NOT_FOR_USERS = {
     (ds.Collector, "result_of"),  # what engines ask an operation that cannot combine
     (ds.Collector, "in_columns"),
     (ds.Collector, "on_columns"),  # what engines ask that have the items of a block as columns
-    (ds.IntSummaryStatistics, "of"),  # what makes them of columns
+    (values.IntSummaryStatistics, "of"),  # what makes them of columns
     (ds.Entry, "count"),
     (ds.Entry, "index"),
     (ds.JournalEvent, "count"),
