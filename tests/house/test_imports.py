@@ -45,6 +45,7 @@ LEGAL = {
     "dstream/stream/__init__.py": "import dstream.plan, dstream.gatherers, collectors, sources",
     "dstream/distributed/__init__.py": "import dstream.stream, dstream.plan",
     "dstream/pipeline/__init__.py": "import dstream.stream, dstream.plan, collectors",
+    "dstream/core/__init__.py": "import dstream.pipeline, dstream.plan, collectors",
     "dstream/session/__init__.py": "import dstream.session.context",
     "dstream/session/context.py": "import dstream.distributed, dstream.stream, collectors",
     "dstream/session/connecting.py": "import dstream.engine.local, dstream.engine.spark, dstream.storage",

@@ -9,7 +9,7 @@ from typing import Any
 
 from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns
-from dstream.engine.kernels.join_sides import Side, canonical_keys, item_key, results
+from dstream.engine.kernels.join_sides import Side, item_key, results
 from dstream.engine.kernels.spilling import Columns, first_ones
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
@@ -17,6 +17,7 @@ from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.keys import are_canonical, canonical, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking
+from dstream.operators.item_keys import canonical_keys
 from dstream.plan.steps import Step
 from dstream.spi import Collector
 from dstream.values.blaming import each
