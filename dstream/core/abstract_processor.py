@@ -207,7 +207,8 @@ class AbstractProcessor(Processor):
         """Return what emits all that a function makes of an item, over as many calls as it takes.
 
         Args:
-            fn: gives a traverser, or anything that can be iterated.
+            fn: gives a traverser, or anything that can be iterated. What a lambda is given has the type that the mapper
+                is annotated with: `self.words: FlatMapper[str] = self.flat_mapper(lambda line: line.split())`.
             to: the ordinals of the edges; None: all.
         """
         return FlatMapper(self, fn, to)

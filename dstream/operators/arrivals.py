@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress, islice, repeat
 from typing import Any, TypeAlias, TypeVar
 
-from dstream.keys import canonical, canonical_all
 from dstream.keys.shards import shard_numbers
-from dstream.values.blaming import each, failed_on
+from dstream.operators.item_keys import keys_of
+from dstream.values.blaming import failed_on
 from dstream.values.event_time import Late, Timed
 
 __all__ = ["Arrivals", "Batch", "LateItems", "by_shard", "late_outputs"]
@@ -78,7 +78,7 @@ class Arrivals:
                 self._late_by_key.setdefault(key, []).append((timestamp, item))
 
     def _keys_of(self, items: Sequence[Any]) -> Iterable[Any]:
-        return repeat(None) if self._key is None else _canonical_keys(each(self._key, items), items)
+        return repeat(None) if self._key is None else keys_of(self._key, items)
 
 
 def _columns(batch: list[Timed]) -> tuple[Sequence[int], Sequence[Any]]:
@@ -89,14 +89,6 @@ def _columns(batch: list[Timed]) -> tuple[Sequence[int], Sequence[Any]]:
         failed_on(error, items[timestamps.index(None)])
         raise error
     return timestamps, items
-
-
-def _canonical_keys(keys: list[Any], items: Sequence[Any]) -> list[Any]:
-    """Return the canonical forms of the keys that items have; a key that is refused can be told with its item."""
-    try:
-        return canonical_all(keys)
-    except Exception:
-        return each(lambda key, item: canonical(key), items, keys)
 
 
 def by_shard(groups: dict[Any, V], shards: int, is_keyed: bool) -> dict[int, dict[Any, V]]:

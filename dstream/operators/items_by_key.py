@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from dstream.keys import canonical, canonical_all
+from dstream.keys import canonical_all
 from dstream.keys.shards import shard_numbers
+from dstream.operators.item_keys import keys_of
 from dstream.spi.state_operator import Partials
-from dstream.values.blaming import each
 from dstream.values.event_time import Late, Timed
 
 __all__ = ["ItemsByKey", "late_ones", "partials_by_key", "rows"]
@@ -69,7 +69,7 @@ def partials_by_key(
     every = list(items)
     kept, late = (every, []) if late_before is None else _apart(every, late_before)
     timestamps, given = [timestamp for timestamp, _ in kept], [item for _, item in kept]
-    columns = ([None] * len(given) if key is None else _keys(key, given), timestamps, given)
+    columns = ([None] * len(given) if key is None else keys_of(key, given), timestamps, given)
     found = _spread(*(_firsts(*columns) if firsts else columns), 1 if key is None else shards)
     if gives_late:
         _add_late(found, late, 1 if key is None else shards)
@@ -85,20 +85,6 @@ def _apart(every: list[Timed], late_before: int) -> tuple[list[Timed], list[Time
             raise ValueError("an item without a timestamp is never over; add_timestamps(...) gives each item one")
         (late if timestamp < late_before else on_time).append((timestamp, item))
     return on_time, late
-
-
-def _keys(key: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-    """Return the canonical keys of items; a function that fails and a key that is refused are told with the item."""
-    keys = each(key, items)
-    try:
-        return canonical_all(keys)
-    except Exception:
-        return each(_canonical, items, keys)
-
-
-def _canonical(key: Any, item: Any) -> Any:
-    """Return the canonical form of the key that an item has."""
-    return canonical(key)
 
 
 def _firsts(

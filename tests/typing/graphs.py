@@ -69,3 +69,6 @@ class Lengths(AbstractProcessor):
 def mapping(processor: AbstractProcessor) -> None:
     """A flat mapper takes what its function takes."""
     assert_type(processor.flat_mapper(str.split), FlatMapper[str])
+    lines: FlatMapper[str] = processor.flat_mapper(lambda line: traverse(line.split()).map(lambda word: word.upper()))
+    numbers: FlatMapper[int] = processor.flat_mapper(lambda n: (half for half in (n // 2, n.bit_length())), to=[1])
+    assert_type((lines, numbers), tuple[FlatMapper[str], FlatMapper[int]])

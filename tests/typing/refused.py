@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collectors import averaging, grouping_by, joining, mapping, summing_int, to_list, to_map
 from dstream import DoubleStream, IntStream, IStreamList, IStreamMap, Optional, Stream, connect
+from dstream.core import AbstractProcessor, FlatMapper
 from dstream.plan import Limit, core
 from dstream.testing import Parts, assert_fails, check_collector, watch
 from reducers import to_imap
@@ -70,6 +71,12 @@ def wrong_tests(words: Stream[str]) -> None:
     assert_fails(len, ValueError)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     watch(len)(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     check_collector(to_list, ["a"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def wrong_processors(processor: AbstractProcessor) -> None:
+    """What a lambda is given has the type of its mapper."""
+    lines: FlatMapper[str] = processor.flat_mapper(lambda line: [line.bit_length()])  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    lines.try_process(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def changed_plans(plan: Limit, operation: core.Limit) -> None:

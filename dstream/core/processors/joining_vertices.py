@@ -8,10 +8,10 @@ from itertools import product, starmap
 from typing import Any
 
 from dstream.core.block_processor import BlockProcessor, without_none
-from dstream.core.processors.item_keys import keys_of
 from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.core.processors.saving import Saving
 from dstream.errors import IllegalStateError
+from dstream.operators.item_keys import keys_of
 from dstream.operators.pickled_keys import with_keys_of_this_process
 from dstream.pipeline import JoinClause
 from dstream.spi.processor import BroadcastKey, Inbox

@@ -15,11 +15,12 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dstream.engine.kernels.core_operations import Operation, Task, operation
-from dstream.engine.kernels.join_sides import canonical_keys, results
+from dstream.engine.kernels.join_sides import results
 from dstream.engine.kernels.spilling import Columns, Groups, merged_as, sorted_items
 from dstream.engine.memory_bound import holding
 from dstream.failures import naming
 from dstream.memory import pieces, size_of
+from dstream.operators.item_keys import canonical_keys
 from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.steps import Step
 from dstream.spi import AggregateOperation, Collector

@@ -10,13 +10,13 @@ from typing import Any
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.failures import naming, shown
 from dstream.keys import canonical, canonical_all
+from dstream.operators.item_keys import canonical_keys
 from dstream.plan.core import Pairing, PartitionBy
 from dstream.plan.core_of_pairs import SemiJoin
 from dstream.plan.steps import Step
 from dstream.values import Entry
-from dstream.values.blaming import each
 
-__all__ = ["Side", "canonical_keys", "item_key", "results", "sides_of"]
+__all__ = ["Side", "item_key", "results", "sides_of"]
 
 
 @dataclass(frozen=True)
@@ -74,19 +74,6 @@ def results(fn: Callable[[Any], Any], items: list[Any]) -> list[Any]:
     for item in items:  # A failure finds the item by this name.
         found.append(fn(item))  # noqa: PERF401 - inside a comprehension Python 3.12 would forget the name
     return found
-
-
-def canonical_keys(keys: list[Any], items: list[Any]) -> list[Any]:
-    """Return the canonical forms of the keys that items have; a key that is refused can be told with its item."""
-    try:
-        return canonical_all(keys)
-    except Exception:
-        return each(_canonical, items, keys)
-
-
-def _canonical(key: Any, item: Any) -> Any:
-    """Return the canonical form of the key that an item has."""
-    return canonical(key)
 
 
 def _parts(item: Any) -> tuple[Any, Any]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns, loads_items
-from dstream.engine.kernels.join_sides import canonical_keys, results
+from dstream.engine.kernels.join_sides import results
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
 from dstream.keys import canonical, canonical_all
 from dstream.memory import Taking, pieces
+from dstream.operators.item_keys import canonical_keys
 from dstream.plan.core import HashJoin
 from dstream.plan.steps import Step, no_key
 

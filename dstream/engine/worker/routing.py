@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dstream.engine.kernels.columns.column_ends import tables_of_groups
 from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns
-from dstream.engine.kernels.join_sides import Side, canonical_keys, item_key, results
+from dstream.engine.kernels.join_sides import Side, item_key, results
 from dstream.engine.kernels.spilling import Columns, first_ones
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
@@ -18,6 +18,7 @@ from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.keys import are_canonical, canonical, check_hash_seed, stable_hash, stable_hashes
 from dstream.memory import Growth, Taking
+from dstream.operators.item_keys import canonical_keys
 from dstream.pickling import dumps
 from dstream.plan.steps import Step
 from dstream.spi import Collector
