@@ -81,6 +81,8 @@ def value_of_name(fn: FunctionType, name: str) -> Any:
     """Return what a name stands for in a function, or a value that nothing else is."""
     code = fn.__code__
     if name in code.co_freevars:
+        if is_by_reference(fn):  # A function that was wrapped where it was defined.
+            return _elsewhere(name)
         try:
             return (fn.__closure__ or ())[code.co_freevars.index(name)].cell_contents
         except ValueError:
