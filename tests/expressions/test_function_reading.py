@@ -336,6 +336,22 @@ def test_read_refuses_a_global_that_a_function_of_another_cell_changes() -> None
     assert found.reason == "looks at rate, which a global statement changes"
 
 
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("price", "class Changing:\n    def __call__(self, x):\n        global {0}\n        {0} += 1\n"),
+        ("amount", "import functools\n@functools.cache\ndef change(x):\n    global {0}\n    {0} += 1\n"),
+        ("weight", "def kept(fn):\n    return lambda x: fn(x)\n@kept\ndef change(x):\n    global {0}\n    {0} += 1\n"),
+    ],
+)
+def test_read_refuses_a_global_that_is_changed_by_what_holds_a_function(name: str, cell: str) -> None:
+    """A class, a wrapper or a closure of another cell has it: they share their globals on a worker, too."""
+    names = _script(f"{name} = 1\nfn = lambda x: x + {name}\n")
+    assert isinstance(read(names["fn"]), Expression)
+    exec(cell.format(name), names)
+    assert isinstance(read(names["fn"]), Unread)
+
+
 def test_read_reads_nothing_while_somebody_watches_calls() -> None:
     """A debugger wants to see them."""
     before = sys.getprofile()
