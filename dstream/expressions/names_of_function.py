@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dis
 import functools
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -81,6 +82,8 @@ def value_of_name(fn: FunctionType, name: str) -> Any:
     """Return what a name stands for in a function, or a value that nothing else is."""
     code = fn.__code__
     if name in code.co_freevars:
+        if is_by_reference(fn):  # A function that was wrapped where it was defined.
+            return _elsewhere(name)
         try:
             return (fn.__closure__ or ())[code.co_freevars.index(name)].cell_contents
         except ValueError:
@@ -89,7 +92,7 @@ def value_of_name(fn: FunctionType, name: str) -> Any:
         value = fn.__globals__[name]
         if is_by_reference(fn):
             return value if _is_of_module(fn, name, value) else _elsewhere(name)
-        if any(_stores(each, name) for each in _functions(fn.__globals__.values())):
+        if any(_stores(each, name) for each in _functions(fn.__globals__)):
             raise CannotRead(f"looks at {name}, which a global statement changes")
         return value
     value = vars(builtins).get(name, _MISSING)
@@ -131,8 +134,43 @@ def is_by_reference(fn: FunctionType) -> bool:
     return found is fn
 
 
-def _functions(values: Iterable[object]) -> Iterable[FunctionType]:
-    return [each for each in tuple(values) if type(each) is FunctionType]
+def _functions(names: dict[str, Any]) -> Iterator[FunctionType]:
+    """Give the functions that have these globals, also those in classes, in closures and in what wraps them."""
+    module = names.get("__name__")
+    waiting: list[object] = list(names.values())
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        kind = type(each)
+        if kind in _PLAIN or kind is ModuleType or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, FunctionType):
+            if each.__globals__ is names:
+                yield each
+            waiting.extend(_enclosed(each))
+        elif isinstance(each, type):
+            waiting.extend(vars(each).values() if each.__module__ == module else ())
+        elif kind in _WRAPPERS:
+            waiting.extend(getattr(each, held, None) for held in ("__wrapped__", "func", "fget", "fset"))
+        else:
+            waiting.append(kind)
+
+
+_WRAPPERS = (
+    staticmethod,
+    classmethod,
+    property,
+    functools.partial,
+    functools.cached_property,
+    type(functools.cache(len)),
+)
+
+
+def _enclosed(fn: FunctionType) -> Iterator[object]:
+    for cell in fn.__closure__ or ():
+        with contextlib.suppress(ValueError):  # It is empty.
+            yield cell.cell_contents
 
 
 def _stores(fn: FunctionType, name: str) -> bool:

@@ -304,7 +304,8 @@ def _(syntax: ast.Compare, body: Body) -> Expression:
     compared: list[Expression] = []
     for kind, right in zip(syntax.ops, syntax.comparators, strict=True):
         operator = _COMPARISONS[type(kind)]
-        read = _looked_into(right, body) if operator in ("in", "not in") else read_syntax(right, body)
+        is_looked_into = operator in ("in", "not in") and right is syntax.comparators[-1]
+        read = _looked_into(right, body) if is_looked_into else read_syntax(right, body)
         if operator in ("is", "is not") and read != Constant(None):
             raise CannotRead("compares with is", "== can be read", syntax.lineno)
         compared.append(Applied(operator, (left, read)))
@@ -313,7 +314,7 @@ def _(syntax: ast.Compare, body: Body) -> Expression:
 
 
 def _looked_into(syntax: ast.expr, body: Body) -> Expression:
-    """Return what `in` looks into: Python makes a constant of a list or a set of constants."""
+    """Return what the last `in` looks into: Python makes a constant of a list or a set of constants there."""
     if isinstance(syntax, ast.List | ast.Set):
         members = _all(syntax.elts, body) if not any(isinstance(each, ast.Starred) for each in syntax.elts) else ()
         are_literals = all(map(_is_literal, syntax.elts))

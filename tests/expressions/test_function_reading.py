@@ -336,6 +336,22 @@ def test_read_refuses_a_global_that_a_function_of_another_cell_changes() -> None
     assert found.reason == "looks at rate, which a global statement changes"
 
 
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("price", "class Changing:\n    def __call__(self, x):\n        global {0}\n        {0} += 1\n"),
+        ("amount", "import functools\n@functools.cache\ndef change(x):\n    global {0}\n    {0} += 1\n"),
+        ("weight", "def kept(fn):\n    return lambda x: fn(x)\n@kept\ndef change(x):\n    global {0}\n    {0} += 1\n"),
+    ],
+)
+def test_read_refuses_a_global_that_is_changed_by_what_holds_a_function(name: str, cell: str) -> None:
+    """A class, a wrapper or a closure of another cell has it: they share their globals on a worker, too."""
+    names = _script(f"{name} = 1\nfn = lambda x: x + {name}\n")
+    assert isinstance(read(names["fn"]), Expression)
+    exec(cell.format(name), names)
+    assert isinstance(read(names["fn"]), Unread)
+
+
 def test_read_reads_nothing_while_somebody_watches_calls() -> None:
     """A debugger wants to see them."""
     before = sys.getprofile()
@@ -363,6 +379,32 @@ def test_read_takes_what_is_pickled_by_reference_as_a_worker_imports_it() -> Non
         del sys.modules[module.__name__]
     assert before == _applied("+", _X, Constant(1))
     assert isinstance(after, Unread)
+
+
+def test_read_refuses_what_is_enclosed_by_a_function_that_workers_import() -> None:
+    """A decorated function finds there what the import made, whose globals are those of the worker."""
+    module = types.ModuleType("decorated_in_a_module")
+    text = (
+        "import functools\nrate = 1\n"
+        "def twice(fn):\n    @functools.wraps(fn)\n    def call(x):\n        return fn(x) * 2\n    return call\n"
+        "@twice\ndef priced(x):\n    return x + rate\n"
+    )
+    linecache.cache["<decorated>"] = (len(text), None, text.splitlines(keepends=True), "<decorated>")
+    exec(compile(text, "<decorated>", "exec"), module.__dict__)
+    sys.modules[module.__name__] = module
+    try:
+        module.rate = 5  # type: ignore[attr-defined]
+        found = read(module.priced)
+    finally:
+        del sys.modules[module.__name__]
+    assert isinstance(found, Unread)
+    assert found.reason == "looks at fn of its module, which every worker imports anew"
+
+
+def test_read_takes_a_list_for_a_constant_only_where_python_does() -> None:
+    """In the middle of comparisons it stays a list, which equals no tuple."""
+    assert isinstance(read(lambda x: x in [1, 2] == (1, 2)), Unread)
+    assert isinstance(read(lambda x: 0 < x in [1, 2]), Applied)
 
 
 def test_expressions_travel_to_workers() -> None:
