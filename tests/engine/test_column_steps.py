@@ -13,6 +13,7 @@ from dstream.engine.compiler.reading_steps import with_expression, with_expressi
 from dstream.engine.kernels.columns import column_items
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.verifying_columns import is_same
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.item_batches import Batcher, loads_items
 from dstream.engine.worker.stage_task import StageTask
@@ -159,6 +160,21 @@ def test_verify_finds_a_function_that_gives_something_else() -> None:
         list(_items(range(5), wrong))
 
 
+def test_a_flat_map_takes_items() -> None:
+    """Also where its function is known."""
+    found = _items(range(5), _op("map", lambda x: x + 1), _op("flat_map", lambda x: (x, -x)))
+
+    assert list(found) == [1, -1, 2, -2, 3, -3, 4, -4, 5, -5]
+
+
+@pytest.mark.parametrize(("one", "other"), [((1,), [1]), (1, 1.0), (0.0, -0.0), ((1, 0.0), (1, -0.0)), ("a", "b")])
+def test_verify_tells_types_and_signs_apart(one: Any, other: Any) -> None:
+    """Inside of tuples too; NaN is NaN."""
+    assert not is_same(one, other)
+    assert is_same(one, one)
+    assert is_same(float("nan"), float("nan"))
+
+
 def test_verify_finds_another_type() -> None:
     """An int is not the float that equals it."""
     right, other = _op("map", lambda x: x + 1), _op("map", lambda x: x + 1.0)
@@ -174,7 +190,14 @@ def test_verify_finds_another_type() -> None:
 )
 @pytest.mark.parametrize(
     "collector",
-    [counting(), summing(), averaging(), frequencies(), grouping_by(lambda x: x % 7, summing(lambda x: x * 3))],
+    [
+        counting(),
+        summing(),
+        averaging(),
+        frequencies(),
+        grouping_by(lambda x: x % 7, summing(lambda x: x * 3)),
+        grouping_by(lambda x: x % 7, summing()),
+    ],
 )
 def test_collectors_take_blocks(collector: Any, items: Any) -> None:
     """Their containers are those that items make, also the types of keys."""
