@@ -18,7 +18,7 @@ from dstream.engine.kernels.graph_processing import FirstStage, as_written
 from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.vertex_graph import Routing, VertexGraph
 from dstream.spi import AggregateOperation
-from dstream.testing import verify_processor
+from dstream.testing import same_items_in_any_order, verify_processor
 from dstream.values import Entry
 from reducers import to_ilist
 from sources import Items
@@ -120,15 +120,14 @@ def test_a_first_stage_gives_what_it_has_when_that_is_much(monkeypatch):
 
 
 def test_both_stages_keep_the_protocol():
-    """In all four runs; entries of a first stage on one edge, items on the other."""
+    """In all runs; entries of a first stage on one edge, items on the other."""
     stages = processors.aggregate_by_key([whole_item, whole_item], counted_twice()).two_stages
-    verify_processor(pickle.loads(pickle.dumps(stages.first(1)))).input(["a", "b"]).expect_output(
-        [Entry("a", [0, 1]), Entry("b", [0, 1])]
-    )
+    first = verify_processor(pickle.loads(pickle.dumps(stages.first(1)))).input(["a", "b"])
+    first.output_checker(same_items_in_any_order).expect_output([Entry("a", [0, 1]), Entry("b", [0, 1])])
     second = verify_processor(pickle.loads(pickle.dumps(stages.second(frozenset({1})))))
-    second.inputs([["a", "a"], [Entry("a", [0, 2]), Entry("b", [0, 3]), Entry("a", [0, 5])]]).expect_output(
-        [Entry("a", (2, 7)), Entry("b", (0, 3))]
-    )
+    second.output_checker(same_items_in_any_order).inputs(
+        [["a", "a"], [Entry("a", [0, 2]), Entry("b", [0, 3]), Entry("a", [0, 5])]]
+    ).expect_output([Entry("a", (2, 7)), Entry("b", (0, 3))])
 
 
 def counted_twice() -> AggregateOperation[Any, Any, Any]:

@@ -11,6 +11,7 @@ import cloudpickle
 from dstream.engine.compiler import Facts, compiled
 from dstream.engine.compiler.compile_by_place import Waves
 from dstream.engine.graph.decisions import Ask, Done, Report
+from dstream.engine.graph.output_ports import ITEMS_AND_MARKS
 from dstream.engine.graph.vertices import FromTable, Rows, Splits, operations_of
 from dstream.engine.kernels.item_batches import dumps_items
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
@@ -93,7 +94,7 @@ def test_a_limit_runs_waves_until_it_has_enough():
     """One partition, then four; ranges say which items are read again; nothing runs behind the end."""
     first = begun(numbers().limit(5), None)
     assert isinstance(first, Ask)
-    assert (first.vertex.is_kept, first.vertex.first, first.where) == (True, 0, f"channel <= {ITEMS}")
+    assert (first.vertex.is_kept, first.vertex.first, first.port) == (True, 0, ITEMS_AND_MARKS)
     second = first.then.next(Report(first.vertex, 1, [(0, 0, ITEMS, 2)]))
     found = second.then.next(Report(second.vertex, 4, [(1, 0, ITEMS, 2), (2, 0, ITEMS, 2), (3, 0, ITEMS, 2)]))
 

@@ -33,7 +33,7 @@ class Executors:
         self.port = SimpleNamespace(release=self.released.append)
 
     def rows_one_partition_at_a_time(self, rows):
-        assert rows.conditions == [f"channel in ({ITEMS}, {WATERMARKS})"]
+        assert rows.conditions == [f"(channel = {WATERMARKS} or channel = {ITEMS})"]
         yield Row(0, 0, 0, ITEMS, 2, dumps_items(["a", "b"]))
         yield Row(0, 1, 0, ITEMS, 1, dumps_items(["c"]))
 
