@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextvars
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 
 __all__ = ["in_a_thread"]
 
@@ -32,7 +32,7 @@ def in_a_thread(run: Callable[[], object], name: str) -> None:
     if thread is None:
         thread = _Thread()
         thread.start()
-    thread.given.put((run, name))
+    thread.give((run, name))
 
 
 class _Thread(threading.Thread):
@@ -40,7 +40,13 @@ class _Thread(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="dstream-idle", daemon=True)
-        self.given: SimpleQueue[_Given] = SimpleQueue()
+        self._given: deque[_Given] = deque()
+        self._waiting = threading.Semaphore(0)  # No `queue`: a folder of the user's may have that name.
+
+    def give(self, given: _Given) -> None:
+        """Let it run a function."""
+        self._given.append(given)
+        self._waiting.release()
 
     def run(self) -> None:
         while (given := self._next()) is not None:
@@ -53,15 +59,13 @@ class _Thread(threading.Thread):
 
     def _next(self) -> _Given | None:
         """Return what is run next; None if nothing has come for so long that the thread ends."""
-        try:
-            return self.given.get(timeout=_PATIENCE)
-        except Empty:
-            pass
-        with _lock:
-            is_idle = self in _idle
-            if is_idle:
-                _idle.remove(self)
-        return None if is_idle else self.given.get()  # Whoever has taken it is about to give it something.
+        if not self._waiting.acquire(timeout=_PATIENCE):
+            with _lock:
+                if self in _idle:
+                    _idle.remove(self)
+                    return None
+            self._waiting.acquire()  # Whoever has taken it is about to give it something.
+        return self._given.popleft()
 
 
 _Given = tuple[Callable[[], object], str]
