@@ -123,7 +123,7 @@ class BatchStage(ReducingStage[T]):
             fn: gives the time of an item: milliseconds since 1970, or a datetime with a time zone.
             allowed_lag: how much older than the newest item one may be, in milliseconds or as a timedelta.
             policy: in place of a lag, how far time has come.
-            idle_timeout: in seconds.
+            idle_timeout: in seconds; 0: no partition is ever idle.
 
         Raises:
             TypeError: an argument is of another kind, or a policy stands beside a lag.

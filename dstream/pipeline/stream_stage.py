@@ -89,7 +89,8 @@ class StreamStage(StreamSteps[T]):
                 timedelta; what is older comes too late for windows that have closed.
             policy: in place of a lag, how far time has come: one of `dstream.windows`, or one's own, which can be
                 pickled.
-            idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: always.
+            idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: it always
+                does.
 
         Raises:
             IllegalStateError: the items have timestamps.

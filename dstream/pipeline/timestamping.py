@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def stamped(
     given = [shown_function(fn)]
     given += [f"allowed_lag={allowed_lag!r}"] if allowed_lag else []
     given += [f"policy={policy!r}"] if policy is not None else []
-    idle = seconds(idle_timeout, "idle_timeout")
+    idle = seconds(idle_timeout, "idle_timeout") or math.inf  # As in Jet, 0 means that no partition is idle.
     return _added(upstream, "add_timestamps", timestamp, policies, idle, ", ".join(given))
 
 

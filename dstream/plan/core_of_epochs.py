@@ -30,7 +30,7 @@ class Stamped(Unary):
         time: of the partition; None before the loop has filled it in.
         take: is called in the driver with what became of the time, once.
         policy: makes that of a partition which the job has not seen before.
-        idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: always.
+        idle_timeout: after so many seconds without an item, a partition holds time back no longer; may be infinite.
     """
 
     timestamp: Callable[[Any], Any] | None

@@ -25,7 +25,7 @@ class AddTimestamps(Node):
     Attributes:
         timestamp: gives the milliseconds of an item, or a datetime with a time zone; None: those of the clock.
         policy: makes a policy for each partition of the source.
-        idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: always.
+        idle_timeout: after so many seconds without an item, a partition holds time back no longer; may be infinite.
         name: the method that the user called.
         given: what the user gave to it, in short.
         known_as: the name of its stage, which the plan of a pipeline fills in: records of epochs speak of it so.

@@ -222,3 +222,18 @@ def test_a_keyed_window_knows_its_definition():
 
     assert stage.window(tumbling(2)).definition == tumbling(2)
     assert stage.grouping_key(int).window(tumbling(2)).definition == tumbling(2)
+
+
+@pytest.mark.parametrize(("timeout", "closed"), [(0, []), (5, [10, 20])])
+def test_a_partition_is_waited_for_until_it_is_idle(timeout, closed):
+    """Jet: WatermarkSourceUtilTest.smokeTest, smokeTest_disabledIdleTimeout: with 0, for as long as it takes."""
+    by_hand = epochs()
+    source = by_hand.source("numbers", partitions=2)
+    pipeline = Pipeline()
+    stamped = pipeline.read_from(source).add_timestamps(int, allowed_lag=3, idle_timeout=timeout)
+    stamped.window(tumbling(10)).aggregate(counting(), to=lambda start, end, count: end).write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+
+    assert by_hand.cut({source: {0: [1, 11], 1: [2]}}, now=0.0) == {"write_to": []}
+    assert by_hand.cut({source: {0: [30]}}, now=1e6) == {"write_to": closed}
+    assert by_hand.cut({source: {1: [34]}}, now=1e6) == {"write_to": [10, 20][len(closed) :]}
