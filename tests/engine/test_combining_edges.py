@@ -7,6 +7,7 @@ import pickle
 from collections import Counter, defaultdict
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -157,7 +158,7 @@ def add_pairs(pair: list[int], other: list[int]) -> None:
 
 def test_groups_are_those_of_plain_python(engine):
     """Words from vertices and from a source, in two inputs; also all of them, and lists in the order of each sender."""
-    name, chance = f"combined-{id(engine)}", Random(5)
+    name, chance = f"combined-{uuid4().hex}", Random(5)
     words = [[f"{chance.choice('abcdef')}{chance.randrange(10)}" for _ in range(500)] for _ in range(2)]
     dag = DAG()
     left, right = (
@@ -195,7 +196,7 @@ def test_a_failure_before_the_shuffle_names_the_vertex_and_the_item(engine):
     numbers = dag.new_vertex("numbers", processors.read(Items(range(8), 2)))
     shares = processors.aggregate_by_key([share_of], counting())
     end = dag.new_vertex("shares", shares).local_parallelism(3)
-    sink = dag.new_vertex("sink", processors.write(to_ilist(f"never-combined-{id(engine)}")))
+    sink = dag.new_vertex("sink", processors.write(to_ilist(f"never-combined-{uuid4().hex}")))
     dag.edge(Edge.between(numbers, end).partitioned(share_of)).edge(Edge.between(end, sink))
 
     with pytest.raises(ZeroDivisionError) as caught:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from queue import Queue
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -63,7 +64,7 @@ def counted(context: ds.Context, name: str) -> Any:
 
 def test_a_job_counts_the_items_of_each_edge(engine: Any) -> None:
     """Of a source and a sink, what they read and wrote."""
-    stages = counted(engine.context, f"counted-edges-{id(engine)}")
+    stages = counted(engine.context, f"counted-edges-{uuid4().hex}")
 
     assert stages["numbers"].items_out == 50
     assert (stages["twice"].items_in_by_edge, stages["twice"].items_out_by_edge) == ((50,), (50, 50))
@@ -84,7 +85,7 @@ def test_a_failure_names_the_vertex_its_inbound_edge_and_the_item(engine: Any) -
     dag = DAG()
     some, more = (dag.new_vertex(name, processors.read(Items(range(9), 2))) for name in ("some", "more"))
     both = dag.new_vertex("both", Failing).local_parallelism(2)
-    sink = dag.new_vertex("sink", processors.write(to_ilist(f"never-written-{id(engine)}")))
+    sink = dag.new_vertex("sink", processors.write(to_ilist(f"never-written-{uuid4().hex}")))
     dag.edge(Edge.between(some, both)).edge(Edge.from_(more).to(both, 1)).edge(Edge.between(both, sink))
 
     with pytest.raises(AssertionError, match="no sevens") as caught:
@@ -134,7 +135,7 @@ def test_items_move_where_a_processor_or_a_core_would_have_nothing_to_do(paralle
 @pytest.mark.parametrize("processors_of_vertex", [2, 3])
 def test_each_item_comes_once_where_tasks_read_several_splits(engine: Any, processors_of_vertex: int) -> None:
     """Five splits, some of them empty, for two tasks or three."""
-    dag, name = DAG(), f"read-by-{processors_of_vertex}-{id(engine)}"
+    dag, name = DAG(), f"read-by-{processors_of_vertex}-{uuid4().hex}"
     numbers = dag.new_vertex("numbers", processors.read(Items([1, 2, 3, 4], 5)))
     twice = dag.new_vertex("twice", Doubling).local_parallelism(processors_of_vertex)
     sink = dag.new_vertex("sink", processors.write(to_ilist(name)))
@@ -166,7 +167,7 @@ def test_an_ordered_edge_merges_the_parts_of_a_source(engine: Any, parallelism: 
     """Also where one task, or one process, reads all of them."""
     found = told(
         engine.context,
-        f"merged-{parallelism}-{id(engine)}",
+        f"merged-{parallelism}-{uuid4().hex}",
         parallelism,
         lambda edge: edge.all_to_one().ordered(whole_item),
     )
@@ -176,7 +177,7 @@ def test_an_ordered_edge_merges_the_parts_of_a_source(engine: Any, parallelism: 
 
 def test_an_isolated_edge_gives_each_part_of_a_source_a_processor_of_its_own(engine: Any) -> None:
     """As it gives one to each processor."""
-    found = told(engine.context, f"isolated-{id(engine)}", 3, Edge.isolated)
+    found = told(engine.context, f"isolated-{uuid4().hex}", 3, Edge.isolated)
 
     assert {number: [item for n, item in found if n == number] for number in range(3)} == {
         0: [1, 4, 7],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+from uuid import uuid4
 
 import pytest
 
@@ -101,7 +102,7 @@ class Heard(AbstractProcessor):
 def test_processors_are_heard_on_both_engines(engine, caplog, level, is_heard):
     """As the level of their logger was when the job was submitted."""
     caplog.set_level(level, "dstream.core")
-    dag, name = DAG(), f"heard-{level}-{id(engine)}"
+    dag, name = DAG(), f"heard-{level}-{uuid4().hex}"
     numbers = dag.new_vertex("numbers", processors.read(items(1, 2)))
     heard, sink = dag.new_vertex("heard", Heard), dag.new_vertex("sink", processors.write(to_ilist(name)))
     engine.context.new_job(dag.edge(Edge.between(numbers, heard)).edge(Edge.between(heard, sink))).join()

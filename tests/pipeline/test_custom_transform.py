@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from uuid import uuid4
 
 import pytest
 
@@ -32,7 +33,7 @@ class Seen(Processor):
 
 def test_processors_get_every_item_once(engine: EngineUnderTest) -> None:
     """As many of them run as the stage says."""
-    pipeline, name = Pipeline(), f"transformed-{id(engine)}"
+    pipeline, name = Pipeline(), f"transformed-{uuid4().hex}"
     stage = pipeline.read_from(Items(range(100), 3)).custom_transform("seen", Seen).set_local_parallelism(3)
     stage.write_to(to_ilist(name))
 
@@ -47,7 +48,7 @@ def test_processors_get_every_item_once(engine: EngineUnderTest) -> None:
 
 def test_items_of_a_key_come_to_one_processor(engine: EngineUnderTest) -> None:
     """On a keyed stage."""
-    pipeline, name = Pipeline(), f"transformed-by-key-{id(engine)}"
+    pipeline, name = Pipeline(), f"transformed-by-key-{uuid4().hex}"
     keyed = pipeline.read_from(Items(range(60), 3)).grouping_key(lambda n: n % 7)
     keyed.custom_transform("seen", Seen).set_local_parallelism(4).write_to(to_ilist(name))
 
@@ -61,7 +62,7 @@ def test_a_failure_names_the_stage_and_the_item(engine: EngineUnderTest) -> None
     """As one of any other step does."""
     pipeline = Pipeline()
     stage = pipeline.read_from(Items([1, 0], 2)).custom_transform("inverse", processors.map(lambda n: 1 / n))
-    stage.write_to(to_ilist(f"never-{id(engine)}"))
+    stage.write_to(to_ilist(f"never-{uuid4().hex}"))
 
     with pytest.raises(ZeroDivisionError) as caught:
         engine.context.new_job(pipeline).join()

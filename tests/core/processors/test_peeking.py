@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from uuid import uuid4
 
 import pytest
 
@@ -184,7 +185,7 @@ def test_what_makes_no_processors_is_refused():
 def test_what_a_job_reads_and_writes_for_vertices_is_logged(engine, caplog):
     """Under the names of the vertices, in the caller; once for each edge."""
     caplog.set_level(logging.INFO, "dstream.core")
-    dag, name = DAG(), f"peeked-{id(engine)}"
+    dag, name = DAG(), f"peeked-{uuid4().hex}"
     read = processors.peek_output(processors.read(Items([1, 2], 2)), should_log=lambda n: n == 1)
     numbers = dag.new_vertex("numbers", force_total_parallelism_one(read))
     negative = dag.new_vertex("negative", processors.map(lambda n: -n)).local_parallelism(1)
