@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from dstream.spi import Collections, Receipt
 
@@ -16,10 +16,25 @@ __all__ = ["Nowhere"]
 class Nowhere:
     """A sink, its target, what writes one epoch into it, and the writer: none of them keeps anything."""
 
-    label: ClassVar[str] = "nowhere"
-    collector: ClassVar[None] = None
-    job: ClassVar[None] = None
-    is_done: ClassVar[bool] = False
+    @property
+    def label(self) -> str:
+        """What stands in pictures."""
+        return "nowhere"
+
+    @property
+    def collector(self) -> None:
+        """None."""
+        return None
+
+    @property
+    def job(self) -> None:
+        """None."""
+        return None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a job of that name has written: never."""
+        return False
 
     def open(self, context: Collections) -> Self:
         """Return it."""

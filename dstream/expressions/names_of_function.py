@@ -58,9 +58,9 @@ class Names:
         looked_up: takes what was looked up.
     """
 
-    fn: FunctionType
+    fn: Any  # basedpyright takes a function in a field for a method.
     rebound: frozenset[str]
-    caller: FunctionType | None
+    caller: Any
     looked_up: list[LookUp] = field(default_factory=list)
 
     def found(self, name: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dstream.spi.processor import Processor
 from dstream.spi.sink import Collections
@@ -193,7 +193,7 @@ def supplier_of(supplier: Any) -> ProcessorSupplier:
         return supplier
     if isinstance(supplier, ProcessorMetaSupplier | Processor) or not callable(supplier):
         raise TypeError(f"a vertex takes a function that makes a processor, or a supplier, not {supplier!r}")
-    return ProcessorSupplier.of(supplier)
+    return ProcessorSupplier.of(cast("Callable[[], Processor]", supplier))
 
 
 @dataclass(slots=True)

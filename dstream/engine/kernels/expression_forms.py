@@ -120,7 +120,7 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
 
 
 def _are_in_order(kind: Any, names: tuple[str, ...]) -> bool:
-    fields = kind._fields if issubclass(kind, tuple) else tuple(kind.__dataclass_fields__)
+    fields = getattr(kind, "_fields", ()) if issubclass(kind, tuple) else tuple(kind.__dataclass_fields__)
     return bool(fields[: len(names)] == names)
 
 
