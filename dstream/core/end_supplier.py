@@ -70,10 +70,11 @@ class EndSupplier(ProcessorMetaSupplier):
         )
 
     def __repr__(self) -> str:
-        return f"peek_{self.passes_items}(" * len(self.peeks) + self._shown() + ")" * len(self.peeks)
+        return f"peek_{self.passes_items}(" * len(self.peeks) + f"{self.call}({self._given()})" + ")" * len(self.peeks)
 
-    def _shown(self) -> str:
-        raise NotImplementedError
+    def _given(self) -> str:
+        """Return how what was given to the call reads."""
+        return "..."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,9 +86,6 @@ class Reading(EndSupplier):
     passes_items = "output"
     call = "read"
 
-    def _shown(self) -> str:
-        return "read(...)"
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Writing(EndSupplier):
@@ -98,5 +96,5 @@ class Writing(EndSupplier):
     passes_items = "input"
     call = "write"
 
-    def _shown(self) -> str:
-        return f"write({self.sink.label})"
+    def _given(self) -> str:
+        return str(self.sink.label)
