@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Kind
 from dstream.storage.shape import Shape
+from dstream.storage.vanished import destroyed_error
 from dstream.values.contexts import contextmanager
 
 __all__ = ["Changes", "Event", "ListState", "MapState", "State"]
@@ -46,7 +46,7 @@ class State(ABC):
         """
         with self.lock:
             if self.destroyed:
-                raise CollectionDestroyedError(f"{self.kind} {self.name!r} was destroyed; ask for it again by its name")
+                raise destroyed_error(f"{self.kind} {self.name!r}")
             yield
 
     @property

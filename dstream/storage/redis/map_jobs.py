@@ -15,6 +15,7 @@ from dstream.storage.redis.map_writer import EntryWriter, StagedBucket, StagedKe
 from dstream.storage.redis.redis_collection import Collection, types_of
 from dstream.storage.redis.redis_staging import Job
 from dstream.storage.redis.server import Connection
+from dstream.storage.vanished import removed_error
 from dstream.storage.written_entries import merged_with
 
 __all__ = ["MapJob"]
@@ -88,7 +89,7 @@ class MapJob(Job):
             pipe.hmget(keys.new, list(old))
             [values] = pipe.execute()
         if None in values:
-            raise self._collection.lost()
+            raise removed_error(self._collection)
         _, entries = merged_with(codec, old, dict(zip(old, values, strict=True)), self._merge)
         with self._connection.pipeline() as pipe:
             pipe.hset(keys.entries, mapping=entries)

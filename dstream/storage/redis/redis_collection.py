@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 
-from dstream.errors import CollectionDestroyedError, EngineError, IllegalStateError
+from dstream.errors import EngineError, IllegalStateError
 from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec.codec import Codec
@@ -18,6 +18,7 @@ from dstream.storage.codec.pickles import Pickles
 from dstream.storage.redis.scripts import DESTROYED, LOST, Script
 from dstream.storage.redis.server import Connection, Server
 from dstream.storage.shape import Shape
+from dstream.storage.vanished import destroyed_error, removed_error
 from dstream.values.contexts import contextmanager
 
 __all__ = ["Collection", "is_damage", "packed", "types_of"]
@@ -108,9 +109,9 @@ class Collection:
                 return connection.run(script, [self.meta, *keys], *arguments)
         except EngineError as error:
             if DESTROYED in str(error.__cause__):
-                raise self.destroyed() from None
+                raise destroyed_error(self) from None
             if LOST in str(error.__cause__):
-                raise self.lost() from None
+                raise removed_error(self) from None
             raise
 
     @contextmanager
@@ -133,20 +134,9 @@ class Collection:
                 raise self.damaged(str(error.__cause__)) from error
             raise
 
-    def destroyed(self) -> CollectionDestroyedError:
-        """Return the error that says that the collection is no more."""
-        return CollectionDestroyedError(f"{self} was destroyed; ask for it again by its name")
-
     def damaged(self, why: str) -> IllegalStateError:
         """Return the error that says that a key does not hold what dstream has written there."""
         return IllegalStateError(f"{self} is damaged: {why}; something else than dstream has changed its keys")
-
-    def lost(self) -> IllegalStateError:
-        """Return the error that says that temporary data are no more."""
-        return IllegalStateError(
-            f"{self}: what tasks wrote, or what a reader began to read, was removed by vacuum or is older than a day; "
-            "run the job again"
-        )
 
 
 def is_damage(error: EngineError) -> bool:

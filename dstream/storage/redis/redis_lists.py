@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.errors import IllegalStateError
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.encoded import checked_splice, decoded, divided, encoded_items, items_as
@@ -17,6 +16,7 @@ from dstream.storage.redis.redis_collection import packed, types_of
 from dstream.storage.redis.redis_handle import Handle
 from dstream.storage.redis.scripts import TYPES
 from dstream.storage.redis.splits import StretchSplit
+from dstream.storage.vanished import ViewOvertakenError
 
 __all__ = ["RedisList"]
 
@@ -35,16 +35,8 @@ class _View:
     def read(self, start: int, stop: int) -> list[Any]:
         items = self.store._read_version(self.version, start, min(stop, self.size))
         if items is None:
-            raise _ViewGoneError(self)
+            raise ViewOvertakenError(self.store.name, self)
         return items
-
-
-class _ViewGoneError(IllegalStateError):
-    """The list has changed since `change` began to look at it."""
-
-    def __init__(self, view: _View) -> None:
-        super().__init__(f"list {view.store.name!r} has changed since this view of it was made")
-        self.view = view
 
 
 class RedisList(Handle):
@@ -88,7 +80,7 @@ class RedisList(Handle):
             view = _View(self, version, size)
             try:
                 splice = change(view)
-            except _ViewGoneError as error:
+            except ViewOvertakenError as error:
                 if error.view is not view:
                     raise
             else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dstream.storage.encoded import EncodedEntries, EncodedItems
 from dstream.storage.redis.list_scripts import READ_PINNED
 from dstream.storage.redis.redis_collection import Collection
+from dstream.storage.vanished import destroyed_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +45,7 @@ class BucketSplit:
                 pipe.hget(collection.meta, "types")  # afterwards: as long as it is there, the bucket was whole
                 entries, types = pipe.execute()
             if types is None:
-                raise collection.destroyed()
+                raise destroyed_error(collection)
             if entries:
                 yield EncodedEntries(collection.codec(types), list(entries.items()))
 

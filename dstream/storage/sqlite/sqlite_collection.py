@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dstream.errors import CollectionDestroyedError, IllegalStateError
+from dstream.errors import IllegalStateError
 from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec.codec import Codec
@@ -16,6 +16,7 @@ from dstream.storage.codec.pickles import Pickles
 from dstream.storage.shape import Shape
 from dstream.storage.sqlite.sqlite_database import Place
 from dstream.storage.sqlite.sqlite_schema import content_table, journal_of
+from dstream.storage.vanished import destroyed_error
 
 __all__ = ["KEEP_SECONDS", "Collection", "State", "types_of"]
 
@@ -69,7 +70,7 @@ class Collection:
         found = connection.execute("SELECT types, version FROM dstream_collections WHERE id = ?", (self.number,))
         row = found.fetchone()
         if row is None:
-            raise self.destroyed()
+            raise destroyed_error(self)
         return State(*row)
 
     def settle(self, connection: sqlite3.Connection, types: str, codec: Codec) -> None:
@@ -90,20 +91,9 @@ class Collection:
             raise self.damaged(f"dstream_collections holds no types of it: {error}") from error
         return Codec.from_json(data, self.kind, self.name, self.asked, self.pickles)
 
-    def destroyed(self) -> CollectionDestroyedError:
-        """Return the error that says that the collection is no more."""
-        return CollectionDestroyedError(f"{self} was destroyed; ask for it again by its name")
-
     def damaged(self, why: str) -> IllegalStateError:
         """Return the error that says that the database does not hold what dstream has written there."""
         return IllegalStateError(f"{self} is damaged: {why}; something else than dstream has changed {self.place.path}")
-
-    def lost(self) -> IllegalStateError:
-        """Return the error that says that temporary data are no more."""
-        return IllegalStateError(
-            f"{self}: what tasks wrote, or what a reader began to read, was removed by vacuum or is older than a day; "
-            "run the job again"
-        )
 
 
 def types_of(codec: Codec) -> str:

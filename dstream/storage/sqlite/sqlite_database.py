@@ -15,9 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dstream.errors import CollectionDestroyedError, DStreamError, EngineError, IllegalStateError, SetupError
+from dstream.errors import DStreamError, EngineError, IllegalStateError, SetupError
 from dstream.storage.forked_handles import renewed_after_fork
 from dstream.storage.sqlite.sqlite_schema import APPLICATION, FORMAT, TABLES
+from dstream.storage.vanished import destroyed_error
 from dstream.values.contexts import contextmanager
 
 __all__ = ["WAIT_SECONDS", "Database", "Owner", "Place", "Titled", "failure"]
@@ -218,7 +219,7 @@ class Database:
 
     def _failed(self, owner: Owner, error: sqlite3.Error) -> DStreamError:
         if owner.number is not None and str(error).startswith("no such table") and self._is_destroyed(owner.number):
-            return CollectionDestroyedError(f"{owner} was destroyed; ask for it again by its name")
+            return destroyed_error(owner)
         return failure(self.place, owner, error)
 
     def _is_destroyed(self, number: int) -> bool:

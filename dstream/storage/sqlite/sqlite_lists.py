@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.errors import IllegalStateError
 from dstream.spi.sink import WriteJob, Writer
 from dstream.spi.store import ItemSplit, ListView, Splice
 from dstream.storage.encoded import checked_splice, divided, encoded_items, items_as
@@ -16,6 +15,7 @@ from dstream.storage.sqlite.sqlite_handle import Handle
 from dstream.storage.sqlite.sqlite_list_jobs import ListJob, bump, end_of, insert_items
 from dstream.storage.sqlite.sqlite_pins import pinned
 from dstream.storage.sqlite.sqlite_splits import ItemStretch
+from dstream.storage.vanished import ViewOvertakenError
 
 __all__ = ["SqliteList"]
 
@@ -31,16 +31,8 @@ class _View:
     def read(self, start: int, stop: int) -> list[Any]:
         version, items = self.store._read(start, min(stop, self.size))
         if version != self.version:
-            raise _ViewGoneError(self)
+            raise ViewOvertakenError(self.store.name, self)
         return items
-
-
-class _ViewGoneError(IllegalStateError):
-    """The list has changed since `change` began to look at it."""
-
-    def __init__(self, view: _View) -> None:
-        super().__init__(f"list {view.store.name!r} has changed since this view of it was made")
-        self.view = view
 
 
 class SqliteList(Handle):
@@ -92,7 +84,7 @@ class SqliteList(Handle):
             view = _View(self, version, size)
             try:
                 splice = change(view)
-            except _ViewGoneError as error:
+            except ViewOvertakenError as error:
                 if error.view is not view:
                     raise
             else:

@@ -10,6 +10,7 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.sqlite.sqlite_cells import Cell, key_of, value_of
 from dstream.storage.sqlite.sqlite_collection import Collection
 from dstream.storage.sqlite.sqlite_pins import Pin
+from dstream.storage.vanished import removed_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,7 @@ class _Stretch:
         with collection.place.shared().reading(collection) as connection:
             state = collection.state(connection)
             if not connection.execute("SELECT 1 FROM dstream_pins WHERE pin = ?", (self.pin.number,)).fetchone():
-                raise collection.lost()
+                raise removed_error(collection)
             kept = connection.execute("SELECT 1 FROM dstream_undo WHERE collection = ? LIMIT 1", (collection.number,))
             sql = _SELECT_KEPT if kept.fetchone() else _SELECT
             bounds = (f" AND key {compared} :low" if low is not None else "") + (

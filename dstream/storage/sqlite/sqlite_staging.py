@@ -22,6 +22,7 @@ from dstream.storage.codec.codec import Codec
 from dstream.storage.sqlite.sqlite_cells import Cell
 from dstream.storage.sqlite.sqlite_collection import KEEP_SECONDS, Collection
 from dstream.storage.sqlite.sqlite_database import failure
+from dstream.storage.vanished import removed_error
 from dstream.storage.written_types import codec_by, settled
 from dstream.values.contexts import contextmanager
 
@@ -79,11 +80,11 @@ class Staged:
                 found += 1
                 yield row
         if found != self.size:
-            raise self.collection.lost()
+            raise removed_error(self.collection)
 
     def _opened(self) -> sqlite3.Connection:
         if not os.path.exists(self.path):
-            raise self.collection.lost()
+            raise removed_error(self.collection)
         return sqlite3.connect(f"file:{quote(self.path)}?mode=ro&immutable=1", uri=True)
 
 
