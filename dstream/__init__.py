@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dstream.distributed.set import IStreamSet
     from dstream.jobs import JobConfig, JobStatus
     from dstream.pipeline import JoinClause, Pipeline
+    from dstream.values.attached_files import attached
 
 __all__ = [
     "BadRecord",
@@ -48,6 +49,7 @@ __all__ = [
     "Predicate",
     "Service",
     "Stream",
+    "attached",
     "connect",
     "default_context",
     "errors",
@@ -69,6 +71,7 @@ _WHEN_ASKED_FOR = {
     "JobStatus": "dstream.jobs",
     "JoinClause": "dstream.pipeline",
     "Pipeline": "dstream.pipeline",
+    "attached": "dstream.values.attached_files",
 }
 """Names that few programs use: their modules are loaded when somebody asks for them."""
 

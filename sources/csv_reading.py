@@ -70,7 +70,7 @@ class RowsOfFile:
                 for row in reader:
                     if len(row) == count and (lines.are_plain or ("" not in row and not lines.damaged)):
                         yield make_of_plain(row)
-                    elif row or lines.damaged:
+                    elif row or lines.damage_up_to(reader.line_num):
                         yield make(self._completed(row, names))
                     lines.done = reader.line_num
             except (csv.Error, ValueError) as problem:

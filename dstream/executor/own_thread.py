@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from dstream.executor.processor_tasklet import ProcessorTasklet
 from dstream.failures import Carried
+from dstream.values.attached_files import JobFiles, files_here, of_job
 
 __all__ = ["OwnThread"]
 
@@ -30,10 +31,11 @@ class OwnThread:
         self._is_in_call = False
         self._failure: Carried | None = None
         name = f"{tasklet.context.vertex}-{tasklet.context.index}"
-        self._thread = threading.Thread(target=self._loop, name=f"dstream-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._loop, args=(files_here(),), name=f"dstream-{name}", daemon=True)
         self._thread.start()
 
-    def _loop(self) -> None:
+    def _loop(self, files: JobFiles | None) -> None:
+        of_job(files)
         try:
             while not self._stops.is_set() and not (self.tasklet.has_ended and self.tasklet.is_quiet):
                 goes_on = self._sources_go_on() or not self.tasklet.is_source

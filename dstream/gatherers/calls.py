@@ -22,6 +22,7 @@ from dstream.gatherers.pace import Clock, Pace
 from dstream.gatherers.retry import Retry
 from dstream.keys import canonical
 from dstream.spi import Outcome
+from dstream.values.attached_files import JobFiles, files_here, of_job
 
 __all__ = ["Calls", "LoopCalls", "Remembered", "ThreadCalls", "in_order"]
 
@@ -86,7 +87,7 @@ class ThreadCalls:
     def __init__(self, fn: Callable[[Any], Any], n: int, retry: Retry, pace: Pace | None, clock: Clock) -> None:
         self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
         self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(n, thread_name_prefix="dstream-call")
+        self._pool = ThreadPoolExecutor(n, "dstream-call", of_job, (files_here(),))
 
     def start(self, item: Any) -> Future[Outcome]:
         return self._pool.submit(self._outcome, item)
@@ -130,7 +131,7 @@ class LoopCalls:
     ) -> None:
         self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="dstream-calls", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(files_here(),), name="dstream-calls", daemon=True)
         self._thread.start()
 
     def start(self, item: Any) -> Future[Outcome]:
@@ -140,7 +141,8 @@ class LoopCalls:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_PATIENCE)
 
-    def _run(self) -> None:
+    def _run(self, files: JobFiles | None) -> None:
+        of_job(files)
         try:
             self._loop.run_forever()
         finally:

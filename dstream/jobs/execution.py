@@ -20,6 +20,7 @@ from dstream.jobs.epoch_record import EpochRecord
 from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import forget_driver
 from dstream.jobs.job_failures import failure_text, pickled_failure
+from dstream.jobs.job_files import gathered, removed
 from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_lease import Lease
 from dstream.jobs.job_records import JobRecords, Request, Want
@@ -29,6 +30,7 @@ from dstream.jobs.job_status import JobStatus
 from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Where
+from dstream.values.attached_files import JobFiles, using_files
 from dstream.values.idle_threads import in_a_thread
 
 __all__ = ["Execution"]
@@ -79,6 +81,7 @@ class Execution:
         self._clock = clock
         self._process = os.getpid()
         self._pauses = lease.state.config.pauses()
+        self._files: JobFiles | None = None
         self._next: PipelinePlan | None = None
         self._drops = False
         self._lock = threading.RLock()
@@ -130,11 +133,13 @@ class Execution:
     # ------------------------------------------------------------------------------------------------- from outside
 
     def start(self) -> None:
-        """Keep its pipeline for other processes, and let it run in a thread of its own.
+        """Copy what travels with it, keep its pipeline for other processes, and let it run in a thread of its own.
 
         In this order: a job whose process dies here has not read anything, and its pipeline is known if it has.
         """
+        config = self.lease.state.config
         try:
+            self._files = gathered(config.files, config.modules)
             self._keep_plan(_pickled(self.plan))
             self._start_thread()
         except BaseException as error:  # Ctrl-C, or no thread to be had: nobody would ever end the job.
@@ -263,7 +268,8 @@ class Execution:
                 if self.lease.state.status is not JobStatus.STARTING:  # as it is registered, and taken over
                     self._move(JobStatus.STARTING)
                 self._epoch.refresh()
-                run.work()
+                with using_files(self._files):
+                    run.work()
                 self._end(JobStatus.COMPLETED)
             return True
         except BaseException as error:
@@ -376,6 +382,7 @@ class Execution:
 
     def _finish(self, error: BaseException | None) -> None:
         forget_driver(self.lease.state.driver)
+        removed(self._files)
         self.future.end(error)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from dstream.errors import UnsupportedError
 from dstream.failures import shown
+from dstream.jobs.job_files import checked_modules, named_files
 
 __all__ = ["Guarantee", "JobConfig"]
 
@@ -26,7 +27,6 @@ _OF_UNBOUNDED = (
 """What says nothing to a bounded job."""
 _OF_ONE_JOB = ("name", "initial_snapshot", "start_at", "force", "clock")
 """What cannot be said of all jobs."""
-_NOT_YET = ("files", "modules")
 _DAY = 24 * 60 * 60.0
 
 
@@ -62,13 +62,17 @@ class JobConfig:
         max_watermark_retain: seconds, or a timedelta, for which a step of several inputs waits for those that are
             behind: then its watermark is where the one that was furthest ahead stood so long ago, and what comes behind
             it is late. A driver that goes on with the job begins to wait anew. Unset, the slowest holds all back.
-        files: not there yet.
-        modules: not there yet.
+        files: paths of files and folders that functions read with `dstream.attached(name)`, on whatever machine they
+            run: a dictionary of paths by their names, or a list of paths, whose last parts are the names. They are
+            copied when the job is submitted. A driver that goes on with a job takes those that it names itself.
+        modules: what functions import beside the modules that this process has loaded, which travel unasked: names such
+            as `"rules"`, of which the whole package travels; or paths, with a separator or an ending, of `.py` files,
+            folders of packages, and `.zip` or `.whl` files. Those given by a path go before others of their names while
+            the job runs.
 
     Raises:
         TypeError: a value is of another type, or its name is none of these.
         ValueError: a value is none of its choices.
-        UnsupportedError: the value is for what is not there yet.
 
     Example:
         >>> JobConfig(name="sales", auto_restart=(5, 0.5)).pauses()
@@ -90,7 +94,7 @@ class JobConfig:
     clock: Any = None
     keep: Any = None
     files_at: Any = None
-    files: Any = None
+    files: Any = field(default=None, hash=False)
     modules: Any = None
 
     def __post_init__(self) -> None:
@@ -116,9 +120,10 @@ class JobConfig:
         if self.files_at is not None and not isinstance(self.files_at, str):
             raise TypeError(f"JobConfig: files_at must be a folder or a URL, not {shown(self.files_at)}")
         _check_start(self.start_at, self.force)
-        for name in _NOT_YET:
-            if getattr(self, name) is not None:
-                raise UnsupportedError(f"JobConfig: {name} does not exist yet; docs/limits.md lists what is missing")
+        if self.files is not None:
+            object.__setattr__(self, "files", named_files(self.files))
+        if self.modules is not None:
+            object.__setattr__(self, "modules", checked_modules(self.modules))
 
     def check_bounded(self) -> None:
         """Refuse what says nothing to a bounded job.

@@ -23,6 +23,7 @@ from dstream.jobs.job import Job
 from dstream.jobs.job_config import JobConfig
 from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import driver_here, forget_driver
+from dstream.jobs.job_files import check_files
 from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_heart import Heart, Rhythm
 from dstream.jobs.job_lease import Lease
@@ -111,6 +112,7 @@ class Jobs:
         Raises:
             JobExistsError: a job of that name runs already.
             IllegalStateError: a job of that name has still to publish what another pipeline gave.
+            FileNotFoundError: a file or a module that is to travel with it is not there.
         """
         plan = plan_of(pipeline, call)
         wanted, goes_on = _config_of(config, name), plan.is_unbounded
@@ -119,6 +121,7 @@ class Jobs:
         else:
             wanted.check_bounded()
         wanted = wanted.over(self._of_all, goes_on)
+        check_files(wanted.files, wanted.modules)
         while True:
             if self._is_closed:
                 raise IllegalStateError("this context is closed; connect() again")

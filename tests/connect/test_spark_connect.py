@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import uuid4
 
 import pytest
 
@@ -29,6 +30,7 @@ from dstream.spi.service import Service
 from dstream.stream import Stream
 from dstream.stream.aggregating import aggregated
 from reducers import to_ilist, to_imap
+from sources import items
 from tests.connect.server import running_server
 
 SAMPLES = Path(__file__).parents[2] / "docs/samples"
@@ -91,6 +93,24 @@ def test_results_are_those_of_the_local_engine(connect_context, local_context, n
     found, expected = (RESULTS[name](context.stream(range(100), 5)) for context in (connect_context, local_context))
 
     assert repr(found) == repr(expected)
+
+
+def test_what_travels_with_a_job_reaches_the_workers_of_a_server(connect_context, tmp_path):
+    """A file, and a module by its path."""
+    (tmp_path / "words").write_text("the whale")
+    (tmp_path / "rules_of_server.py").write_text("def answer():\n    return 7\n")
+
+    def told(item):
+        import rules_of_server
+
+        return ds.attached("words").read_text(), rules_of_server.answer(), item
+
+    pipeline, out = ds.Pipeline(), f"told {uuid4()}"
+    pipeline.read_from(items(1, 2)).map(told).write_to(to_ilist(out))
+    config = ds.JobConfig(files=[tmp_path / "words"], modules=[tmp_path / "rules_of_server.py"])
+    connect_context.new_job(pipeline, config=config).join(100)
+
+    assert connect_context.get_list(out).copy() == [("the whale", 7, 1), ("the whale", 7, 2)]
 
 
 def test_a_failure_names_step_line_and_item(connect_context):

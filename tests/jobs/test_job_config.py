@@ -38,16 +38,6 @@ def test_job_config_refuses_what_is_wrong(given, error, words):
         ds.JobConfig(**given)
 
 
-NOT_YET = ("files", "modules")
-
-
-@pytest.mark.parametrize("name", NOT_YET)
-def test_job_config_refuses_what_is_not_there(name):
-    """Rather than leaving it out of account."""
-    with pytest.raises(UnsupportedError, match=f"JobConfig: {name} does not exist yet"):
-        ds.JobConfig(**{name: 1})
-
-
 @pytest.mark.parametrize(
     "name", ["max_items", "suspend_on_failure", "force", "shards", "clock", "keep", "max_watermark_retain"]
 )

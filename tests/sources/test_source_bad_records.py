@@ -76,6 +76,20 @@ def test_dead_letters_of_a_source_name_file_line_and_text(engine, lines, bad):
     assert (letters[0].error, letters[0].step.startswith("read(csv_rows(")) == ("SourceError", True)
 
 
+@pytest.mark.parametrize("damage", [b"\xff", b"\0"])
+@pytest.mark.parametrize("kind", [None, Visit])
+def test_blank_lines_around_damaged_ones_are_no_rows(local_context, lines, bad, damage, kind):
+    """They are skipped, whatever stands near them; only the damaged lines are bad."""
+    path = lines(b"user,ms", b"ada,1", b"", damage + b",3", b"", b"", b"dee,7", damage, b"")
+    rows = local_context.read(csv_rows(path, kind=kind, into=to_ilist(bad))).to_list()
+
+    assert [row if kind is None else vars(row) for row in rows] == [
+        {"user": "ada", "ms": "1" if kind is None else 1},
+        {"user": "dee", "ms": "7" if kind is None else 7},
+    ]
+    assert [letter.item.line for letter in local_context.get_list(bad)] == [4, 8]
+
+
 def test_methods_stand_behind_a_source(engine, lines):
     """They see the parser's exception, or the `SourceError` that says where."""
     visits = engine.context.read(json_lines(lines(b'{"user": "a", "ms": 1}', b"{", b'{"user": "b"}'), Visit))

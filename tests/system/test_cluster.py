@@ -89,17 +89,32 @@ SHIPPED = """
     import dstream as ds
     from collectors import counting, grouping_by
     import helpers_of_user
+    from reducers import to_ilist
+    from sources import items
     from package_of_user.deep import inner
 
     with ds.connect("local-cluster[2,1,1024]", config={"spark.executorEnv.PYTHONPATH": ""}) as ctx:
         words = ctx.stream(["a", "b", "a"], 2)
         words.to_list()
+
+        def told(word):
+            import package_of_job.rules, rules_of_job
+            return [len(ds.attached("words").read_text()), package_of_job.rules.answer(), rules_of_job.answer(), word]
+
+        pipeline, carried = ds.Pipeline(), os.path.join(folder, "carried")
+        pipeline.read_from(items("a")).map(told).write_to(to_ilist("told"))
+        config = ds.JobConfig(
+            files={"words": carried + "/words.txt"}, modules=["package_of_job", carried + "/rules_of_job.py"]
+        )
+        job = ctx.new_job(pipeline, config=config)
         shutil.rmtree(folder)
+        job.join(100)
         shouted = words.map(helpers_of_user.shout).distinct().to_list()
         files = words.map(lambda word: helpers_of_user.__file__).distinct().to_list()
         grouped = words.collect(grouping_by(inner.first, counting()))
         own_path = [entry for entry in sys.path if entry.endswith(".zip") and "python3" not in os.path.basename(entry)]
-        print(json.dumps({"shouted": shouted, "files": files, "grouped": grouped, "path": own_path}))
+        print(json.dumps({"shouted": shouted, "files": files, "grouped": grouped, "path": own_path,
+            "told": ctx.get_list("told").copy()}))
 """
 
 
@@ -151,6 +166,12 @@ def shipped(script: Script, spark_home: str, tmp_path_factory: pytest.TempPathFa
     for file in (inner.parent.parent / "__init__.py", inner.parent / "__init__.py"):
         file.write_text("")
     inner.write_text("def first(word):\n    return word[0]\n")
+    carried = folder / "carried"
+    carried.mkdir()
+    (carried / "words.txt").write_text("the whale " * 500_000)
+    for file, answer in ((carried / "rules_of_job.py", 1), (folder / "package_of_job/rules.py", 2)):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"def answer():\n    return {answer}\n")
     ended = script(SHIPPED, str(folder), env=environment(SPARK_HOME=spark_home, PYTHONPATH=None))
     assert ended.stderr == ""
     return json.loads(ended.stdout)
@@ -160,6 +181,11 @@ def test_the_packages_and_the_modules_of_the_user_are_shipped(shipped: Any) -> N
     """Workers that see none of the driver's folders import dstream and the user's modules and packages."""
     assert shipped["shouted"] == ["A!", "B!"]
     assert shipped["grouped"] == {"a": 2, "b": 1}
+
+
+def test_what_travels_with_a_job_reaches_workers(shipped: Any) -> None:
+    """A file, which is too large to travel with each task, and modules by name and by path."""
+    assert shipped["told"] == [[5_000_000, 2, 1, "a"]]
 
 
 def test_shipping_leaves_the_search_path_of_the_driver_alone(shipped: Any) -> None:

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from dstream.engine.compiler import ColumnMode
 from dstream.engine.kernels.caches import Caches
@@ -24,10 +25,12 @@ from dstream.engine.spark.spark_errors import stopped, translated
 from dstream.engine.spark.spark_jobs import Work
 from dstream.engine.worker.exception_transport import from_worker
 from dstream.engine.worker.rows import FAILED, WATERMARKS, Row, arrow_schema, from_record_batches
+from dstream.engine.worker.sent_files import SentFiles, archived
 from dstream.engine.worker.sent_payloads import InFunction, Sent
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
 from dstream.engine.worker.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
 from dstream.errors import EngineError
+from dstream.values.attached_files import JobFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,6 +75,8 @@ class Cluster:
         self._call: Call | None = None
         self._home: ServiceHome | None = None
         self._hands_failures_on = False
+        self._files: SentFiles | None = None
+        self._archives: WeakKeyDictionary[JobFiles, Sent] = WeakKeyDictionary()
         self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
 
     def at_work(self, work: Work) -> Cluster:
@@ -85,6 +90,19 @@ class Cluster:
         cluster = copy.copy(self)
         cluster._home = home
         return cluster
+
+    def having(self, files: JobFiles | None) -> Cluster:
+        """Return the same cluster, whose tasks have what travels with a job; it is sent once to each session."""
+        if files is None:
+            return self
+        cluster = copy.copy(self)
+        cluster._files = SentFiles(files, None if self.port.workers_see_files() else self._archive(files))
+        return cluster
+
+    def _archive(self, files: JobFiles) -> Sent:
+        if files not in self._archives:
+            self._archives[files] = self.send_to_all(archived(files.folder), files)
+        return self._archives[files]
 
     def handing_failures_on(self, does: bool) -> Cluster:
         """Return the same cluster, whose stages give an exception as a result, so that Spark runs no task again."""
@@ -161,9 +179,10 @@ class Cluster:
         stage = Stage(source, sink, self.worker_memory, self._run_of_tasks(), self._hands_failures_on)
         pickled = packed(stage)
         path = tuple(os.path.abspath(entry) for entry in sys.path)
+        files = self._files
 
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return run(pickled, path, batches)
+            return run(pickled, path, batches, files)
 
         return self.port.mapped(frame, dstream_stage, _schema())
 

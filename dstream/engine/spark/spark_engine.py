@@ -35,6 +35,7 @@ from dstream.plan.properties import check, configuration, is_bounded, is_of_epoc
 from dstream.plan.recalling import of_one_run, recalled
 from dstream.plan.steps import Step
 from dstream.spi import Collector
+from dstream.values.attached_files import files_here
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +82,8 @@ class SparkEngine:
         """Return a run of a plan that ends in `call`."""
         work = Work(self._cluster.port, self._progress, self._counts, call, cancellation.check)
         cancellation.by(work.cancel)
-        cluster = self._cluster.at_work(work).with_settings(configuration(end)).handing_failures_on(is_of_epoch(end))
+        cluster = self._cluster.having(files_here()).at_work(work).with_settings(configuration(end))
+        cluster = cluster.handing_failures_on(is_of_epoch(end))
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
         is_shared = any(each.opened().shared for each in served_steps(end))
         home = cluster.new_home() if is_shared else None

@@ -23,12 +23,14 @@ from dstream.engine.memory_bound import give_back_large_blocks, holding
 from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermarks
 from dstream.engine.worker.exception_transport import raise_to_driver
 from dstream.engine.worker.rows import Row, from_record_batches, to_record_batch
+from dstream.engine.worker.sent_files import SentFiles
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, leave_all
 from dstream.engine.worker.stage_task import StageTask
 from dstream.engine.worker.tables_of_process import tables_of_run
 from dstream.failures import naming
 from dstream.plan.steps import Guard, Step
 from dstream.spi import Split
+from dstream.values.attached_files import using_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,9 +186,23 @@ class Stage:
     hands_failures_on: bool = False
 
 
-def run(pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole."""
+def run(
+    pickled: bytes, path: tuple[str, ...], batches: Iterator[pa.RecordBatch], sent: SentFiles | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Run a pickled stage over one Spark partition; the user's exceptions travel to the driver whole.
+
+    Args:
+        pickled: the stage.
+        path: where the driver finds modules.
+        batches: the input.
+        sent: what travels with the job that the stage belongs to.
+    """
     _extend_search_path(path)
+    with using_files(None if sent is None else sent.arrived()):
+        yield from _run(pickled, batches)
+
+
+def _run(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     stage: Stage | None = None
     try:
         stage = _loaded(pickled)

@@ -64,6 +64,9 @@ class ClassicPort:
             clone.conf.set(name, value)
         return ClassicPort(clone, self._code)
 
+    def workers_see_files(self) -> bool:
+        return self._code is None
+
     def reads(self, frame: DataFrame) -> bool:
         return True
 

@@ -89,6 +89,9 @@ class ConnectPort:
             clone.conf.set(name, value)
         return ConnectPort(clone, self)
 
+    def workers_see_files(self) -> bool:
+        return False
+
     def reads(self, frame: DataFrame) -> bool:
         return frame.sparkSession is self.session
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dstream.failures import is_installed
+from dstream.values.attached_files import is_of_a_job
 
 __all__ = ["Code"]
 
@@ -97,8 +98,9 @@ def _files(module: ModuleType) -> Iterator[Path]:
 
 
 def _is_of_the_user(place: Path) -> bool:
-    """Say whether `place` lies in a folder of the search path and is not installed."""
-    return not is_installed(str(place)) and str(place.parent) in map(os.path.abspath, sys.path)
+    """Say whether `place` lies in a folder of the search path, and is not installed, nor of one job alone."""
+    folder = str(place.parent)
+    return not is_installed(str(place)) and folder in map(os.path.abspath, sys.path) and not is_of_a_job(folder)
 
 
 def _write(archive: Path, places: list[Path]) -> None:

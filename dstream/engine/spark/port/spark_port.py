@@ -73,6 +73,10 @@ class Port(Protocol):
         """Return a port to a session that differs in these settings, which no other run sees."""
         ...
 
+    def workers_see_files(self) -> bool:
+        """Say whether workers see the files of this process."""
+        ...
+
     def reads(self, frame: DataFrame) -> bool:
         """Say whether the session may read `frame`, which may be of another session."""
         ...
