@@ -20,7 +20,7 @@ import dstream as ds
 from dstream.errors import DStreamError
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import lake_collection as collection
+from dstream.storage.lake import checkpoints
 from dstream.storage.lake.buckets import BucketCache
 
 __all__ = ["Lake", "run"]
@@ -51,11 +51,11 @@ class Lake:
         self.root = root
         self.older: dict[str, list[bytes]] = {}
         self.files: Files = {}
-        every, collection.CHECKPOINT_EVERY = collection.CHECKPOINT_EVERY, 4
+        every, checkpoints.CHECKPOINT_EVERY = checkpoints.CHECKPOINT_EVERY, 4
         try:
             self._fill(random.Random(seed))
         finally:
-            collection.CHECKPOINT_EVERY = every
+            checkpoints.CHECKPOINT_EVERY = every
         self._links = self._linked()
         self.right = self.content()
         assert all(not isinstance(held, Exception) for held in self.right.values()), self.right

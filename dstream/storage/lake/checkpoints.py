@@ -28,6 +28,7 @@ from dstream.storage.lake.files import Folder
 __all__ = [
     "CHECKPOINT_EVERY",
     "Checkpoint",
+    "is_due",
     "newest_checkpoint",
     "read_checkpoint",
     "remove_checkpoints",
@@ -36,6 +37,10 @@ __all__ = [
 
 CHECKPOINT_EVERY = 1000
 """Commits between checkpoints: one takes 75 ms, and 1,000 entries take 50 ms to read."""
+_SOONEST = 100
+"""Commits between checkpoints, at least, of a log that is cut: files go behind a checkpoint only."""
+_ROWS_OF_A_COMMIT = 50
+"""Rows of the checkpoint before that are written again in about the time that reading one commit takes."""
 
 _POINTER = f"{LOG}/_last_checkpoint"
 _REMOVED_FOR = 7 * 24 * 3600 * 1000
@@ -170,6 +175,26 @@ def newest_checkpoint(folder: Folder) -> int:
         return number(json.loads(folder.read(_POINTER))["version"])
     except (FileNotFoundError, *NOT_UNDERSTOOD):
         return -1
+
+
+def is_due(folder: Folder, version: int, is_cut: bool) -> bool:
+    """Say whether a commit is to be followed by a checkpoint.
+
+    Args:
+        folder: that of the collection.
+        version: the commit.
+        is_cut: whether its log is cut, so that files go behind the checkpoint. It then comes after 100 commits already;
+            a large one later, so that writing its rows again takes no longer than reading the commits.
+    """
+    if version == 0 or version % (_SOONEST if is_cut else CHECKPOINT_EVERY):
+        return False
+    if version % CHECKPOINT_EVERY == 0:
+        return True
+    try:
+        pointer = json.loads(folder.read(_POINTER))
+        return version - number(pointer["version"]) >= number(pointer["size"]) / _ROWS_OF_A_COMMIT
+    except (FileNotFoundError, *NOT_UNDERSTOOD):
+        return True
 
 
 def remove_checkpoints(folder: Folder, before: int) -> None:

@@ -13,7 +13,7 @@ from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
-from dstream.storage.lake.checkpoints import CHECKPOINT_EVERY, write_checkpoint
+from dstream.storage.lake.checkpoints import is_due, write_checkpoint
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.lake_tables import Layout, remove_quietly
 from dstream.storage.lake.log import DESTROYED, Log
@@ -218,7 +218,7 @@ class Collection:
         """Do what keeps the collection fast. The commit stands, so a failure here is only logged."""
         try:
             tidy()
-            if version and version % CHECKPOINT_EVERY == 0 and self._log.metadata is not None:
+            if self._log.metadata is not None and is_due(self._folder, version, self._kept_for is not None):
                 write_checkpoint(self._folder, self._log.all_sealed, self._kept_for)
         except CollectionDestroyedError:
             return

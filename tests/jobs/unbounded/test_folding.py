@@ -10,7 +10,7 @@ import dstream as ds
 from collectors import counting
 from dstream.errors import IllegalStateError
 from dstream.jobs.unbounded import epoch_log, log_folding
-from dstream.storage.lake import lake_collection, log_cut
+from dstream.storage.lake import checkpoints, lake_collection, log_cut
 from reducers import to_imap
 from tests.jobs.unbounded.streams import Feed, eventually
 from tests.jobs.unbounded.summing import FrameSums, Lagging
@@ -53,7 +53,7 @@ def test_old_records_and_files_go(ctx):
 @pytest.mark.usefixtures("often")
 def test_files_stay_few(tmp_path, monkeypatch):
     """Of records, of state, and of the map that each epoch commits to: as many after 200 epochs as after 100."""
-    monkeypatch.setattr(lake_collection, "CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr(checkpoints, "_SOONEST", 10)
     monkeypatch.setattr(log_cut, "_SHORTEST", 0.0)
     monkeypatch.setattr(log_cut, "_PAUSE", 0.0)
     counts = []

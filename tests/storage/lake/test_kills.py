@@ -14,8 +14,8 @@ _RESTARTED = """
 import os, random, signal, sys
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake import lake_collection as collection
-collection.CHECKPOINT_EVERY = 5
+from dstream.storage.lake import checkpoints
+checkpoints.CHECKPOINT_EVERY = 5
 
 def write(path, first, pipe):
     storage = open_storage(path, Settings())

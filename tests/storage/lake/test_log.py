@@ -11,7 +11,6 @@ from deltalake import DeltaTable
 from dstream.errors import CollectionDestroyedError, UnsupportedError
 from dstream.spi.store import Options
 from dstream.storage.lake import checkpoints
-from dstream.storage.lake import lake_collection as collection
 from dstream.storage.lake.log import Log
 from tests.storage.lake.writing import written
 
@@ -65,13 +64,47 @@ class _Watching:
 
 def test_log_is_checkpointed_now_and_then(lake, monkeypatch):
     """After some commits the one who makes the last of them writes a checkpoint."""
-    monkeypatch.setattr(collection, "CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_EVERY", 10)
     store = lake.map()
     for n in range(12):
         lake.put(store, k=n)
 
     assert json.loads((_log_folder(store) / "_last_checkpoint").read_text())["version"] == 10
     assert lake.map().get_many(["k"]) == [11]
+
+
+@pytest.mark.parametrize(
+    ("version", "rows", "is_cut", "is_due"),
+    [
+        (0, 0, True, False),
+        (200, 5, False, False),
+        (1000, 5, False, True),
+        (150, 5, True, False),
+        (200, 5000, True, True),
+        (200, 5001, True, False),
+        (300, 5001, True, True),
+        (900, 10**9, True, False),
+        (1000, 10**9, True, True),
+    ],
+)
+def test_log_that_is_cut_is_checkpointed_sooner(lake, version, rows, is_cut, is_due):
+    """After 100 commits, unless the checkpoint before, here of commit 100, has many rows; after 1,000 in any case."""
+    store = lake.map()
+    lake.put(store, k=1)
+    (_log_folder(store) / "_last_checkpoint").write_text(json.dumps({"version": 100, "size": rows}))
+
+    assert checkpoints.is_due(store.log.folder, version, is_cut) == is_due
+
+
+@pytest.mark.parametrize("pointer", [None, "{}", "torn", '{"version": 100}'])
+def test_log_without_a_pointer_to_read_is_checkpointed(lake, pointer):
+    """The first time, and after another program's or a torn one."""
+    store = lake.map()
+    lake.put(store, k=1)
+    if pointer is not None:
+        (_log_folder(store) / "_last_checkpoint").write_text(pointer)
+
+    assert checkpoints.is_due(store.log.folder, 100, True)
 
 
 def test_log_destroyed_before_its_checkpoint_stays_so(lake):

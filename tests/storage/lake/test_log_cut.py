@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from dstream.errors import IllegalStateError
-from dstream.storage.lake import lake_collection, log, log_cut
+from dstream.storage.lake import checkpoints, lake_collection, log, log_cut
 from dstream.storage.lake.actions import Actions
 from dstream.storage.lake.checkpoints import write_checkpoint
 from dstream.storage.lake.lake_staging import StagedRows
@@ -132,7 +133,8 @@ def test_a_journal_says_that_it_no_longer_reaches_back(lake):
 def test_a_checkpoint_forgets_what_was_taken_out_before_the_cut(lake, monkeypatch):
     """Otherwise it would grow with each commit for a week."""
     seen = []
-    monkeypatch.setattr(lake_collection, "CHECKPOINT_EVERY", 1)
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_EVERY", 1)
+    monkeypatch.setattr(checkpoints, "_SOONEST", 1)
     monkeypatch.setattr(lake_collection, "write_checkpoint", lambda *given: seen.append(given[2]))
     store = lake.map()
     lake.put(store, a=1)
@@ -141,6 +143,21 @@ def test_a_checkpoint_forgets_what_was_taken_out_before_the_cut(lake, monkeypatc
     lake.put(store, a=3)
 
     assert seen == [None, 60.0]
+
+
+def test_delta_readers_see_what_a_cut_left(lake, monkeypatch):
+    """A map that is cut as it grows: few files and entries, and the newest rows by any reader of Delta tables."""
+    monkeypatch.setattr(checkpoints, "_SOONEST", 5)
+    store = lake.map(buckets=1)
+    for n in range(200):
+        lake.put(store, **{f"k{n % 7}": n})
+        store.cut_log(-1.0)
+    rows = DeltaTable(store.log.folder.url).to_pyarrow_table().to_pylist()
+    newest = {row["key"]: row["value"] for row in sorted(rows, key=lambda row: row["_v"])}
+
+    assert newest == lake.content(lake.map()) == {f"k{n % 7}": n for n in range(193, 200)}
+    assert len(entries(store)) < 15
+    assert len(list(Path(store.log.folder.url).rglob("*.parquet"))) < 90
 
 
 def test_a_commit_begun_before_a_cut_does_not_fill_its_gap(lake):
