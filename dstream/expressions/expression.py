@@ -189,7 +189,8 @@ class Built(Expression):
 
     Attributes:
         kind: the class.
-        names: of its fields, in the order in which `values` are evaluated.
+        names: of the fields that it is given, in the order in which `values` are evaluated. Others have what they
+            have by default in the class, as a worker imports it.
     """
 
     kind: type

@@ -20,14 +20,16 @@ from dstream.expressions.names_of_function import (
     CannotRead,
     LookUp,
     Names,
+    Namespaces,
     constant_of,
+    is_as_imported,
     is_by_reference,
     is_same_constant_everywhere,
     value_of_name,
 )
 from dstream.expressions.order_of_evaluation import asks_for_truth, is_leaf, replaced, stands_first
 from dstream.expressions.readable_calls import known_call, object_read
-from dstream.expressions.source_of_function import NoSource, found_source
+from dstream.expressions.source_of_function import NoSource, found_source, stamp_of_source
 from dstream.expressions.syntax_reading import Body, read_block, read_syntax
 from dstream.failures.showing import near
 from dstream.failures.whose_code import is_installed
@@ -51,10 +53,15 @@ class Unread:
     advice: str = ""
 
 
-def read(fn: Callable[..., Any], arguments: int = 1) -> Expression | Unread:
+def read(fn: Callable[..., Any], arguments: int = 1, namespaces: Namespaces | None = None) -> Expression | Unread:
     """Return what `fn` gives for so many arguments, as an expression, or say why it cannot be known.
 
     Where a debugger, a profiler or a measurement of coverage wants to see calls, nothing is read.
+
+    Args:
+        fn: any callable.
+        arguments: how many arguments it is given, all by place.
+        namespaces: what is known of globals, for functions that are read one behind another.
 
     Example:
         >>> from operator import itemgetter
@@ -65,10 +72,11 @@ def read(fn: Callable[..., Any], arguments: int = 1) -> Expression | Unread:
     """
     if is_watched():
         return Unread("is watched by a debugger, a profiler or a measurement of coverage")
+    namespaces = Namespaces() if namespaces is None else namespaces
     if type(fn) is FunctionType:
-        return _remembered(fn, arguments)
+        return _remembered(fn, arguments, namespaces)
     if type(fn) is functools.partial:
-        return _read(fn, arguments)
+        return _read(fn, arguments, namespaces)
     found = object_read(fn, arguments)
     return Unread(f"calls {name_of_callable(fn)}") if found is None else found
 
@@ -96,21 +104,22 @@ class _Known:
     result: Expression | Unread
 
 
-_Key: TypeAlias = tuple[CodeType, str, int, bool]
+_Key: TypeAlias = tuple[CodeType, str, tuple[object, ...], int, bool]
 _MOST = 1024
 _known: OrderedDict[_Key, _Known] = OrderedDict()
 
 
-def _remembered(fn: FunctionType, arguments: int) -> Expression | Unread:
+def _remembered(fn: FunctionType, arguments: int, namespaces: Namespaces) -> Expression | Unread:
     """Read a function, unless one of the same code was read whose names stood for the same objects."""
     if fn.__defaults__ or fn.__kwdefaults__:
-        return _read(fn, arguments)
-    key = fn.__code__, fn.__code__.co_filename, arguments, is_by_reference(fn)
+        return _read(fn, arguments, namespaces)
+    code = fn.__code__
+    key = code, code.co_filename, stamp_of_source(code), arguments, is_by_reference(fn)
     known = _known.get(key)
-    if known is not None and _stand_for_the_same(fn, known):
+    if known is not None and _stand_for_the_same(fn, known, namespaces):
         return known.result
     looked_up: list[LookUp] = []
-    result = _read(fn, arguments, looked_up)
+    result = _read(fn, arguments, namespaces, looked_up)
     if all(_may_be_held(value) for _, _, value in looked_up):
         functions = (value for _, _, value in looked_up if type(value) is FunctionType)
         called = tuple((each, each.__code__, each.__defaults__) for each in functions)
@@ -132,11 +141,13 @@ def _may_be_held(value: object) -> bool:
 _FEW_BYTES = 1024
 
 
-def _stand_for_the_same(fn: FunctionType, known: _Known) -> bool:
+def _stand_for_the_same(fn: FunctionType, known: _Known, namespaces: Namespaces) -> bool:
     if any(each.__code__ is not code or each.__defaults__ is not defaults for each, code, defaults in known.called):
         return False
     try:
-        return all(value_of_name(fn if of is None else of, name) is value for of, name, value in known.looked_up)
+        return all(
+            value_of_name(fn if of is None else of, name, namespaces) is value for of, name, value in known.looked_up
+        )
     except CannotRead:
         return False
 
@@ -144,8 +155,10 @@ def _stand_for_the_same(fn: FunctionType, known: _Known) -> bool:
 # -------------------------------------------------------------------------------------------------------------- reading
 
 
-def _read(fn: Callable[..., Any], arguments: int, looked_up: list[LookUp] | None = None) -> Expression | Unread:
-    reading = _Reading([] if looked_up is None else looked_up)
+def _read(
+    fn: Callable[..., Any], arguments: int, namespaces: Namespaces, looked_up: list[LookUp] | None = None
+) -> Expression | Unread:
+    reading = _Reading(namespaces, [] if looked_up is None else looked_up)
     try:
         return reading.of(fn, tuple(map(Argument, range(arguments))))
     except CannotRead as problem:
@@ -165,8 +178,10 @@ def _place(fn: Any, line: int | None) -> str:
 class _Reading:
     """One reading of a function and of those that it calls."""
 
+    namespaces: Namespaces
     looked_up: list[LookUp]
     variables: int = 0
+    size: int = 0
     inside: list[FunctionType] = field(default_factory=list)
 
     def of(self, fn: Any, arguments: Sequence[Expression], keywords: Sequence[str] = ()) -> Expression:
@@ -194,7 +209,9 @@ class _Reading:
         _check_size(found.syntax)
         code = fn.__code__
         given = _bound(fn, arguments, keywords)
-        names = Names(fn, found.rebound, fn if self.inside else None, self.looked_up)
+        if is_by_reference(fn) and not is_as_imported(fn):
+            raise CannotRead("has the name of another function, which every worker imports anew")
+        names = Names(fn, found.rebound, fn if self.inside else None, self.namespaces, self.looked_up)
         stands_for = [(value, *self.named(value)) for value in given.values()]
         variables = dict(zip(given, (value for _, value, _ in stands_for), strict=True))
         body = Body(names, variables, frozenset((*code.co_varnames, *code.co_cellvars)), self)
@@ -204,6 +221,9 @@ class _Reading:
         self.inside.pop()
         for value, _, number in reversed(stands_for):
             result = self.within(value, number, result)
+        self.size += sum(1 for _ in result.walk())
+        if self.size > _MOST_VALUES:
+            raise CannotRead("is long")
         return self._returned(result)
 
     def called(
@@ -249,6 +269,8 @@ def _check_size(syntax: ast.AST) -> None:
 
 
 _MOST_PARTS = 400
+_MOST_VALUES = 10_000
+"""What a few functions that call each other come to, each way through them written down."""
 _MOST_CHOICES = 8
 _GENERATOR = 0x20 | 0x80 | 0x100 | 0x200
 _DEEPEST = 2

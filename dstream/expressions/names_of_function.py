@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import dis
 import functools
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from dstream.expressions.expression import Constant
+from dstream.expressions.source_of_function import ALL_GLOBALS, globals_stored
 
 __all__ = [
     "CannotRead",
     "LookUp",
     "Names",
+    "Namespaces",
     "constant_of",
+    "is_as_imported",
     "is_by_reference",
     "is_same_constant_everywhere",
     "value_of_name",
@@ -44,6 +46,20 @@ LookUp = tuple[FunctionType | None, str, object]
 """A name that was looked up in a function, and what it stood for there; None: the function that is read."""
 
 
+class Namespaces:
+    """Which globals the functions of a module give other values: looked up once for each module, for one plan."""
+
+    def __init__(self) -> None:
+        self._stored: dict[int, tuple[dict[str, Any], frozenset[str]]] = {}  # It keeps the dict, whose id it has.
+
+    def stored(self, names: dict[str, Any]) -> frozenset[str]:
+        """Return those that functions with the globals `names` may give another value; `ALL_GLOBALS` may be in it."""
+        if id(names) not in self._stored:
+            stored = frozenset[str]().union(*(globals_stored(each.__code__) for each in _functions(names)))
+            self._stored[id(names)] = names, stored
+        return self._stored[id(names)][1]
+
+
 @dataclass
 class Names:
     """The names of one function that are no variables of its own.
@@ -55,12 +71,14 @@ class Names:
         fn: the function.
         rebound: names that some statement of its file may give another value.
         caller: None for the function that is read, else `fn`.
+        namespaces: what is known of globals.
         looked_up: takes what was looked up.
     """
 
     fn: Any  # basedpyright takes a function in a field for a method.
     rebound: frozenset[str]
     caller: Any
+    namespaces: Namespaces
     looked_up: list[LookUp] = field(default_factory=list)
 
     def found(self, name: str) -> Any:
@@ -71,15 +89,21 @@ class Names:
         """
         if name in self.rebound:
             raise CannotRead(f"looks at {name}, which a global or nonlocal statement changes")
-        value = value_of_name(self.fn, name)
+        if name in self.fn.__globals__ and ALL_GLOBALS in self.rebound:
+            raise _may_change(name)
+        value = value_of_name(self.fn, name, self.namespaces)
         if value is _MISSING:
             raise CannotRead(f"looks at {name}, which has no value")
         self.looked_up.append((self.caller, name, value))
         return value
 
 
-def value_of_name(fn: FunctionType, name: str) -> Any:
-    """Return what a name stands for in a function, or a value that nothing else is."""
+def value_of_name(fn: FunctionType, name: str, namespaces: Namespaces) -> Any:
+    """Return what a name stands for in a function, or a value that nothing else is.
+
+    Raises:
+        CannotRead: it may stand for something else when the function runs.
+    """
     code = fn.__code__
     if name in code.co_freevars:
         if is_by_reference(fn):  # A function that was wrapped where it was defined.
@@ -92,16 +116,33 @@ def value_of_name(fn: FunctionType, name: str) -> Any:
         value = fn.__globals__[name]
         if is_by_reference(fn):
             return value if _is_of_module(fn, name, value) else _elsewhere(name)
-        if any(_stores(each, name) for each in _functions(fn.__globals__)):
+        stored = namespaces.stored(fn.__globals__)
+        if name in stored:
             raise CannotRead(f"looks at {name}, which a global statement changes")
+        if ALL_GLOBALS in stored:
+            raise _may_change(name)
         return value
     value = vars(builtins).get(name, _MISSING)
-    if value is not _MISSING and getattr(value, "__module__", None) != "builtins":
+    if value is not _MISSING and not _is_original(value, name):
         raise CannotRead(f"looks at {name}, which was put among the builtins of this process")
     return value
 
 
 _MISSING = object()
+
+
+def _may_change(name: str) -> CannotRead:
+    return CannotRead(
+        f"looks at {name}, which globals(), exec or eval may change",
+        f"give it to the function: lambda item, {name}={name}: ...",
+    )
+
+
+def _is_original(value: object, name: str) -> bool:
+    """Say whether a builtin is the one that has this name in every process."""
+    if value is None or type(value) in (bool, type(NotImplemented), type(...)):
+        return True
+    return (getattr(value, "__module__", None), getattr(value, "__name__", None)) == ("builtins", name)
 
 
 def _elsewhere(name: str) -> Any:
@@ -132,6 +173,16 @@ def is_by_reference(fn: FunctionType) -> bool:
     for part in fn.__qualname__.split("."):
         found = getattr(found, part, None)
     return found is fn
+
+
+def is_as_imported(fn: FunctionType) -> bool:
+    """Say whether a function that is pickled by reference is what the text of its module defines under its name.
+
+    What was put into the module later, such as a stand-in in a test, or has the code of another function, is not what
+    a worker finds there.
+    """
+    module = sys.modules[fn.__module__]
+    return fn.__globals__ is vars(module) and fn.__code__.co_qualname == fn.__qualname__
 
 
 def _functions(names: dict[str, Any]) -> Iterator[FunctionType]:
@@ -171,18 +222,6 @@ def _enclosed(fn: FunctionType) -> Iterator[object]:
     for cell in fn.__closure__ or ():
         with contextlib.suppress(ValueError):  # It is empty.
             yield cell.cell_contents
-
-
-def _stores(fn: FunctionType, name: str) -> bool:
-    return name in _globals_stored(fn.__code__)
-
-
-@functools.lru_cache(maxsize=4096)
-def _globals_stored(code: CodeType) -> frozenset[str]:
-    """Return the globals that a function gives values, itself or in functions inside of it."""
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    stored = {each.argval for each in dis.get_instructions(code) if each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
-    return frozenset(stored).union(*map(_globals_stored, inner))
 
 
 def constant_of(value: object) -> Constant | None:

@@ -72,11 +72,10 @@ def _built(kind: type, written: str, arguments: tuple[Expression, ...], keywords
     names = (*by_place, *keywords)
     if len(names) != len(arguments) or len(set(names)) < len(names) or not set(names) <= set(defaults):
         raise CannotRead(f"calls {written} with other arguments than it has fields")
-    left = {name: default for name, default in defaults.items() if name not in names}
-    constants = {name: constant_of(default) for name, default in left.items()}
-    if missing := [name for name, constant in constants.items() if constant is None]:
-        raise CannotRead(f"calls {written} without {missing[0]}")
-    return Built(kind, (*names, *constants), (*arguments, *(each for each in constants.values() if each is not None)))
+    left = (name for name, default in defaults.items() if name not in names and constant_of(default) is None)
+    if (missing := next(left, None)) is not None:
+        raise CannotRead(f"calls {written} without {missing}")
+    return Built(kind, names, arguments)
 
 
 def _fields(kind: type) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ again gives the same instructions, constants and names, each at the same line an
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import linecache
 import threading
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import TypeAlias
 
-__all__ = ["Found", "NoSource", "found_source"]
+__all__ = ["ALL_GLOBALS", "Found", "NoSource", "found_source", "globals_stored", "stamp_of_source"]
 
 Syntax: TypeAlias = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -27,7 +28,8 @@ class Found:
     """The syntax tree of a function.
 
     Attributes:
-        rebound: names that `global` or `nonlocal` statements of the same file may give another value.
+        rebound: names that `global` or `nonlocal` statements of the same file may give another value; `ALL_GLOBALS`
+            if it has other ways to do so.
     """
 
     syntax: Syntax
@@ -44,12 +46,20 @@ class NoSource:
 
 def found_source(code: CodeType) -> Found | NoSource:
     """Return the syntax tree of a function's code, or say why there is none."""
-    return _found(code, code.co_filename)
+    return _found(code, code.co_filename, stamp_of_source(code))
+
+
+def stamp_of_source(code: CodeType) -> tuple[object, ...]:
+    """Return what changes when the file of a function does: its size and time as Python's `linecache` has them."""
+    linecache.checkcache(code.co_filename)
+    linecache.getlines(code.co_filename)
+    held = linecache.cache.get(code.co_filename, ())
+    return (held[0], held[1]) if len(held) > 1 else ()
 
 
 @functools.lru_cache(maxsize=1024)
-def _found(code: CodeType, file: str) -> Found | NoSource:
-    """Do so; equal code may stand in several files."""
+def _found(code: CodeType, file: str, stamp: tuple[object, ...]) -> Found | NoSource:
+    """Do so; equal code may stand in several files, and in several versions of one."""
     with _one_at_a_time, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Whoever wrote the source was warned when it was compiled before.
         return _looked_up(code, file)
@@ -60,7 +70,6 @@ _one_at_a_time = threading.Lock()
 
 
 def _looked_up(code: CodeType, file: str) -> Found | NoSource:
-    linecache.checkcache(file)
     lines = linecache.getlines(file)
     if not lines:
         return NoSource("its source is not at hand", "write it in a file, or in a cell of a notebook")
@@ -80,7 +89,7 @@ class _Source:
 
     Attributes:
         by_line: functions by the line in which their code begins.
-        rebound: names in `global` and `nonlocal` statements.
+        rebound: names in `global` and `nonlocal` statements; `ALL_GLOBALS` for other ways to do so.
         imported: names that are imported outside of functions and classes: what is called of such is looked up in its
             own way by CPython (3.11 to 3.13).
     """
@@ -106,7 +115,48 @@ def _parsed(text: str) -> _Source | None:
             by_line[min([each.lineno, *(decorator.lineno for decorator in decorators)])].append(each)
         elif isinstance(each, ast.Global | ast.Nonlocal):
             rebound.update(each.names)
+    if _reaching_globals(tree):
+        rebound.add(ALL_GLOBALS)
     return _Source(dict(by_line), frozenset(rebound), frozenset(_imported(tree)))
+
+
+def _reaching_globals(tree: ast.Module) -> bool:
+    """Say whether some code may give any global another value: by `globals()`, or by a text that it executes."""
+    others = {id(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call) and _has_own_names(each)}
+    for each in ast.walk(tree):
+        match each:
+            case ast.Attribute(attr="__globals__") | ast.Name(id="globals"):
+                return True
+            case ast.Name(id="exec" | "eval") if id(each) not in others:
+                return True
+    return False
+
+
+def _has_own_names(call: ast.Call) -> bool:
+    """Say whether `exec` or `eval` is given names in the place of its globals."""
+    return len(call.args) > 1 and not any(isinstance(each, ast.Starred) for each in call.args)
+
+
+ALL_GLOBALS = "*"
+"""Stands for every global among names that may be given another value."""
+
+
+@functools.lru_cache(maxsize=4096)
+def globals_stored(code: CodeType) -> frozenset[str]:
+    """Return the globals that a function may give values, itself or in functions inside of it."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    stored = {each.argval for each in dis.get_instructions(code) if each.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")}
+    by_text = frozenset[str]() if _CALLED.isdisjoint(code.co_names) else _by_text(code)
+    return frozenset(stored).union(by_text, *map(globals_stored, inner))
+
+
+def _by_text(code: CodeType) -> frozenset[str]:
+    """Return what code may give values that looks at its globals or executes a text, as far as its file says."""
+    source = _parsed("".join(linecache.getlines(code.co_filename)))
+    return frozenset({ALL_GLOBALS}) if source is None or not source.by_line else source.rebound & {ALL_GLOBALS}
+
+
+_CALLED = frozenset({"globals", "__globals__", "exec", "eval"})
 
 
 def _imported(module: ast.Module) -> Iterator[str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
+import operator
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, ModuleType
@@ -176,22 +179,25 @@ def _object(syntax: ast.expr, body: Body) -> Any:
         case ast.Attribute(value=of, attr=name):
             owner = _object(of, body)
             if isinstance(owner, ModuleType) and owner.__name__ in _MODULES and name in vars(owner):
-                return _of_module(vars(owner)[name], syntax)
+                return _of_module(owner, name, syntax)
             if owner is str and name in vars(str):
                 return getattr(str, name)
             raise CannotRead(f"looks at {ast.unparse(syntax)}", line=syntax.lineno)
     raise CannotRead("calls what an expression gives", line=syntax.lineno)
 
 
-def _of_module(value: Any, syntax: ast.expr) -> Any:
+def _of_module(module: ModuleType, name: str, syntax: ast.expr) -> Any:
     """Return what a module of the standard library has, unless somebody has put it there."""
-    is_its_own = isinstance(value, BuiltinFunctionType) or name_of(value) is not None or constant_of(value) is not None
-    if not is_its_own:
+    value = vars(module)[name]
+    is_known = name_of(value) is not None or isinstance(value, BuiltinFunctionType) or constant_of(value) is not None
+    if not is_known or value is not _FIRST[module.__name__].get(name):
         raise CannotRead(f"looks at {ast.unparse(syntax)}", line=syntax.lineno)
     return value
 
 
-_MODULES = frozenset({"math", "operator", "re"})
+_FIRST = {module.__name__: dict(vars(module)) for module in (math, operator, re)}
+"""What stood in modules when this one was loaded; on a worker it stands there when functions arrive."""
+_MODULES = frozenset(_FIRST)
 
 
 def _is_of_the_item(syntax: ast.expr, body: Body) -> bool:

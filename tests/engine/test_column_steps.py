@@ -13,6 +13,7 @@ from dstream.engine.compiler.reading_steps import with_expression, with_expressi
 from dstream.engine.kernels.columns import column_items
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_values import size_of_column
 from dstream.engine.kernels.columns.verifying_columns import is_same
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.item_batches import Batcher, loads_items
@@ -144,6 +145,14 @@ def test_floats_are_no_ints() -> None:
     """A column of them is refused as an item is."""
     with pytest.raises(TypeError, match=r"an int is needed here, not float: 1\.5"):
         list(_items([1.5, 2.5, 3.5, 4.5], _op("map", lambda x: x, int)))
+
+
+def test_nothing_is_evaluated_for_a_block_of_which_no_item_is_left() -> None:
+    """Not even what is the same for all items: Python never reaches it, and it may take long, or fail."""
+    found = _items(range(10), _op("filter", lambda x: x > 100), _op("map", lambda x: (x * 0, 1 // 0)))
+
+    assert isinstance(found, ColumnItems)
+    assert all(size_of_column(block) == 0 for block in found.blocks())  # type: ignore[arg-type]
 
 
 def test_a_step_that_only_converts_alone_makes_no_columns() -> None:

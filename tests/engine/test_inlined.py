@@ -141,6 +141,13 @@ def test_a_failure_that_does_not_come_again_counts(inlined):
         assert failure(caught.value).step.position == 1
 
 
+def test_a_failure_on_an_iterator_is_that_of_the_first_time(inlined):
+    """The second time it is used up, and adding its rest fails otherwise."""
+    op = inlined("map", lambda numbers: sum(numbers))
+    with pytest.raises(TypeError, match="'int' and 'str'"):
+        list(run_chain([op], [iter([1, "a", 2.0, "b"])]))
+
+
 def test_a_failure_behind_a_function_calls_it_no_second_time(inlined):
     """What was converted, or iterated over, was given once."""
     for action, kind in (("map", int), ("flat_map", None)):

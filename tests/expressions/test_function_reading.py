@@ -137,7 +137,7 @@ READ: list[tuple[Callable[..., Any], Expression]] = [
     (lambda x: operator.mul(x, 2), _applied("*", _X, _constant(2))),
     (lambda x: x * _RATE, _applied("*", _X, _constant(3))),
     (lambda x, k=4: x * k, _applied("*", _X, _constant(4))),
-    (lambda x: Point(x), Built(Point, ("x", "y"), (_X, _constant(0)))),
+    (lambda x: Point(x), Built(Point, ("x",), (_X,))),
     (lambda x: Point(y=x, x=1), Built(Point, ("y", "x"), (_X, _constant(1)))),
     (lambda x: Named(x, x), Built(Named, ("x", "y"), (_X, _X))),
     (lambda x: _square(x) + 1, _applied("+", _applied("*", _X, _X), _constant(1))),
@@ -165,7 +165,7 @@ READ: list[tuple[Callable[..., Any], Expression]] = [
     (operator.methodcaller("split", ","), Method(_X, "split", (_constant(","),))),
     (functools.partial(operator.add, 1), _applied("+", _constant(1), _X)),
     (functools.partial(lambda x, k: x * k, k=2), _applied("*", _X, _constant(2))),
-    (Named, Built(Named, ("x", "y"), (_X, _constant(0)))),
+    (Named, Built(Named, ("x",), (_X,))),
 ]
 
 
@@ -274,7 +274,7 @@ def test_read_refuses_a_source_that_has_changed(tmp_path: Path) -> None:
 
 def test_read_refuses_code_without_a_source() -> None:
     """As in `python -c`."""
-    found = read(eval("lambda x: x + 1"))
+    found = read(eval("lambda x: x + 1", {}))
     assert isinstance(found, Unread)
     assert found.reason == "its source is not at hand"
 
@@ -398,7 +398,7 @@ def test_read_refuses_what_is_enclosed_by_a_function_that_workers_import() -> No
     finally:
         del sys.modules[module.__name__]
     assert isinstance(found, Unread)
-    assert found.reason == "looks at fn of its module, which every worker imports anew"
+    assert found.reason == "has the name of another function, which every worker imports anew"
 
 
 def test_read_takes_a_list_for_a_constant_only_where_python_does() -> None:

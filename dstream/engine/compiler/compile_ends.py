@@ -98,7 +98,9 @@ def _(end: Columns, compiling: Compiling) -> Ending:
 @compile_end.register
 def _(end: Collect, compiling: Compiling) -> Ending:
     if compiling.facts.reads_functions:
-        collector = with_expressions(end.collector, is_verified=compiling.facts.columns == "verify")
+        collector = with_expressions(
+            end.collector, compiling.namespaces, is_verified=compiling.facts.columns == "verify"
+        )
         end = dataclasses.replace(end, collector=collector)
     apart = None if _has_letters(compiling.root) else reduced_apart(end.upstream, end.collector)
     if apart is not None:

@@ -83,7 +83,7 @@ def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[Op, ...]:
         if op.action in ("peek", "count"):
             op = in_the_caller(op, compiling, op.step.position if op.action == "peek" else None)
         if compiling.facts.reads_functions:
-            op = with_expression(op, is_verified=compiling.facts.columns == "verify")
+            op = with_expression(op, compiling.namespaces, is_verified=compiling.facts.columns == "verify")
         ops.append(shipped(op))
     return tuple(ops)
 

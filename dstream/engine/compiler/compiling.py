@@ -15,6 +15,7 @@ from dstream.engine.kernels.core_operations import Operation, operation
 from dstream.engine.kernels.guards import Action
 from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.errors import UnsupportedError
+from dstream.expressions.names_of_function import Namespaces
 from dstream.plan.core import Core, End, Limit, TakeWhile
 from dstream.plan.core_of_forks import Several as SeveralEnds
 from dstream.plan.properties import bounded_operations, ordered_operations
@@ -69,12 +70,14 @@ class Compiling:
     Attributes:
         root: the end of the plan.
         actions: what to call in this process for what each `peek` step saw, by its channel.
+        namespaces: what is known of the globals that functions look at.
     """
 
     root: End | SeveralEnds
     facts: Facts
     actions: dict[int, Action] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
+    namespaces: Namespaces = field(default_factory=Namespaces)
 
     def __post_init__(self) -> None:
         self._bounded, self._ordered = bounded_operations(self.root), ordered_operations(self.root)

@@ -8,6 +8,7 @@ from typing import Any
 from dstream.engine.kernels.columns import unsupported
 from dstream.expressions.expression import Argument, Expression
 from dstream.expressions.function_reading import Unread, read
+from dstream.expressions.names_of_function import Namespaces
 from dstream.failures import is_our_name
 from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Emitted, Op, shown_function, unchanged
@@ -17,32 +18,40 @@ from dstream.values import Predicate
 __all__ = ["read_step", "with_expression", "with_expressions"]
 
 
-def with_expression(op: Op, *, is_verified: bool = False) -> Op:
-    """Return a step with what its function gives, if that can be read."""
-    found = read_step(op)
+def with_expression(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Op:
+    """Return a step with what its function gives, if that can be read.
+
+    Args:
+        op: the step.
+        namespaces: what is known of globals, for all steps of a plan.
+        is_verified: what columns give is compared with what the function gives.
+    """
+    found = read_step(op, namespaces)
     if not isinstance(found, Expression):
         return op
     return dataclasses.replace(op, expression=found, is_verified=is_verified)
 
 
-def with_expressions(collector: Collector[Any, Any, Any], *, is_verified: bool) -> Collector[Any, Any, Any]:
+def with_expressions(
+    collector: Collector[Any, Any, Any], namespaces: Namespaces | None = None, *, is_verified: bool
+) -> Collector[Any, Any, Any]:
     """Return a collector with what its functions give, if columns can take it; otherwise one that takes none."""
     known = collector.on_columns()
     if known is None:
         return collector
-    return dataclasses.replace(collector, in_columns=_read(known, is_verified))
+    return dataclasses.replace(collector, in_columns=_read(known, namespaces, is_verified))
 
 
-def _read(known: InColumns, is_verified: bool) -> InColumns | None:
-    found = Argument(0) if known.of is None else read(known.of)
-    downstream = None if known.downstream is None else _read(known.downstream, is_verified)
+def _read(known: InColumns, namespaces: Namespaces | None, is_verified: bool) -> InColumns | None:
+    found = Argument(0) if known.of is None else read(known.of, 1, namespaces)
+    downstream = None if known.downstream is None else _read(known.downstream, namespaces, is_verified)
     is_read = isinstance(found, Expression) and unsupported(found) is None
     if not isinstance(found, Expression) or not is_read or (downstream is None) != (known.downstream is None):
         return None
     return dataclasses.replace(known, expression=found, downstream=downstream, is_verified=is_verified)
 
 
-def read_step(op: Op) -> Expression | Unread | None:
+def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unread | None:
     """Return what the function of a step gives, or why it is not known; None if a task calls no function of the user's.
 
     A step that looks after its failures calls its function: what failed is known by the exception alone.
@@ -59,7 +68,7 @@ def read_step(op: Op) -> Expression | Unread | None:
         return Unread("stands in a call that does more with each item")
     if op.guards:
         return Unread("is followed by a call that handles its failures")
-    return read(op.fn)
+    return read(op.fn, 1, namespaces)
 
 
 _READ = ("map", "filter", "flat_map")

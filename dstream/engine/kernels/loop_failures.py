@@ -44,7 +44,7 @@ def call_again(
 ) -> None:
     """Call the function of the user's whose expression has failed, on the same item; raise what it raises.
 
-    Where it does not fail in that way again, as that of an object that counts its calls, the first failure counts.
+    Where it does not fail in that way again, as on an iterator, which is used up, the first failure counts.
 
     Args:
         failed: holds the failure, which it gives away: the loop must not keep it.
@@ -60,7 +60,7 @@ def call_again(
     try:
         op.fn(item)
     except Exception as error:
-        if type(error) is type(first):
+        if _are_alike(error, first):
             blame(error, op.step, item)
             raise
     BaseException.with_traceback(first, traceback)
@@ -69,6 +69,13 @@ def call_again(
         raise first
     finally:
         BaseException.__setattr__(first, "__context__", context)
+
+
+def _are_alike(error: Exception, other: Exception) -> bool:
+    try:
+        return type(error) is type(other) and str(error) == str(other)
+    except Exception:  # Classes of the user's may say nothing.
+        return False
 
 
 def _failed(

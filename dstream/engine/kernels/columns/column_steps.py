@@ -14,6 +14,7 @@ from dstream.engine.kernels.columns.column_values import (
     Withheld,
     column_of,
     rows_of,
+    size_of_column,
     typed,
 )
 from dstream.engine.kernels.columns.evaluating import evaluated
@@ -58,6 +59,8 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Block]:
 def _passed(ops: Sequence[Op], block: Block) -> Column:
     column = as_column(block)
     for op in ops:
+        if size_of_column(column) == 0:  # Python never reaches the step, nor what it does for any item.
+            break
         expression = expression_of_step(op)
         assert expression is not None, "only such steps are taken"
         found = evaluated(expression, (column,))

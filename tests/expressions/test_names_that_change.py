@@ -1,0 +1,162 @@
+"""Names that may stand for something else when a function runs: on a worker, or after another function has run."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import linecache
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dstream.expressions import Applied, Argument, Built, Called, Constant, Expression
+from dstream.expressions import names_of_function as names_module
+from dstream.expressions.function_reading import Unread, read
+from dstream.expressions.names_of_function import Namespaces
+
+_X = Argument(0)
+
+
+def _script(text: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Run a script, or another cell with the names of one."""
+    file = f"<script {uuid4()}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names = {"__name__": "__main__"} if names is None else names
+    exec(compile(text, file, "exec"), names)
+    return names
+
+
+def _reason(fn: Callable[..., Any]) -> str:
+    found = read(fn)
+    assert isinstance(found, Unread), found
+    return found.reason
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["globals()['rate'] = x", "exec('global rate; rate = x')", "eval('globals')()", "change.__globals__.clear()"],
+)
+@pytest.mark.parametrize("is_another_cell", [False, True])
+def test_read_refuses_a_global_that_a_function_reaches_without_naming_it(body: str, is_another_cell: bool) -> None:
+    """Functions of one plan share their globals on a worker."""
+    first, second = "rate = 3\nfn = lambda x: x * rate\n", f"def change(x):\n    {body}\n    return x\n"
+    names = _script(first if is_another_cell else first + second)
+    if is_another_cell:
+        _script(second, names)
+    assert _reason(names["fn"]) == "looks at rate, which globals(), exec or eval may change"
+
+
+@pytest.mark.parametrize("body", ["exec('rate = 5', {})", "model.eval()", "eval('x + 1', {'x': x})"])
+def test_read_takes_a_global_that_a_text_with_names_of_its_own_cannot_change(body: str) -> None:
+    """Nor do methods that are called `eval`."""
+    names = _script(f"rate = 3\nfn = lambda x: x * rate\ndef other(x):\n    {body}\n    return x\n")
+    assert read(names["fn"]) == Applied("*", (_X, Constant(3)))
+
+
+def test_read_refuses_builtins_and_functions_of_modules_that_changed_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker has those that Python has."""
+    monkeypatch.setattr(builtins, "abs", len)
+    monkeypatch.setattr(math, "floor", math.ceil)
+    monkeypatch.setattr(math, "pi", 3)
+    assert _reason(lambda x: abs(x)) == "looks at abs, which was put among the builtins of this process"
+    assert _reason(lambda x: math.floor(x)) == "calls math.floor"
+    assert _reason(lambda x: x * math.pi) == "looks at math.pi"
+    assert read(lambda x: math.ceil(x)) == Called("math.ceil", (_X,))
+
+
+_MODULE = """
+import os
+from dataclasses import dataclass
+
+def helper(x):
+    return x + 1
+
+def other(x):
+    return x + 100
+
+def calls(x):
+    return helper(x)
+
+@dataclass(frozen=True)
+class Place:
+    name: object
+    process: int = os.getpid()
+"""
+
+
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A module that workers import."""
+    name = f"module_{uuid4().hex}"
+    (tmp_path / f"{name}.py").write_text(_MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module(name)
+    del sys.modules[name]
+
+
+def test_read_refuses_a_stand_in_for_a_function_that_workers_import(imported: Any) -> None:
+    """They find the original under its name."""
+
+    @functools.wraps(imported.helper)
+    def stand_in(x: int) -> int:
+        return x + 7
+
+    helper = imported.helper
+    assert read(imported.calls) == Applied("+", (_X, Constant(1)))
+    imported.helper = stand_in
+    assert _reason(imported.calls) == "has the name of another function, which every worker imports anew"
+    imported.helper = helper
+    imported.helper.__code__ = imported.other.__code__
+    assert _reason(lambda x: helper(x)) == "has the name of another function, which every worker imports anew"
+
+
+def test_read_leaves_to_a_class_what_it_takes_by_default(imported: Any) -> None:
+    """A worker that imports the class may compute another value."""
+    kind = imported.Place
+    assert read(lambda x: kind(x)) == Built(kind, ("name",), (_X,))
+
+
+def test_read_looks_again_for_statements_that_change_variables_when_a_file_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function itself and its line are the same in both versions."""
+    name = f"module_{uuid4().hex}"
+    path = tmp_path / f"{name}.py"
+    text = (
+        "def made(k):\n    fn = lambda x: x + k\n    def bump(x):\n        {}k += 1\n        return x\n    return fn\n"
+    )
+    path.write_text(text.format("k = 1; "))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module: ModuleType = importlib.import_module(name)
+    before = read(module.made(5))
+    path.write_text(text.format("nonlocal k; "))
+    fn = importlib.reload(module).made(5)
+    del sys.modules[name]
+    assert before == Applied("+", (_X, Constant(5)))
+    assert _reason(fn) == "looks at k, which a global or nonlocal statement changes"
+
+
+def test_read_looks_at_the_functions_of_a_module_once_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook may have thousands of them."""
+    names = _script("rate = 3\nfn = lambda x: x * rate\nother = lambda x: (x + rate) * rate\n")
+    looked: list[Any] = []
+    functions = names_module._functions
+    monkeypatch.setattr(names_module, "_functions", lambda held: looked.append(held) or functions(held))
+    namespaces = Namespaces()
+    found = [read(names[name], 1, namespaces) for name in ("fn", "other", "fn")]
+    assert all(isinstance(each, Expression) for each in found)
+    assert len(looked) == 1
+
+
+def test_read_does_not_write_down_what_becomes_very_long() -> None:
+    """Each way through a function that is called stands in the place of the call."""
+    ways = "".join(f"    if x == {number}:\n        x = x + 1\n" for number in range(8))
+    names = _script(f"def helper(x):\n{ways}    return x\nfn = lambda x: {'helper(' * 8}x{')' * 8}\n")
+    assert _reason(names["fn"]) == "is long"
