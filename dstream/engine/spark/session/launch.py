@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,8 @@ JVM_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
     "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
 )
+_DAEMON = "dstream.engine.worker.worker_daemon"
+_SEARCH_PATH = "spark.executorEnv.PYTHONPATH"
 _LOCAL_DIR = "spark.local.dir"
 _UNIX_SOCKETS = "spark.python.unix.domain.socket"
 _LONGEST_PARENT = 42
@@ -302,7 +305,11 @@ def _launched(settings: Settings, java_options: str = "") -> SparkSession:
     for name, value in {**_defaults(master, settings), **settings.config}.items():
         conf.set(name, value)
     try:
-        with _environment(master, settings.config, java_options), _quiet_jvm(conf, settings.log_level):
+        with (
+            _environment(master, settings.config, java_options),
+            _loading_beside(),
+            _quiet_jvm(conf, settings.log_level),
+        ):
             spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
     except SetupError:
         raise
@@ -427,8 +434,12 @@ def _defaults(master: str, settings: Settings) -> dict[str, str]:
     defaults = {**_OURS, **_OUR_SQL, "spark.log.level": settings.log_level}
     if not master.startswith("local"):
         return defaults
-    defaults["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-    return {**defaults, **_ON_ONE_MACHINE, **_sockets(settings.config), **_blocks(settings.config)}
+    defaults[_SEARCH_PATH] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+    defaults |= {**_ON_ONE_MACHINE, **_sockets(settings.config), **_blocks(settings.config)}
+    # Elsewhere our modules come with the first job, when Spark's own daemon runs.
+    if _is_this_machine(master) and _SEARCH_PATH not in settings.config:
+        defaults["spark.python.daemon.module"] = _DAEMON
+    return defaults
 
 
 def _chooses_java_options(master: str, config: Mapping[str, str]) -> bool:
@@ -452,6 +463,27 @@ def _environment(master: str, config: Mapping[str, str], java_options: str) -> I
     finally:
         for name in missing:
             os.environ.pop(name, None)
+
+
+_NEEDED = ("pyarrow", "pyspark.testing.utils", "pyspark.sql.classic.dataframe", "pyspark.sql.pandas.map_ops")
+"""What PySpark (4.3) loads before a first result, pandas among it, unless it is there."""
+
+
+@contextmanager
+def _loading_beside() -> Iterator[None]:
+    """Load what the first job needs while Java starts, which has a core of its own."""
+    thread = threading.Thread(target=_load, name="dstream-loading", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _load() -> None:
+    for name in _NEEDED:
+        with suppress(Exception):  # What cannot be loaded fails where it is needed.
+            import_module(name)
 
 
 @contextmanager
