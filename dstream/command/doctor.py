@@ -53,6 +53,8 @@ def _findings(limit: float) -> Iterator[Finding]:
         yield from checks.settings(chosen)
         java = checks.java(chosen["engine"])
         yield java
+        if chosen["engine"] != "local":
+            yield checks.class_archive(chosen)
         yield from storage.findings(limit)
         yield from _on_spark(spark, java, limit)
 

@@ -39,6 +39,7 @@ def connect(
     worker_memory: int | str | None = None,
     broadcast_limit: int | str | None = None,
     columns: Literal["auto", "off", "verify"] | None = None,
+    class_archive: bool | None = None,
     log_level: str | None = None,
     progress: bool | None = None,
     job: JobConfig | None = None,
@@ -48,8 +49,8 @@ def connect(
 
     What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
     `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_COLUMNS`,
-    `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of the current folder or the nearest one
-    above; docs/how-to/configure.md says more.
+    `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of the current
+    folder or the nearest one above; docs/how-to/configure.md says more.
 
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
@@ -76,6 +77,9 @@ def connect(
         columns: whether tasks may run what functions say without calling them: `"auto"` where that gives the same, the
             default; `"off"` never; `"verify"` both ways, and an EngineError where they differ.
             docs/concepts/columns.md says more.
+        class_archive: whether Spark on this machine starts from a file of the classes that Java loads, which is made in
+            the user's folder of caches after the first use of Spark, if there is none; True without a word.
+            docs/how-to/configure.md says more.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
@@ -108,6 +112,7 @@ def connect(
             "worker_memory": worker_memory,
             "broadcast_limit": broadcast_limit,
             "columns": columns,
+            "class_archive": class_archive,
             "log_level": log_level,
             "progress": progress,
             "job": job,
@@ -166,6 +171,7 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
         chosen["progress"],
         chosen["broadcast_limit"],
         chosen["columns"],
+        chosen["class_archive"],
     )
     return lambda: launch.start(settings, caches)
 

@@ -12,6 +12,7 @@ import pytest
 import dstream as ds
 from dstream.command import checks, doctor, probe
 from dstream.command.findings import Finding
+from dstream.engine.spark.session.class_archive import ClassArchive
 from dstream.session.configuration import configured
 
 ROOT = Path(__file__).parents[2]
@@ -236,3 +237,41 @@ def test_a_storage_is_shown_without_its_password(folder, monkeypatch, url, place
 
     assert "correct-horse" not in f"{found} {settings!r}"
     assert "***" in f"{found}"
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    """An archive of classes that is not there, in a folder of the test, and a Java without options of its own."""
+    archive = ClassArchive(tmp_path / "caches", "key")
+    monkeypatch.setattr(checks, "has_java_options", lambda config: False)
+    monkeypatch.setattr(checks, "find_java", lambda: None)
+    monkeypatch.setattr(checks.archives, "class_archive", lambda java: archive)
+    archive.folder.mkdir(mode=0o700)
+    return archive
+
+
+def of_classes():
+    """Return what is said of the archive of classes."""
+    found = checks.class_archive(configured({"engine": "spark"}))
+    assert found.state == "ok"
+    return found.seen
+
+
+def test_an_archive_of_classes_is_shown(folder, archive, monkeypatch):
+    """Where it stands, or why there is none; none is needed."""
+    assert of_classes() == f"none yet: made after the next use of Spark, in {archive.folder}"
+    (archive.folder / "key.failed").touch()
+    assert of_classes() == f"none yet: could not be made lately, in {archive.folder}"
+    (archive.folder / "key-0.jsa").touch(0o400)
+    assert of_classes() == f"0 MB at {archive.folder}/key-0.jsa"
+    archive.folder.chmod(0o777)
+    assert of_classes() == f"not used, since others could write to {archive.folder}, or above it"
+    monkeypatch.setenv("DSTREAM_CLASS_ARCHIVE", "0")
+    assert of_classes() == "not used, as the settings say"
+
+
+def test_options_of_java_of_the_user_leave_no_archive(folder, monkeypatch):
+    """They may name one."""
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-XX:+UseZGC")
+
+    assert of_classes() == "not used, since Java has options of its own"

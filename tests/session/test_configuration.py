@@ -58,6 +58,7 @@ def test_arguments_stand_over_variables_and_these_over_the_file(folder, monkeypa
         ("DSTREAM_WORKER_MEMORY", "worker_memory", "1g", 2**30),
         ("DSTREAM_BROADCAST_LIMIT", "broadcast_limit", "64m", 2**26),
         ("DSTREAM_COLUMNS", "columns", "off", "off"),
+        ("DSTREAM_CLASS_ARCHIVE", "class_archive", "0", False),
         ("DSTREAM_LOG", "log_level", "info", "INFO"),
     ],
 )
@@ -113,7 +114,7 @@ def test_settings_of_spark_are_merged_one_by_one(folder):
         ('\nmasster = "x"', "masster in {path}, line 2, is no setting; did you mean master?"),
         (
             "color = 1",
-            "color in {path}, line 1, is no setting; the settings are broadcast_limit, columns, config,",
+            "color in {path}, line 1, is no setting; the settings are broadcast_limit, class_archive,",
         ),
         (
             "allowed = []",

@@ -184,7 +184,7 @@ class Round:
         driver.runs()
         for _ in range(5):
             self._live()
-            self._lose(_WORKER, driver, driver.started("pyspark.daemon")[1:])
+            self._lose(_WORKER, driver, driver.started("worker_daemon")[1:])
         return self._killed(driver)
 
     def java(self) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dstream.errors import SetupError
 
-__all__ = ["Java", "find_java", "has_java_options"]
+__all__ = ["Java", "answer_of", "find_java", "has_java_options", "spark_home"]
 
 _OLDEST = 17
 _NEEDED = f"Spark needs Java {_OLDEST} or newer"
@@ -31,16 +31,20 @@ class Java:
 
 def has_java_options(config: Mapping[str, str]) -> bool:
     """Say whether somebody may have chosen options for the JVM: a second choice of a garbage collector would end it."""
-    import pyspark
-
-    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
-    folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf")
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(spark_home()) / "conf")
     names = ("SPARK_SUBMIT_OPTS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
     return (
         any("JavaOptions" in name for name in config)
         or any(name in os.environ for name in names)
         or (folder / "spark-defaults.conf").exists()
     )
+
+
+def spark_home() -> str:
+    """Return the folder of the Spark that this process starts."""
+    import pyspark
+
+    return os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
 
 
 def find_java() -> Java:
@@ -53,7 +57,7 @@ def find_java() -> Java:
     path = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if home and not os.access(str(path), os.X_OK):
         raise SetupError(f"JAVA_HOME is {home}, which has no bin/java. Set it to a Java {_OLDEST} or unset it")
-    answer = None if path is None else _answer(path)
+    answer = None if path is None else answer_of(path)
     if path is None or answer is None:
         raise SetupError(f"{_NEEDED} and there is none on this machine. {_advice()}")
     found = re.search(r'version "(?:1\.)?(\d+)', answer)
@@ -65,8 +69,11 @@ def find_java() -> Java:
 
 
 @functools.cache
-def _answer(java: str) -> str | None:
-    """Return what `java -version` says; None if it is a stand-in without a Java behind it, as macOS has one."""
+def answer_of(java: str) -> str | None:
+    """Return what `java -version` says; it is asked once.
+
+    None if it is a stand-in without a Java behind it, as macOS has one.
+    """
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

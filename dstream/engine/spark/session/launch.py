@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from dstream.engine.spark.port.classic_port import ClassicPort
 from dstream.engine.spark.port.forked_processes import check_process, is_forked
 from dstream.engine.spark.port.shipped_code import Code
 from dstream.engine.spark.port.spark_port import Port
+from dstream.engine.spark.session.class_archive import ClassArchive, class_archive
 from dstream.engine.spark.session.java import find_java, has_java_options
 from dstream.engine.spark.session.jvm_output import Pump
 from dstream.engine.spark.session.spark_connect import connected_port, is_connect, is_server, leave
@@ -41,7 +43,7 @@ from dstream.errors import IllegalStateError, SetupError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Settings", "check_machine", "known_cores", "start"]
+__all__ = ["JVM_OPTIONS", "Settings", "check_machine", "end_java", "known_cores", "start"]
 
 _OURS = {
     "spark.app.name": "dstream",
@@ -63,7 +65,7 @@ _ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-_JVM_OPTIONS = (
+JVM_OPTIONS = (
     # What the JVM does for us are short jobs on byte arrays. Its own choice of a collector, G1, takes 10 % of the CPU
     # of a word count for marking beside it.
     "-XX:+UseParallelGC "
@@ -71,6 +73,8 @@ _JVM_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 "
     "-XX:Tier4CompileThreshold=600000 -XX:Tier4BackEdgeThreshold=1600000"
 )
+_DAEMON = "dstream.engine.worker.worker_daemon"
+_SEARCH_PATH = "spark.executorEnv.PYTHONPATH"
 _LOCAL_DIR = "spark.local.dir"
 _UNIX_SOCKETS = "spark.python.unix.domain.socket"
 _LONGEST_PARENT = 42
@@ -90,6 +94,7 @@ class Settings:
         progress: whether long jobs show how far they are; None for in terminals and notebooks.
         broadcast_limit: how many bytes the right side of a hash join may have that does not say it itself.
         columns: whether functions are read, so that their expressions run in their place.
+        class_archive: whether Java may map the classes that it loads from a file in the user's folder of caches.
     """
 
     master: str | None
@@ -99,14 +104,20 @@ class Settings:
     progress: bool | None = None
     broadcast_limit: int = DEFAULT_BROADCAST
     columns: ColumnMode = "auto"
+    class_archive: bool = False
 
 
 @dataclass
 class _Running:
-    """The session that this module started, and how many contexts use it."""
+    """The session that this module started, and how many contexts use it.
+
+    Attributes:
+        archive: that of the classes of its Java, if it may have one.
+    """
 
     spark: SparkSession
     settings: Settings
+    archive: ClassArchive | None
     users: int = 0
 
 
@@ -235,7 +246,8 @@ def _shared_session(settings: Settings) -> _Running:
         _stop(_running)
         _running = None
     if _running is None:
-        _running = _Running(_launched(settings), settings)
+        archive = _archive(settings)
+        _running = _Running(_launched_with(archive, settings), settings, archive)
         atexit.register(_stop_at_exit, _running)
     ours = _running.settings
     if settings.master not in (None, ours.master) or (settings.config and dict(settings.config) != dict(ours.config)):
@@ -259,7 +271,30 @@ def _settings_named(config: Mapping[str, str]) -> str:
     return f"the settings {', '.join(sorted(config))}" if config else "no settings of its own"
 
 
-def _launched(settings: Settings) -> SparkSession:
+def _archive(settings: Settings) -> ClassArchive | None:
+    """Return the archive of classes, if Java starts for this session, and nobody else chooses its options."""
+    from pyspark import SparkContext
+
+    is_possible = settings.class_archive and _chooses_java_options(settings.master or "local[*]", settings.config)
+    starts = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
+    return class_archive(find_java()) if is_possible and starts else None
+
+
+def _launched_with(archive: ClassArchive | None, settings: Settings) -> SparkSession:
+    """Start Spark; if Java does not start with an archive, once more without it."""
+    from pyspark import SparkContext
+
+    options = "" if archive is None else archive.options()
+    try:
+        return _launched(settings, options)
+    except SetupError:
+        if archive is None or not options or SparkContext._gateway is not None:
+            raise
+    archive.discard()
+    return _launched(settings)
+
+
+def _launched(settings: Settings, java_options: str = "") -> SparkSession:
     find_java()
     from pyspark import SparkConf
     from pyspark.errors import PySparkException
@@ -270,7 +305,11 @@ def _launched(settings: Settings) -> SparkSession:
     for name, value in {**_defaults(master, settings), **settings.config}.items():
         conf.set(name, value)
     try:
-        with _environment(master, settings.config), _quiet_jvm(conf, settings.log_level):
+        with (
+            _environment(master, settings.config, java_options),
+            _loading_beside(),
+            _quiet_jvm(conf, settings.log_level),
+        ):
             spark: SparkSession = SparkSession.builder.master(master).config(conf=conf).getOrCreate()
     except SetupError:
         raise
@@ -364,6 +403,21 @@ def _stop(running: _Running) -> None:
     except (Py4JError, ConnectionError):
         if _has_died(running):
             _forget_java()
+    else:
+        if running.archive is not None and running.archive.is_wanted():
+            running.archive.make_beside()
+
+
+def end_java() -> str:
+    """Let the Java of this process, whose session has stopped, end by itself; return the path of its classes."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    class_path = str(gateway.jvm.java.lang.System.getProperty("java.class.path"))
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    _forget_java()
+    return class_path
 
 
 def _forget_java() -> None:
@@ -380,18 +434,26 @@ def _defaults(master: str, settings: Settings) -> dict[str, str]:
     defaults = {**_OURS, **_OUR_SQL, "spark.log.level": settings.log_level}
     if not master.startswith("local"):
         return defaults
-    defaults["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-    return {**defaults, **_ON_ONE_MACHINE, **_sockets(settings.config), **_blocks(settings.config)}
+    defaults[_SEARCH_PATH] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+    defaults |= {**_ON_ONE_MACHINE, **_sockets(settings.config), **_blocks(settings.config)}
+    # Elsewhere our modules come with the first job, when Spark's own daemon runs.
+    if _is_this_machine(master) and _SEARCH_PATH not in settings.config:
+        defaults["spark.python.daemon.module"] = _DAEMON
+    return defaults
+
+
+def _chooses_java_options(master: str, config: Mapping[str, str]) -> bool:
+    return master.startswith("local") and not has_java_options(config)
 
 
 @contextmanager
-def _environment(master: str, config: Mapping[str, str]) -> Iterator[None]:
+def _environment(master: str, config: Mapping[str, str], java_options: str) -> Iterator[None]:
     """Let workers run this interpreter, and Spark's own cluster on one machine find Spark."""
     import pyspark
 
     wanted = {"PYSPARK_PYTHON": sys.executable}
-    if master.startswith("local") and not has_java_options(config):
-        wanted["SPARK_SUBMIT_OPTS"] = _JVM_OPTIONS
+    if _chooses_java_options(master, config):
+        wanted["SPARK_SUBMIT_OPTS"] = f"{JVM_OPTIONS} {java_options}"
     if master.startswith("local-cluster"):
         wanted["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     missing = {name: value for name, value in wanted.items() if name not in os.environ}
@@ -401,6 +463,27 @@ def _environment(master: str, config: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name in missing:
             os.environ.pop(name, None)
+
+
+_NEEDED = ("pyarrow", "pyspark.testing.utils", "pyspark.sql.classic.dataframe", "pyspark.sql.pandas.map_ops")
+"""What PySpark (4.3) loads before a first result, pandas among it, unless it is there."""
+
+
+@contextmanager
+def _loading_beside() -> Iterator[None]:
+    """Load what the first job needs while Java starts, which has a core of its own."""
+    thread = threading.Thread(target=_load, name="dstream-loading", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _load() -> None:
+    for name in _NEEDED:
+        with suppress(Exception):  # What cannot be loaded fails where it is needed.
+            import_module(name)
 
 
 @contextmanager

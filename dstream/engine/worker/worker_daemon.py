@@ -1,0 +1,64 @@
+"""The process on this machine from which Spark forks its Python workers, with the modules loaded that all of them need.
+
+PySpark's own (4.3) loads nothing, so each worker spends half a second of CPU on imports, and at the end of each task
+looks for garbage among everything that was imported. It does so since libraries may start threads when they are loaded,
+and locks of threads do not survive a fork. What is loaded here starts none.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib import import_module
+
+from pyspark.daemon import manager
+
+__all__ = ["MODULES", "main"]
+
+MODULES = (
+    "numpy",
+    "pyarrow",
+    "pyspark.worker",
+    "pyspark.sql.pandas.serializers",
+    "dstream.engine.worker.stage",
+    "dstream.engine.worker.sinks",
+    "dstream.engine.kernels.fused_steps",
+    "dstream.session",
+)
+"""What is loaded before the first fork."""
+
+_NO_THREADS = {
+    # Memory goes back to the system when memory is asked for, not beside it.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "OMP_NUM_THREADS": "1",  # Spark says the same, unless a task has several cores.
+}
+
+
+def main() -> None:
+    """Load what workers need, and fork one whenever Spark asks for it."""
+    for name, value in _NO_THREADS.items():
+        os.environ.setdefault(name, value)
+    try:
+        for name in MODULES:
+            import_module(name)
+    except Exception:
+        pass  # What cannot be loaded fails in the task that needs it, where the user sees it.
+    os.register_at_fork(after_in_child=_renew_chance)
+    gc.collect()
+    gc.freeze()  # A worker looks for garbage at the end of each task: what stands here is none.
+    manager()
+
+
+def _renew_chance() -> None:
+    """Let each worker draw numbers of its own.
+
+    Python's generator does that itself; NumPy's would go on where that of the parent stood.
+    """
+    random = sys.modules.get("numpy.random")
+    if random is not None:
+        random.seed()
+
+
+if __name__ == "__main__":
+    main()
