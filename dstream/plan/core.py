@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, TypeVar, cast, dataclass_transform
 
-from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.steps import Guard, KeyInColumns, Op, Step
 from dstream.spi.collector import Collector
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.in_parallel import Calling
@@ -281,12 +281,14 @@ class Top(Keeping):
 
     Attributes:
         is_one_call: its step is the whole of it; otherwise that of the sort.
+        columns: how keys may stand in columns; None: not at all.
     """
 
     count: int
     key: Callable[[Any], Any] | None
     reverse: bool
     is_one_call: bool
+    columns: KeyInColumns | None = None
 
     def label(self) -> str:
         return self.step.label if self.is_one_call else f"{self.step.label}.limit({self.count})"

@@ -13,7 +13,18 @@ from dstream.spi.functions import shown_function
 if TYPE_CHECKING:
     from dstream.expressions import Expression
 
-__all__ = ["Delivery", "Emitted", "Guard", "Op", "Step", "Treatment", "no_key", "shown_function", "unchanged"]
+__all__ = [
+    "Delivery",
+    "Emitted",
+    "Guard",
+    "KeyInColumns",
+    "Op",
+    "Step",
+    "Treatment",
+    "no_key",
+    "shown_function",
+    "unchanged",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +142,19 @@ class Op:
     def steps(self) -> list[Step]:
         """Return the user's calls that it stands for."""
         return [self.step, *(guard.step for guard in self.guards if guard.step.label)]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInColumns:
+    """That the keys of items may stand in columns.
+
+    Attributes:
+        expression: what the key function gives, if the compiler could read it and columns can take it.
+        is_verified: what columns make of the keys is compared with what Python does.
+    """
+
+    expression: Expression | None
+    is_verified: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,11 @@ from dstream.engine.worker.sinks import (
     Act,
     RouteByKey,
     RouteByPlace,
-    RouteByRange,
-    SortRuns,
     WriteItems,
     WriteParts,
     WritePrefix,
 )
+from dstream.engine.worker.sorting import RouteByRange, SortRuns
 from dstream.errors import EngineError, UnstableKeyError
 from dstream.failures import failure
 from dstream.spi import Collector

@@ -14,15 +14,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
+from dstream.engine.compiler.reading_steps import key_in_columns
 from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, one_after_another, piped
 from dstream.engine.kernels.core_operations import Operation, operation
 from dstream.engine.worker.readers import KeepRange, read_batches
 from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
-from dstream.engine.worker.sinks import RouteByRange, SortRuns, WriteItems, WritePrefix
+from dstream.engine.worker.sinks import WriteItems, WritePrefix
+from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.engine.worker.stage import Piece, Sink
 from dstream.plan.core import Chain, Core, DropWhile, Hint, Limit, Read, Skip, Sorted, TakeWhile, Top
+from dstream.plan.steps import KeyInColumns
 
 __all__ = ["is_generated"]
 
@@ -267,8 +270,8 @@ class Sort(Wide):
     sources: int = 0
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        step = self.node.step
-        runs = Vertex(inputs, SortRuns(self.node.key, self.node.reverse, step), step, is_kept=True)
+        node, step = self.node, self.node.step
+        runs = Vertex(inputs, SortRuns(node.key, node.reverse, step, _columns(node, self.facts)), step, is_kept=True)
         looking = replace(self, runs=runs, sources=partitions)
         many = (Row(0, 0, 0, SAMPLE, _ITEMS_WORTH_A_TARGET * partitions, b""),)
         outcomes = (Outcome(), Outcome(many))
@@ -285,16 +288,23 @@ class Sort(Wide):
     def next(self, report: Report) -> Move:
         assert self.runs is not None, "the runs are written before the sample is seen"
         samples: Sequence[Row] = report.rows
-        step, total = self.node.step, sum(row.size for row in samples)
+        node, step, total = self.node, self.node.step, sum(row.size for row in samples)
         targets = min(self.facts.targets(self.sources), 1 + total // _ITEMS_WORTH_A_TARGET)
         runs = Taken(self.runs, output_ports.SORTED_RUNS)
         if targets > 1:
             chosen = tuple(bytes(row.payload) for row in samples[:: 1 + len(samples) // _RUNS_LOOKED_AT])
-            by_range = RouteByRange(self.node.key, self.node.reverse, chosen, targets, step)
+            by_range = RouteByRange(node.key, node.reverse, chosen, targets, step, _columns(node, self.facts))
             again = Rows((runs,), None, read_batches, is_ordered=False, why=_SAMPLED)
             runs = Taken(Vertex((again,), by_range, step, does="cuts the runs at the borders of the ranges"))
-        ranges = Rows((runs,), targets, is_ordered=True, why="items are cut into ranges of keys", counted=_A_TARGET)
-        return Done(piped((ranges,), self.node, operation(self.node), "sorts each range"))
+        why = "items are cut into ranges of keys"
+        ranges = Rows((runs,), targets, read_batches, is_ordered=True, why=why, counted=_A_TARGET)
+        merge = functools.partial(merge_ranges, node.key, node.reverse, step)
+        return Done(piped((ranges,), node, merge, "sorts each range"))
+
+
+def _columns(node: Sorted | Top, facts: Facts) -> KeyInColumns | None:
+    """Return how the keys may stand in columns; None: the user wants none."""
+    return key_in_columns(node.key, is_verified=facts.columns == "verify") if facts.reads_functions else None
 
 
 _SAMPLED = "sorted runs stay where they are; a sample comes to this process, which chooses the ranges"
@@ -303,7 +313,7 @@ _A_TARGET = f"one for each {_ITEMS_WORTH_A_TARGET:,} items"
 
 @compile_node.register
 def _(node: Top, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return across(node, inputs[0], compiling, functools.partial(FirstOfEach, node))
+    return across(node, inputs[0], compiling, functools.partial(FirstOfEach, node, compiling.facts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,11 +321,13 @@ class FirstOfEach(Wide):
     """The first items of each partition meet in one task."""
 
     node: Top
+    facts: Facts
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         top, step = operation(self.node), self.node.step
+        of_each = operation(replace(self.node, columns=_columns(self.node, self.facts)))
         first = f"the first {self.node.count:,}"
-        candidates = Vertex(piped(inputs, self.node, top, f"{first} of each partition"), WriteItems(), step)
+        candidates = Vertex(piped(inputs, self.node, of_each, f"{first} of each partition"), WriteItems(), step)
         met = Rows((Taken(candidates),), 1, is_ordered=True, why=f"{first} of each partition meet in one task")
         return Done(piped((met,), self.node, top, f"{first} of them"))

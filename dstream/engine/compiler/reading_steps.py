@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from dstream.engine.kernels.columns import unsupported
@@ -11,11 +12,11 @@ from dstream.expressions.function_reading import Unread, read
 from dstream.expressions.names_of_function import Namespaces
 from dstream.failures import is_our_name
 from dstream.plan.core_of_services import Served
-from dstream.plan.steps import Emitted, Op, shown_function, unchanged
+from dstream.plan.steps import Emitted, KeyInColumns, Op, shown_function, unchanged
 from dstream.spi import Collector, InColumns
 from dstream.values import Predicate
 
-__all__ = ["read_step", "with_expression", "with_expressions"]
+__all__ = ["key_in_columns", "read_step", "with_expression", "with_expressions"]
 
 
 def with_expression(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Op:
@@ -49,6 +50,15 @@ def _read(known: InColumns, namespaces: Namespaces | None, is_verified: bool) ->
     if not isinstance(found, Expression) or not is_read or (downstream is None) != (known.downstream is None):
         return None
     return dataclasses.replace(known, expression=found, downstream=downstream, is_verified=is_verified)
+
+
+def key_in_columns(
+    key: Callable[[Any], Any] | None, namespaces: Namespaces | None = None, *, is_verified: bool
+) -> KeyInColumns:
+    """Return what is known of a key function; None gives each item itself."""
+    found = Argument(0) if key is None else read(key, 1, namespaces)
+    is_read = isinstance(found, Expression) and unsupported(found) is None
+    return KeyInColumns(found if isinstance(found, Expression) and is_read else None, is_verified)
 
 
 def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unread | None:

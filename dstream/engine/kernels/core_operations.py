@@ -27,7 +27,7 @@ from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.plan.core import Chain, Core, Distinct, DropWhile, Limit, Skip, Sorted, TakeWhile, Top
 from dstream.plan.core_of_services import Served
-from dstream.plan.steps import Guard, Op, Step, unchanged
+from dstream.plan.steps import Guard, KeyInColumns, Op, Step, unchanged
 from dstream.spi.collector import Collector, identity
 from dstream.spi.sink import MapWriter, Writer
 from dstream.values.order import before, sort
@@ -41,6 +41,7 @@ __all__ = [
     "ops_in_task",
     "partial_groups",
     "some",
+    "taken_first",
     "top_items",
     "written",
     "written_entries",
@@ -218,26 +219,43 @@ def _sorted(
 
 @operation.register
 def _(node: Top) -> Operation:
-    return functools.partial(_top, node.step, node.count, node.key, node.reverse)
+    return functools.partial(_top, node.step, node.count, node.key, node.reverse, node.columns)
 
 
 def _top(
-    step: Step, count: int, key: Callable[[Any], Any] | None, reverse: bool, items: Iterator[Any], task: Task
+    step: Step,
+    count: int,
+    key: Callable[[Any], Any] | None,
+    reverse: bool,
+    columns: KeyInColumns | None,
+    items: Iterator[Any],
+    task: Task,
 ) -> Iterator[Any]:
     with naming(step):
-        yield from top_items(items, count, key, reverse)
+        if columns is not None and columns.expression is not None and type(items) is ColumnItems and count:
+            from dstream.engine.kernels.columns.column_top import top_of_blocks  # loads NumPy, which made the columns
+
+            yield from top_of_blocks(items.blocks(), count, key, reverse, columns, step.label)
+        else:
+            yield from top_items(items, count, key, reverse)
 
 
 def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool) -> Iterator[Any]:
     """Give the first `count` of `items` in order, stable, holding little more than `count` of them."""
-    held: list[Any] = []
+    return iter(taken_first([], items, count, key, reverse))
+
+
+def taken_first(
+    held: list[Any], items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool
+) -> list[Any]:
+    """Return the first `count` of what is held, in order, and of later items."""
     for chunk in pieces(items, max(_FEWER_THAN_COLLECTED, count)) if count else ():
         # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
         if found := chunk if len(held) < count else before(chunk, held[-1], key, reverse):
             held += found
             sort(held, key, reverse)
             del held[count:]
-    return iter(held)
+    return held
 
 
 def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bound: Bound) -> Iterator[dict[Any, Any]]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import Any
@@ -14,9 +12,9 @@ from dstream.engine.kernels.arrow_columns import batches_of, packed_batch
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.core_operations import by_bucket, ops_in_task, partial_groups, written
 from dstream.engine.kernels.fused_steps import run_branches
-from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
+from dstream.engine.kernels.item_batches import Batcher, dumps_items
 from dstream.engine.kernels.spilling import Run
-from dstream.engine.worker.rows import COLUMNS, ITEMS, SAMPLE, STOPPED, WAITING, Row
+from dstream.engine.worker.rows import COLUMNS, ITEMS, STOPPED, WAITING, Row
 from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.keys import canonical, check_hash_seed, stable_hash
@@ -24,7 +22,6 @@ from dstream.memory import Growth, Pace, pieces, small_lists
 from dstream.plan.steps import Op, Step
 from dstream.spi.collector import Collector
 from dstream.spi.sink import MapWriter, Writer
-from dstream.values.order import NanLast, sort
 
 __all__ = [
     "Accumulate",
@@ -32,11 +29,9 @@ __all__ = [
     "Branch",
     "RouteByKey",
     "RouteByPlace",
-    "RouteByRange",
     "RoutePartialsToBuckets",
     "RouteToBuckets",
     "Router",
-    "SortRuns",
     "WriteColumns",
     "WriteEach",
     "WriteItems",
@@ -45,9 +40,6 @@ __all__ = [
 ]
 
 _PIECE_BYTES = 4 * 2**20
-_RUN_ITEMS = 16_384
-_SAMPLE_ITEMS = 16
-_SAMPLE_BYTES = 2**20
 _CHUNK = 512
 
 
@@ -351,87 +343,3 @@ class RouteByPlace:
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         placed = ((place[0] * self.targets // self.sources, (place, item)) for place, item in items)
         yield from Router(self.targets, task).rows(placed)
-
-
-@dataclass(frozen=True)
-class SortRuns:
-    """Write the items in sorted runs, and a sample of each run."""
-
-    key: Callable[[Any], Any] | None
-    reverse: bool
-    step: Step
-
-    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        sequence, written = count(), 0
-        for run in self._runs(items, task):
-            with naming(self.step):
-                sort(run, self.key, self.reverse)
-            for size, data in Batcher().batches(run):
-                written += len(data)
-                yield Row(0, task.partition, next(sequence), ITEMS, size, data)
-            sample = _sample(run, written)
-            yield Row(0, task.partition, next(sequence), SAMPLE, len(run), dumps_items(sample))
-            written = 0
-            del run[:], sample
-            task.bound.spilled()
-
-    def _runs(self, items: Iterator[Any], task: StageTask) -> Iterator[list[Any]]:
-        run: list[Any] = []
-        for piece in pieces(items, _CHUNK):
-            run += piece
-            del piece
-            if len(run) >= _RUN_ITEMS or task.bound.exceeded():
-                yield run
-                run = []
-        if run:
-            yield run
-
-
-def _sample(run: list[Any], size: int) -> list[Any]:
-    """Return some items of a run of that many bytes, as far from each other as they can be."""
-    few = max(1, min(_SAMPLE_ITEMS, _SAMPLE_BYTES * len(run) // size))
-    apart = max(1, len(run) // few)
-    return run[apart // 2 :: apart]
-
-
-@dataclass(frozen=True)
-class RouteByRange:
-    """Cut batches that are sorted and send each part to the target of its range of keys.
-
-    The items of the sample that divide it evenly are the borders; keys equal to a border stand right of it.
-
-    Attributes:
-        sample: lists of items, pickled.
-    """
-
-    key: Callable[[Any], Any] | None
-    reverse: bool
-    sample: Sequence[bytes]
-    targets: int
-    step: Step
-
-    def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
-        with naming(self.step):
-            borders = self._borders()
-            for sequence, batch in enumerate(items):
-                for target, part in enumerate(self._parts(batch, borders)):
-                    if part:
-                        yield Row(target, task.partition, sequence, ITEMS, len(part), dumps_items(part))
-
-    def _borders(self) -> list[Any]:
-        ordered = list(chain.from_iterable(map(loads, self.sample)))
-        sort(ordered, self.key, self.reverse)
-        chosen = [ordered[len(ordered) * number // self.targets] for number in range(1, self.targets)]
-        return list(map(NanLast(self.key), chosen))
-
-    def _parts(self, batch: list[Any], borders: list[Any]) -> Iterator[list[Any]]:
-        start = 0
-        for border in borders:
-            end = bisect_left(batch, True, lo=start, key=functools.partial(self._reaches, border))
-            yield batch[start:end]
-            start = end
-        yield batch[start:]
-
-    def _reaches(self, border: Any, item: Any) -> bool:
-        key = NanLast(self.key)(item)
-        return not (border < key if self.reverse else key < border)

@@ -27,6 +27,7 @@ __all__ = [
     "items_of",
     "numbers",
     "parts_of",
+    "rows_at",
     "rows_of",
     "size_of_column",
     "spread",
@@ -172,6 +173,11 @@ def size_of_column(column: Column) -> int:
 def rows_of(column: Column, rows: NDArray[np.bool_]) -> Column:
     """Return the rows that are chosen, in order."""
     return _taken(column, np.flatnonzero(rows))  # Taking places is faster than taking by bools (NumPy 2.4).
+
+
+def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
+    """Return the rows at these places, in the order of the places."""
+    return _taken(column, places)
 
 
 def _taken(column: Column, places: NDArray[np.intp]) -> Column:

@@ -1,0 +1,211 @@
+"""Operators on columns by chance, and what the same operators give without columns, in value, type, order and failure.
+
+`python -m tests.differential.column_operators 0 20000` runs many and says how many batches had ranks or columns.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import dstream.engine.kernels.columns.column_sorting as column_sorting
+import dstream.engine.worker.sorting as sorting
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems
+from dstream.engine.kernels.columns.column_values import Withheld, column_of
+from dstream.engine.kernels.core_operations import operated, operation
+from dstream.engine.worker.readers import read_batches
+from dstream.engine.worker.rows import SAMPLE, Row
+from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
+from dstream.engine.worker.stage_task import StageTask
+from dstream.failures.known import known_of
+from dstream.plan.core import Limit, Top
+from dstream.plan.steps import KeyInColumns, Step
+from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
+from tests.differential.written_expressions import expression_of
+
+__all__ = ["Program", "outcomes", "program", "watched"]
+
+_BOUND = 2**40
+_STEP = Step("operator", None, 1, 1)
+_SOURCE = Limit(None, 0, step=_STEP)  # type: ignore[arg-type]  # Nobody asks it.
+
+
+@dataclass(frozen=True)
+class Program:
+    """Items of some tasks, and an operator.
+
+    Attributes:
+        parts: the items of each task, in blocks.
+        operator: `"sorted"` or `"top"`.
+        key: gives the key of an item; None: the item is it.
+        columns: how keys may stand in columns; None: not at all.
+        reverse: the greatest key comes first.
+        targets: in how many places items meet.
+        text: all of it, for messages.
+    """
+
+    parts: list[list[list[Any]]]
+    operator: str
+    key: Callable[[Any], Any] | None
+    columns: KeyInColumns | None
+    reverse: bool
+    targets: int
+    text: str
+
+    def verified(self) -> Program:
+        """Return it so that what columns give is compared with what Python gives."""
+        return replace(self, columns=self.columns and replace(self.columns, is_verified=True))
+
+
+def program(seed: int) -> Program:
+    """Make a program."""
+    random = Random(seed)
+    form = random.choice(FORMS)
+    parts = [[_items(form, random) for _ in range(random.randrange(4))] for _ in range(random.randrange(1, 4))]
+    source = None if random.random() < 0.3 and not form.is_tuple else _key(form, random)
+    key = None if source is None else function_of(source)
+    columns = KeyInColumns(expression_of(source or "lambda x: x") if random.random() < 0.8 else None, False)
+    operator, reverse, targets = random.choice(("sorted", "top")), random.random() < 0.5, random.randrange(1, 5)
+    text = f"{parts} {operator} by {source}, reverse={reverse}, targets={targets}"
+    return Program(parts, operator, key, columns, reverse, targets, text)
+
+
+def _items(form: Form, random: Random) -> list[Any]:
+    items = items_of_form(form, random, random.randrange(0, 20))
+    if random.random() < 0.1 and not form.is_tuple:
+        items += [random.choice((1.0, True, 0.0, -0.0, False, 2.0))] * random.randrange(1, 9)
+    return items
+
+
+def _key(form: Form, random: Random) -> str:
+    key = source_of(form, random, random.choice("iiiffb"))
+    names = [name for kind in "ifb" for name in form.names(kind)]
+    return f"lambda x: {random.choice(names)}" if names and random.random() < 0.5 else key
+
+
+Outcome = tuple[Any, ...]
+
+
+def outcomes(made: Program, seed: int) -> tuple[Outcome, Outcome]:
+    """Return what an operator gives on columns, and without them."""
+    random = Random(seed)
+    short, long = random.choice((1, 3, 8)), random.choice((2, 8, 20))
+    sizes = {"_RUN_ITEMS": short, "_RANKED_RUN_ITEMS": long, "_SAMPLE_ITEMS": random.randrange(1, 5)}
+    limits = {"_ROWS": random.choice((1, 3, 16)), "_MOST_COLUMNS": random.choice((-1, 2**27))}
+    with patch.multiple(sorting, **sizes), patch.multiple(column_sorting, **limits):
+        found = _outcome(made, in_columns=True)
+        expected = _outcome(replace(made, columns=None), in_columns=False)
+        return found, found if expected is _UNCOMPARABLE else expected
+
+
+_UNCOMPARABLE = ("fails", "keys of several types")
+"""Whether two of them that cannot be compared meet depends on how many items stand in a run."""
+
+
+def _outcome(made: Program, *, in_columns: bool) -> Outcome:
+    try:
+        return "gives", _told(_RUN[made.operator](made, [_given(part, in_columns) for part in made.parts]))
+    except Exception as error:
+        failure = known_of(error)
+        blamed = None if failure is None else _told(failure.item)
+        if "not supported between instances" in str(error):
+            return _UNCOMPARABLE
+        return "fails", type(error), str(error), blamed
+
+
+def _given(part: list[list[Any]], in_columns: bool) -> Iterator[Any]:
+    if in_columns:
+        return ColumnItems(map(_block, part))
+    return (item for block in part for item in block)
+
+
+def _block(items: list[Any]) -> Block:
+    try:
+        return column_of(items) if len(items) % 4 else iter(items)
+    except Withheld:
+        return iter(items)
+
+
+def _told(value: Any) -> Any:
+    """Return what tells values apart: types, and digits of floats."""
+    if isinstance(value, tuple | list):
+        return type(value), *map(_told, value)
+    if isinstance(value, dict):
+        return type(value), *((_told(key), _told(each)) for key, each in value.items())
+    return type(value), repr(value)
+
+
+def _sorted(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    runs, samples, sent = [], [], list[Row]()
+    sink = SortRuns(made.key, made.reverse, _STEP, made.columns)
+    for number, items in enumerate(parts):
+        rows = list(sink(items, StageTask(number, _BOUND)))
+        samples += [row.payload for row in rows if row.channel == SAMPLE]
+        runs.append([row for row in rows if row.channel != SAMPLE])
+    for number, rows in enumerate(runs):
+        route = RouteByRange(made.key, made.reverse, samples, made.targets, _STEP, made.columns)
+        sent += route(read_batches(iter(rows)), StageTask(number, _BOUND)) if samples and made.targets > 1 else rows
+    found = []
+    for target in range(made.targets):
+        batches = read_batches(row for row in sent if row.target == target)
+        found += merge_ranges(made.key, made.reverse, _STEP, batches, StageTask(target, _BOUND))
+    return found
+
+
+def _top(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    top = Top(_SOURCE, made.targets * 2, made.key, made.reverse, True, step=_STEP)
+    first = operation(replace(top, columns=made.columns))
+    candidates = [list(first(items, StageTask(number, _BOUND))) for number, items in enumerate(parts)]
+    return list(operated((operation(top),), (item for each in candidates for item in each), StageTask(0, _BOUND)))
+
+
+_RUN: dict[str, Callable[[Program, Sequence[Iterator[Any]]], Any]] = {"sorted": _sorted, "top": _top}
+
+
+@contextmanager
+def watched(counts: Counter[str]) -> Iterator[None]:
+    """Count how often keys become ranks, and how often they do not."""
+
+    def counted(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def call(*arguments: Any) -> Any:
+            counts[f"{name} tried"] += 1
+            found = fn(*arguments)
+            counts[name] += 1
+            return found
+
+        return call
+
+    with patch.object(column_sorting, "ranks_of_column", counted("ranks", column_sorting.ranks_of_column)):
+        yield
+
+
+def main(first: int, last: int) -> None:
+    """Run programs; tell those that differ, and what became of all."""
+    counts: Counter[str] = Counter()
+    with watched(counts):
+        for seed in range(first, last):
+            made = program(seed)
+            counts["programs"] += 1
+            found, expected = outcomes(made, seed)
+            counts[f"{made.operator} {found[0]}"] += 1
+            if found != expected:
+                counts["DIFFERS"] += 1
+                print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {expected}"[:3000], flush=True)
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    warnings.simplefilter("ignore", SyntaxWarning)
+    sys.set_int_max_str_digits(0)
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,48 @@
+"""Operators by chance give on columns what they give without them, in value, type, order and failure."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.differential.column_operators import outcomes, program, watched
+
+
+@pytest.fixture(autouse=True)
+def _long_ints_are_shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("PYTHONHASHSEED", "0")  # This one process routes keys to itself.
+    most = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        yield
+    sys.set_int_max_str_digits(most)
+
+
+@pytest.mark.parametrize("first", range(0, 800, 400))
+def test_operators_on_columns_give_what_they_give_without(first: int) -> None:
+    """For 400 programs each; those that fail blame the same item."""
+    counts: Counter[str] = Counter()
+    with watched(counts):
+        for seed in range(first, first + 400):
+            made = program(seed)
+            found, expected = outcomes(made, seed)
+            counts[f"{made.operator} {found[0]}"] += 1
+            assert found == expected, f"seed {seed}: {made.text}"
+
+    assert counts["ranks"] > counts["ranks tried"] / 2
+    for operator in ("sorted", "top"):
+        assert counts[f"{operator} gives"] > 20
+        assert counts[f"{operator} fails"] > 5
+
+
+def test_verify_finds_nothing_in_right_operators() -> None:
+    """What is compared is equal, or an error of the user's comes first."""
+    for seed in range(150):
+        made = program(seed)
+        found, expected = outcomes(made.verified(), seed)
+        assert found == expected, f"seed {seed}: {made.text}"

@@ -1,0 +1,115 @@
+"""Sorted runs whose keys are numbers: ranks, batches, cuts and merges."""
+
+from __future__ import annotations
+
+import math
+from operator import itemgetter
+
+import pytest
+
+import dstream.engine.kernels.columns.column_sorting as column_sorting
+from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_sorting import SortedBatch, ranks_of_items
+from dstream.engine.kernels.columns.column_values import Ints, column_of
+from dstream.engine.kernels.core_operations import operation
+from dstream.engine.kernels.item_batches import loads
+from dstream.engine.worker.readers import read_batches
+from dstream.engine.worker.rows import ITEMS, SAMPLE
+from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
+from dstream.errors import EngineError
+from dstream.expressions import Argument
+from dstream.plan.core import Limit, Top
+from dstream.plan.steps import KeyInColumns
+
+ITSELF = KeyInColumns(Argument(0), False)
+BY_PYTHON = KeyInColumns(None, False)
+INT64 = [-(2**63), -1, 0, 1, 2**63 - 1]
+FLOATS = [-math.inf, -1.5, -5e-324, 0.0, 5e-324, 1.5, math.inf, math.nan]
+
+
+@pytest.mark.parametrize("keys", [INT64, FLOATS, [False, True]])
+def test_ranks_have_the_order_of_keys(keys):
+    """Also at the ends of 64 bits, around zero, and for NaN, which comes last."""
+    assert (ranks_of_items(keys, None, False).values[1:] > ranks_of_items(keys, None, False).values[:-1]).all()
+    assert (ranks_of_items(keys, None, True).values[1:] < ranks_of_items(keys, None, True).values[:-1]).all()
+
+
+def test_equal_keys_have_one_rank():
+    """0.0 and -0.0, and every NaN, whatever its sign and its bits."""
+    zeros = ranks_of_items([0.0, -0.0], None, False).values.tolist()
+    nans = ranks_of_items([math.nan, -math.nan, math.inf - math.inf], None, True).values.tolist()
+
+    assert (len(set(zeros)), len(set(nans))) == (1, 1)
+
+
+@pytest.mark.parametrize("keys", [[1, 2.0], [2**63], ["a"], [1, None], [True, 1]])
+def test_other_keys_have_no_ranks(keys):
+    """Numbers of several types, ints that need more than 64 bits, and what is no number."""
+    assert ranks_of_items(keys, None, False) is None
+
+
+def batches_of(rows):
+    """Return what the batches hold."""
+    return [loads(row.payload) for row in rows if row.channel == ITEMS]
+
+
+def test_runs_carry_the_ranks_of_their_items(task, step):
+    """The items of a list stay objects, in the order of their keys; the sample is as without ranks."""
+    items = [(number * 7 % 100, "x") for number in range(100)]
+    rows = list(SortRuns(itemgetter(0), False, step, BY_PYTHON)(iter(items), task))
+    batches = batches_of(rows)
+    (sample,) = [row for row in rows if row.channel == SAMPLE]
+
+    assert {type(batch) for batch in batches} == {SortedBatch}
+    assert [item for batch in batches for item in batch.items()] == sorted(items)
+    assert (sample.size, loads(sample.payload)[:2]) == (100, [(3, "x"), (9, "x")])
+
+
+def test_columns_are_sorted_as_columns(task, step):
+    """No item becomes an object where the key function is an expression."""
+    (batch,) = batches_of(SortRuns(None, True, step, ITSELF)(ColumnItems(iter([column_of([3, 1, 2])])), task))
+
+    assert isinstance(batch.block(), Ints)
+    assert batch.items() == [3, 2, 1]
+
+
+def test_a_batch_that_no_border_divides_is_sent_as_it_is(task, step):
+    """Its items are not looked at."""
+    rows = [row for row in SortRuns(None, False, step, ITSELF)(iter(range(10)), task) if row.channel == ITEMS]
+    (batch,) = batches_of(rows)
+    route = RouteByRange(None, False, [column_sorting.dumps([20, 30, 40])], 3, step, ITSELF)
+    broken = SortedBatch(batch.ranks, b"no pickle", batch.is_column)
+    (sent,) = route(iter([broken]), task)
+
+    assert (sent.target, sent.size, loads(sent.payload).data) == (0, 10, b"no pickle")
+
+
+@pytest.mark.parametrize("columns", [ITSELF, BY_PYTHON])
+@pytest.mark.parametrize("last", [[2.5], [None], [2**64]])
+def test_batches_of_several_kinds_are_merged_by_python(task, step, columns, last):
+    """Ints of 64 bits that meet floats, longer ints or what cannot be compared: as if there were no ranks."""
+    rows = []
+    for items in ([3, 1, 2], last):
+        rows += [row for row in SortRuns(None, False, step, columns)(iter(items), task) if row.channel == ITEMS]
+    merged = merge_ranges(None, False, step, read_batches(iter(rows)), task)
+
+    if last == [None]:
+        with pytest.raises(TypeError, match="not supported between instances"):
+            list(merged)
+    else:
+        assert list(merged) == sorted([1, 2, 3, *last])
+
+
+def test_verify_compares_the_order(task, step, monkeypatch):
+    """A wrong order is an error that names the step."""
+    monkeypatch.setattr(column_sorting.np, "argsort", lambda values, kind: column_sorting.np.arange(len(values)))
+    with pytest.raises(EngineError, match="columns give 3 where Python gives 1 for a run of 3 items"):
+        list(SortRuns(None, False, step, KeyInColumns(Argument(0), True))(iter([3, 1, 2]), task))
+
+
+def test_the_first_of_columns_are_those_of_a_stable_sort(task, step):
+    """Block after block; of equal keys the items that came first."""
+    top = Top(Limit(None, 0, step=step), 3, None, True, True, ITSELF, step=step)
+    blocks = [column_of([1.0, -0.0, 2.0]), iter([2, 9]), column_of([2.0, math.nan, 2.0])]
+
+    assert repr(list(operation(top)(ColumnItems(iter(blocks)), task))) == "[nan, 9, 2.0]"
