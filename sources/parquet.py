@@ -225,11 +225,11 @@ class ParquetFormat:
         make = maker_of_rows(self.form, names)
         for row, number in zip(rows, numbers, strict=False):
             try:
-                item = make(row)
+                made = make(row)  # A failure would name what is called `item`, which is the one before.
             except Unfit as error:
                 yield from misread(_misread(file, number, dict(zip(names, row, strict=True)), error))
             else:
-                yield item
+                yield made
 
 
 def _misread(file: File, number: int, row: dict[str, Any], error: Unfit) -> Misread:

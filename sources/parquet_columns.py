@@ -104,8 +104,13 @@ def _ways(form: FormOfItem, names: Sequence[str], columns: _ColumnsOfGroup) -> d
     """Return what becomes of the values of each column; None if one of them may not fit."""
     assert isinstance(form, Record), "others have no parts"
     forms = {name: each for name, _, each, _ in form.fields}
-    found = {name: _way(forms[name], columns.type_of(name), partial(columns.may_hold_nulls, name)) for name in names}
-    return None if None in found.values() else {name: way for name, way in found.items() if way is not None}
+    found: dict[str, _Way] = {}
+    for name in names:
+        way = _way(forms[name], columns.type_of(name), partial(columns.may_hold_nulls, name))
+        if way is None:
+            return None
+        found[name] = way
+    return found
 
 
 _Way = Literal["as it is", "as floats"]

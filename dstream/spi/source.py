@@ -66,8 +66,9 @@ class ArrowRows:
     Attributes:
         size: how many items there are.
         parts: each gives the column of a part of the items when it is asked for, by the name of the part: an Arrow
-            array as long as there are items, or other `ArrowRows`. What `to_pylist` makes of the ints, floats, bools,
-            texts and bytes of an array is exactly what the items have there. Nulls are None, but not of rows.
+            array as long as there are items, or other `ArrowRows`; None if the values are none of that kind. What
+            `to_pylist` makes of the ints, floats, bools, texts and bytes of an array is exactly what the items have
+            there; nulls are None.
         reached_by: how items give their parts: `"attribute"`: `item.name`; `"key"`: `item["name"]`; `"place"`:
             `item[0]`, in the order of `parts`. None runs code of the item's class. Nothing: the items are the one part.
         items: gives the items at some places, which are an array of NumPy, or all for None, as `Split.read` gives them.

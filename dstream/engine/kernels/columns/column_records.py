@@ -71,6 +71,8 @@ class Records(Unmade):
         if name not in self.rows.parts:
             raise Withheld(f"a part {name} that is not there")
         array, column = self._found(name)
+        if array is None:
+            raise Withheld(f"a part {name} that stands in no column")
         if column is not None:
             return column if self._places is None else rows_at(column, self._places)
         if self._places is not None:
@@ -85,7 +87,7 @@ class Records(Unmade):
             column: Column | None = None
             if isinstance(array, ArrowRows):
                 column = Records(array, self._step)
-            elif not array.null_count and _is_number(array.type):
+            elif array is not None and not array.null_count and _is_number(array.type):
                 column = _numbers(array)
             self._known[name] = array, column
         return self._known[name]
@@ -96,7 +98,7 @@ def blocks_of_rows(given: Iterator[ArrowRows | Iterator[Any]], step: Any) -> Ite
     for each in given:
         if not isinstance(each, ArrowRows):
             yield _named(each, step)
-        elif each.reached_by:
+        elif each.reached_by or len(each.parts) > 1:
             yield Records(each, step)
         else:
             yield _only_part(Records(each, step))
