@@ -140,11 +140,11 @@ class AvroFormat:
         make = maker_of_objects(self.form)
         for number, record in enumerate(_records(part.file), start=1):
             try:
-                item = make(record)
+                made = make(record)  # A failure would name what is called `item`, which is the one before.
             except Unfit as error:
                 yield from misread(_misread(part.file, number, record, error))
             else:
-                yield item
+                yield made
 
 
 def _records(file: File) -> Iterator[Any]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
 from dstream.errors import SourceError
-from dstream.spi import Misread, Reducer, Source
+from dstream.spi import ArrowRows, Misread, Reducer, Source
 from dstream.values import DeadLetter
-from sources.file_access import OPENING, File, Paths, group, path_list, raw
+from sources.file_access import OPENING, File, Paths, group, path_list
 from sources.forms import FormOfItem, Record, Unfit
 from sources.kinds import BINARY, form_of, kind_behind, missing_columns
 from sources.names import checked_names, repeated
+from sources.parquet_columns import are_parts_plain, rows_of_group
+from sources.parquet_reading import RowGroup, RowGroups, batches, opened_parquet, values_of
 from sources.quick_makers import maker_of_rows
 from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options
 
-__all__ = ["ParquetFormat", "RowGroup", "parquet_rows"]
+__all__ = ["ParquetFormat", "parquet_rows"]
 
 T = TypeVar("T")
 
@@ -137,38 +138,20 @@ def parquet_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class RowGroup:
-    """One row group of a file, how many rows stand before it, and how many of it make a batch."""
-
-    file: File
-    index: int
-    before: int
-    batch_rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class _RowGroups:
-    """Row groups of one file that one task reads one after another."""
-
-    file: File
-    groups: tuple[RowGroup, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ParquetFormat:
     """Rows of Parquet, and the form of what each becomes."""
 
     columns: tuple[str, ...] | None
     form: FormOfItem | None
 
-    def divided(self, files: list[File], parallelism: int) -> list[tuple[_RowGroups, ...]]:
+    def divided(self, files: list[File], parallelism: int) -> list[tuple[RowGroups, ...]]:
         """Read the metadata of the files and divide their row groups."""
         units = itertools.chain.from_iterable(map(self._row_groups, files))
         return [tuple(_by_file(each)) for each in group(units, parallelism)] or [()]
 
     def _row_groups(self, file: File) -> list[tuple[int, RowGroup]]:
         """Return each row group with its size in bytes."""
-        with _parquet(file) as parquet:
+        with opened_parquet(file) as parquet:
             self._check_columns(file, parquet.schema_arrow.names)
             found, before = [], 0
             for index, each in enumerate(map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))):
@@ -185,7 +168,7 @@ class ParquetFormat:
         if unknown := [name for name in wanted if name not in names]:
             raise SourceError(f"{file.name} has no column {', '.join(unknown)}; there are {', '.join(names)}")
 
-    def items(self, part: _RowGroups, misread: OnMisread) -> Iterator[Any]:
+    def items(self, part: RowGroups, misread: OnMisread) -> Iterator[Any]:
         """Give the rows of a file, batch by batch."""
         if self.form is None:
             return itertools.chain.from_iterable(self._dictionaries(part))
@@ -195,16 +178,33 @@ class ParquetFormat:
             self._made(names, rows, numbers, part.file, misread) for names, rows in columns
         )
 
-    def _dictionaries(self, part: _RowGroups) -> Iterator[list[dict[str, Any]]]:
-        with _parquet(part.file) as parquet:
-            for batch in _batches(parquet, part.groups, self.columns):
+    @property
+    def has_columns(self) -> bool:
+        """Whether rows may stand in columns."""
+        return are_parts_plain(self.form)
+
+    def arrow_rows(self, part: RowGroups, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
+        """Give the rows of a file in columns, and the items of row groups that stand in none."""
+        with opened_parquet(part.file) as parquet:
+            there = parquet.schema_arrow.names
+            names = self._names(there) or there
+            for each in part.groups:
+                rows = rows_of_group(parquet, each, names, self.form)
+                if rows is None:
+                    yield self.items(RowGroups(part.file, (each,)), misread)
+                else:
+                    yield from rows
+
+    def _dictionaries(self, part: RowGroups) -> Iterator[list[dict[str, Any]]]:
+        with opened_parquet(part.file) as parquet:
+            for batch in batches(parquet, part.groups, self.columns):
                 yield batch.to_pylist()
 
-    def _columns(self, part: _RowGroups) -> Iterator[tuple[list[str], Iterable[tuple[Any, ...]]]]:
+    def _columns(self, part: RowGroups) -> Iterator[tuple[list[str], Iterable[tuple[Any, ...]]]]:
         """Give the names and the rows of each batch. None of the user's code runs in here, as `reading` wants it."""
-        with _parquet(part.file) as parquet:
-            for batch in _batches(parquet, part.groups, self._names(parquet.schema_arrow.names)):
-                columns = list(map(_values, batch.columns))
+        with opened_parquet(part.file) as parquet:
+            for batch in batches(parquet, part.groups, self._names(parquet.schema_arrow.names)):
+                columns = list(map(values_of, batch.columns))
                 yield batch.schema.names, zip(*columns, strict=True) if columns else [()] * batch.num_rows
 
     def _names(self, there: Sequence[str]) -> Sequence[str] | None:
@@ -225,59 +225,22 @@ class ParquetFormat:
         make = maker_of_rows(self.form, names)
         for row, number in zip(rows, numbers, strict=False):
             try:
-                item = make(row)
+                made = make(row)  # A failure would name what is called `item`, which is the one before.
             except Unfit as error:
                 yield from misread(_misread(file, number, dict(zip(names, row, strict=True)), error))
             else:
-                yield item
+                yield made
 
 
 def _misread(file: File, number: int, row: dict[str, Any], error: Unfit) -> Misread:
     return misread_at(file, lambda: number, repr(row), error, f": {error.said('column')}", unit="row")
 
 
-def _by_file(groups: Iterable[RowGroup]) -> Iterator[_RowGroups]:
+def _by_file(groups: Iterable[RowGroup]) -> Iterator[RowGroups]:
     for file, each in itertools.groupby(groups, key=lambda row_group: row_group.file):
-        yield _RowGroups(file, tuple(each))
+        yield RowGroups(file, tuple(each))
 
 
 def _batch_rows(row_group: Any) -> int:
     row_bytes: int = max(1, row_group.total_byte_size // max(1, row_group.num_rows))
     return max(1, min(BATCH_ROWS, BATCH_BYTES // row_bytes))
-
-
-def _batches(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str] | None) -> Iterator[Any]:
-    rows = min(row_group.batch_rows for row_group in groups)
-    return parquet.iter_batches(rows, [row_group.index for row_group in groups], columns)  # type: ignore[no-any-return]
-
-
-def _values(column: Any) -> list[Any]:
-    """Return the values of a column; nanoseconds, which no time of Python has, are an error and not cut."""
-    if getattr(column.type, "unit", "") == "ns":
-        column = column.cast(_in_microseconds(column.type))
-    values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_maps(column.type) else column.to_pylist()
-    return values
-
-
-def _in_microseconds(kind: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
-
-
-def _has_maps(kind: Any) -> bool:
-    import pyarrow as pa
-
-    fields = range(kind.num_fields)
-    return pa.types.is_map(kind) or any(_has_maps(kind.field(index).type) for index in fields)
-
-
-@contextlib.contextmanager
-def _parquet(file: File) -> Iterator[Any]:
-    # pyarrow takes some 200 ms to import, which only those who use it should pay.
-    import pyarrow.parquet
-
-    with raw(file) as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
-        yield parquet

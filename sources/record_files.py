@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from dstream.errors import SourceError
-from dstream.spi import Misread, Sink
+from dstream.spi import ArrowRows, Misread, Sink
 from dstream.values import BadRecord
 from sources.file_access import File, find_files, written_call
 
@@ -36,6 +36,20 @@ class Format(Protocol):
 
     def items(self, part: Any, misread: OnMisread) -> Iterator[Any]:
         """Give the items of a part; in the place of a bad record what `misread` gives, or raises."""
+        ...
+
+
+@runtime_checkable
+class FormatInArrow(Format, Protocol):
+    """A format whose files have columns."""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether items stand in columns."""
+        ...
+
+    def arrow_rows(self, part: Any, misread: OnMisread) -> Iterator[ArrowRows | Iterator[Any]]:
+        """Give the items of a part in columns, and in iterators those that stand in none; else as `items`."""
         ...
 
 
@@ -104,6 +118,11 @@ class RecordFiles:
         """What gets a dead letter for each bad record, or None."""
         return self.options.into
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether items may stand in columns: no pairs do, nor those beside which bad records are dealt with."""
+        return getattr(self.format, "has_columns", False) and self.options == Options(False, "fail", None)
+
     def splits(self, parallelism: int) -> list[RecordSplit]:
         """Find the files and divide them."""
         return [self._split(parts) for parts in self.format.divided(find_files(self.paths), parallelism)]
@@ -128,6 +147,13 @@ class RecordSplit:
     def read(self) -> Iterator[Any]:
         """Give the items; a bad record ends that."""
         return self.read_past(_fail)
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
+        """Give the items in columns as far as they stand in some; None if they do not. A bad record ends that."""
+        if self.with_path or not isinstance(self.format, FormatInArrow) or not self.format.has_columns:
+            return None
+        rows = self.format.arrow_rows
+        return itertools.chain.from_iterable(rows(part, _fail) for part in self.parts)
 
     def read_past(self, misread: OnMisread) -> Iterator[Any]:
         """Give the items, and in the place of a bad record what `misread` gives, or raises."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from dstream.spi import ArrowRows
+from dstream.values.fields import field_names, has_plain_fields
 from sources.memory import split_count
 from sources.names import repeated
 
@@ -14,6 +17,8 @@ __all__ = ["TableRows", "TableSplit", "table_of"]
 
 BATCH_ROWS = 8_192
 """So many rows become dictionaries at a time."""
+BLOCK_ROWS = 32_768
+"""So many rows of numbers stay in the cache of a core."""
 LARGEST_SPLIT = 16 << 20
 """A split holds about so many bytes of the table at most, since it travels as a whole."""
 
@@ -67,6 +72,11 @@ class TableRows:
     bounded = True
     in_caller = False
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether the rows stand in columns for those who read them."""
+        return _ways(self.kind, tuple(self.table.column_names)) is not None
+
     def count_splits(self, parallelism: int) -> int:
         """Say how many splits there will be."""
         return split_count(self.table.num_rows, None, max(parallelism, self.table.nbytes // LARGEST_SPLIT))
@@ -102,6 +112,22 @@ class TableSplit:
             rows = batch.to_pylist()
             yield from rows if self.kind is None else (self.kind(**row) for row in rows)
 
+    def arrow_rows(self) -> Iterator[ArrowRows] | None:
+        """Give the rows in columns; None if the kind does more than to keep them."""
+        ways = _ways(self.kind, tuple(self.table.column_names))
+        return None if ways is None or not self.table.num_columns else self._blocks(ways)
+
+    def _blocks(self, ways: frozenset[Literal["attribute", "key", "place"]]) -> Iterator[ArrowRows]:
+        for batch in self.table.combine_chunks().to_batches(max_chunksize=BLOCK_ROWS):
+            parts = {name: functools.partial(batch.column, name) for name in batch.schema.names}
+            yield ArrowRows(batch.num_rows, parts, ways, functools.partial(self._items, batch), BATCH_ROWS)
+
+    def _items(self, batch: Any, places: Any) -> list[Any]:
+        import pyarrow as pa
+
+        rows: list[Any] = (batch if places is None else batch.take(pa.array(places))).to_pylist()
+        return rows if self.kind is None else [self.kind(**row) for row in rows]
+
     def __reduce__(self) -> tuple[Any, ...]:
         import pyarrow as pa
 
@@ -109,6 +135,16 @@ class TableSplit:
         with pa.ipc.new_stream(sink, self.table.schema) as stream:
             stream.write_table(self.table)
         return _received, (sink.getvalue().to_pybytes(), self.kind)
+
+
+def _ways(kind: Any, names: tuple[str, ...]) -> frozenset[Literal["attribute", "key", "place"]] | None:
+    """Return how rows give the values of these columns; None if that is not known."""
+    if kind is None:
+        return frozenset({"key"})
+    if not isinstance(kind, type) or not has_plain_fields(kind) or set(names) != set(field_names(kind)):
+        return None
+    is_in_order = issubclass(kind, tuple) and names == field_names(kind)
+    return frozenset({"attribute", "place"} if is_in_order else {"attribute"})
 
 
 def _received(data: bytes, kind: Callable[..., Any] | None) -> TableSplit:

@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dstream.errors import CollectionDestroyedError
-from dstream.spi.source import Split
+from dstream.spi.source import ArrowRows, Split
 from dstream.spi.store import EntrySplit, ItemSplit, ListStore, MapStore, Store
 from dstream.values import Entry
 
@@ -44,6 +45,11 @@ class EntrySource:
     def in_caller(self) -> bool:
         """Whether the splits hold the entries themselves."""
         return self.store.in_process
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the entries stand in columns, and nothing happens to them where they are read."""
+        return getattr(self.store, "has_columns", False) and self.can_be_read_here
 
     @property
     def can_be_read_here(self) -> bool:
@@ -80,6 +86,23 @@ class EntryReader:
             entries = _satisfying(self.predicate, entries)
         return entries if self.projection is None else _projected(self.projection, entries)
 
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]] | None:
+        """Give the entries in columns; None if the storage has none, or something happens to them here."""
+        arrow_rows = getattr(self.split, "arrow_rows", None)
+        rows = arrow_rows() if arrow_rows and self.predicate is None and self.projection is None else None
+        return None if rows is None else map(_entries_of, rows)
+
+
+def _entries_of(pairs: ArrowRows | Iterator[Any]) -> ArrowRows | Iterator[Any]:
+    if not isinstance(pairs, ArrowRows):
+        return map(as_entry, pairs)
+    ways: frozenset[Literal["attribute", "key", "place"]] = frozenset({"attribute", "place"})
+    return dataclasses.replace(pairs, reached_by=ways, items=functools.partial(_made_entries, pairs.items))
+
+
+def _made_entries(pairs: Callable[[Any], list[Any]], places: Any) -> list[Any]:
+    return list(map(as_entry, pairs(places)))
+
 
 # An exception of the user's function names the entry, which `dstream.failures` finds by the name `item`.
 
@@ -107,6 +130,11 @@ class ItemSource:
     bounded = True
     can_be_read_here = True
     """The first few items cost little in the caller's process."""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the items stand in columns."""
+        return getattr(self.store, "has_columns", False)
 
     @property
     def in_caller(self) -> bool:

@@ -24,7 +24,19 @@ from dstream.spi.sink import (
     WriteJob,
     Writer,
 )
-from dstream.spi.source import Counted, Held, InBlocks, Misread, OfRecords, SizedSource, Source, Split, SplitOfRecords
+from dstream.spi.source import (
+    ArrowRows,
+    Counted,
+    Held,
+    InArrow,
+    InBlocks,
+    Misread,
+    OfRecords,
+    SizedSource,
+    Source,
+    Split,
+    SplitOfRecords,
+)
 from dstream.spi.store import (
     UNCHANGED,
     EntrySplit,
@@ -44,6 +56,7 @@ from dstream.spi.stream_source import Offset, StreamSource, Timestamped
 __all__ = [
     "UNCHANGED",
     "AggregateOperation",
+    "ArrowRows",
     "AtEnd",
     "ByPlace",
     "Calling",
@@ -57,6 +70,7 @@ __all__ = [
     "Gatherer",
     "Grouped",
     "Held",
+    "InArrow",
     "InBlocks",
     "InColumns",
     "InParallel",

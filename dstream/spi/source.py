@@ -5,13 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from dstream.errors import SourceError
 from dstream.values.bad_record import BadRecord
 
-__all__ = ["Counted", "Held", "InBlocks", "Misread", "OfRecords", "SizedSource", "Source", "Split", "SplitOfRecords"]
+__all__ = [
+    "ArrowRows",
+    "Counted",
+    "Held",
+    "InArrow",
+    "InBlocks",
+    "Misread",
+    "OfRecords",
+    "SizedSource",
+    "Source",
+    "Split",
+    "SplitOfRecords",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -43,6 +56,44 @@ class InBlocks(Split[T_co], Protocol[T_co]):
 
     def read_blocks(self) -> Iterator[Sequence[T_co]]:
         """Open the split and give its items in lists, which the engine may keep."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRows:
+    """Items that stand in columns of Arrow, so that an engine may work on these and make no objects.
+
+    Attributes:
+        size: how many items there are.
+        parts: each gives the column of a part of the items when it is asked for, by the name of the part: an Arrow
+            array as long as there are items, or other `ArrowRows`; None if the values are none of that kind. What
+            `to_pylist` makes of the ints, floats, bools, texts and bytes of an array is exactly what the items have
+            there; nulls are None.
+        reached_by: how items give their parts: `"attribute"`: `item.name`; `"key"`: `item["name"]`; `"place"`:
+            `item[0]`, in the order of `parts`. None runs code of the item's class. Nothing: the items are the one part.
+        items: gives the items at some places, which are an array of NumPy, or all for None, as `Split.read` gives them.
+        most: so many items are made at a time, for the sake of memory.
+    """
+
+    size: int
+    parts: Mapping[str, Callable[[], Any]]
+    reached_by: frozenset[Literal["attribute", "key", "place"]]
+    items: Callable[[Any], list[Any]]
+    most: int
+
+
+@runtime_checkable
+class InArrow(Split[T_co], Protocol[T_co]):
+    """A split whose items stand in columns of Arrow anyway; others leave it out.
+
+    Parts that nobody asks for need not be read: a value there that no object of Python could be made of is no error.
+    """
+
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[T_co]] | None:
+        """Open the split and give its items in order: rows, and an iterator of those that stand in no columns.
+
+        None if none of them does.
+        """
         ...
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import keyword
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from types import FunctionType, MemberDescriptorType
+from typing import Any, NamedTuple, cast
 
-__all__ = ["columns_of_fields", "field_names"]
+__all__ = ["columns_of_fields", "field_names", "has_plain_fields"]
 
 
 def field_names(kind: type) -> tuple[str, ...]:
@@ -29,6 +31,57 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return tuple(getattr(kind, "_fields", ())) if issubclass(kind, tuple) else ()
+
+
+def has_plain_fields(kind: type) -> bool:
+    """Say whether a dataclass or a named tuple takes its fields, keeps them, and gives them, without code of its own.
+
+    Example:
+        >>> from dstream.values.fields import has_plain_fields
+        >>> has_plain_fields(Entry)
+        True
+    """
+    found: bool = _has_plain_fields(cast(Any, kind))
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _has_plain_fields(kind: Any) -> bool:
+    names = field_names(kind)
+    if type(kind) is not type or not names:
+        return False
+    held = [inspect.getattr_static(kind, name, None) for name in names]
+    if issubclass(kind, tuple):
+        return (
+            _own_code(kind.__new__).startswith("namedtuple_")
+            and kind.__init__ is object.__init__
+            and kind.__getattribute__ is tuple.__getattribute__
+            and kind.__getitem__ is tuple.__getitem__
+            and [type(each) for each in held] == [_FIELD_OF_TUPLE] * len(names)
+            and [each.__reduce__()[1][0] for each in held] == list(range(len(names)))
+        )
+    init = vars(kind).get("__init__")
+    return (
+        isinstance(init, FunctionType)
+        and init.__code__.co_filename == "<string>"
+        and init.__code__.co_varnames[1 : init.__code__.co_argcount + init.__code__.co_kwonlyargcount] == names
+        and not hasattr(kind, "__post_init__")
+        and kind.__new__ is object.__new__
+        and kind.__getattribute__ is object.__getattribute__
+        and (kind.__setattr__ is object.__setattr__ or vars(kind)["__dataclass_params__"].frozen)
+        and not any(hasattr(type(each), "__set__") and type(each) is not MemberDescriptorType for each in held)
+    )
+
+
+def _own_code(function: Any) -> str:
+    return str(function.__globals__.get("__name__", "")) if isinstance(function, FunctionType) else ""
+
+
+class _Pair(NamedTuple):
+    first: Any
+
+
+_FIELD_OF_TUPLE = type(vars(_Pair)["first"])
 
 
 def columns_of_fields(names: tuple[str, ...], items: Sequence[Any]) -> list[list[Any]]:

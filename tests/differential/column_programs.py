@@ -39,7 +39,7 @@ from dstream.spi import Collector
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
 
-__all__ = ["Program", "outcomes", "program", "watched"]
+__all__ = ["Program", "outcomes", "program", "program_on", "watched"]
 
 _BOUND = 2**40
 _MOST_MEMORY = 4 * 2**30
@@ -82,6 +82,18 @@ def program(seed: int) -> Program:
     random = Random(seed)
     form = random.choice(FORMS)
     parts = [_items(form, random) for _ in range(random.randrange(1, 4))]
+    return program_on(parts, form, random, str(parts))
+
+
+def program_on(parts: list[Any], form: Form, random: Random, shown: str) -> Program:
+    """Make a program on some parts, whose items have a form.
+
+    Args:
+        parts: what gives the items of each task; they may be `ColumnItems`.
+        form: that of the items.
+        random: what else is chosen.
+        shown: the items, for messages.
+    """
     sources, ops = [], []
     for number in range(random.randrange(1, 4)):
         action = random.choice(("map", "map", "filter")) if number else "map"
@@ -93,7 +105,7 @@ def program(seed: int) -> Program:
         ops.append(Op("map", unchanged, random.choice((int, float)), Step("unchanged", None, 3, 3)))
         sources.append(f"unchanged {ops[-1].kind}")
     text, collector = _collector(form, random) if random.random() < 0.8 else ("list", None)
-    return Program(parts, tuple(ops), collector, f"{parts} {'.'.join(sources)} -> {text}")
+    return Program(parts, tuple(ops), collector, f"{shown} {'.'.join(sources)} -> {text}")
 
 
 def _items(form: Form, random: Random) -> list[Any]:
@@ -114,8 +126,8 @@ def _step(action: str, form: Form, random: Random) -> tuple[str, Form]:
     if gives == "t" and random.random() < 0.6:
         kinds = "".join(random.choice("iifb") for _ in range(2))
         members = ", ".join(source_of(form, random, kind).removeprefix("lambda x: ") for kind in kinds)
-        return f"lambda x: ({members})", replace(form, kinds=kinds, is_tuple=True)
-    return source_of(form, random, gives), replace(form, kinds="i" if gives == "t" else gives, is_tuple=gives == "t")
+        return f"lambda x: ({members})", Form(form.parts, kinds)
+    return source_of(form, random, gives), Form(form.parts, "i" if gives == "t" else gives, is_tuple=gives == "t")
 
 
 def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from dstream.expressions import Applied, Argument, Called, Choice, Constant, Expression, Indexed, Together
+from dstream.expressions import Applied, Argument, Attribute, Called, Choice, Constant, Expression, Indexed, Together
 
 __all__ = ["expression_of"]
 
@@ -66,6 +66,8 @@ def _read(node: ast.expr) -> Expression:
             return Choice(_read(test), _read(body), _read(orelse))
         case ast.Subscript(value, index):
             return Indexed(_read(value), _read(index))
+        case ast.Attribute(value, name):
+            return Attribute(_read(value), name)
         case ast.Tuple(members):
             return Together(tuple(map(_read, members)))
         case ast.Call(ast.Name(function), arguments, []):

@@ -10,7 +10,7 @@ import pytest
 from dstream.engine.kernels.columns import unsupported
 from dstream.engine.kernels.columns.column_values import Ints, Withheld, column_of, items_of
 from dstream.engine.kernels.columns.evaluating import evaluated
-from dstream.expressions import Argument, Attribute, Called, Constant, Let, Local, Method, Together
+from dstream.expressions import Argument, Built, Called, Constant, Let, Local, Method, Together
 from tests.differential.written_expressions import expression_of
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -220,7 +220,7 @@ def test_ranges_become_columns_without_their_items() -> None:
     ("expression", "reason"),
     [
         (Method(Argument(0), "lower", ()), "texts"),
-        (Attribute(Argument(0), "key"), "attribute"),
+        (Built(complex, ("real",), (Argument(0),)), "object of a class"),
         (Called("sorted", (Argument(0),)), r"sorted\(\)"),
         (expression_of("lambda x: x + 'a'"), "no number"),
     ],

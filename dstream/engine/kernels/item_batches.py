@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_items import ColumnItems, given
+from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.errors import SerializationError
 from dstream.failures import shown
 from dstream.memory import Taking
@@ -120,7 +121,7 @@ class Batcher:
 
     def batches(self, items: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
         """Give (number of items, pickled list) for `items`, reading no further than the batch at hand."""
-        if type(items) is ColumnItems:
+        if type(items) is ColumnItems and not items.is_read:
             yield from self._blocks(items)
             return
         taking = Taking(items)
@@ -135,8 +136,8 @@ class Batcher:
     def _blocks(self, items: ColumnItems) -> Iterator[tuple[int, bytes]]:
         """Do the same with items of which some stand in columns, which travel as columns."""
         for block in items.blocks():
-            if isinstance(block, Sequence | Iterator):
-                yield from self.batches(iter(block))
+            if isinstance(block, Sequence | Iterator | Unmade):
+                yield from self.batches(iter(given(block)))
                 continue
             from dstream.engine.kernels.columns.column_transport import packed_columns  # loads NumPy
 

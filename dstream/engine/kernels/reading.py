@@ -10,21 +10,29 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, cast
 
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems
 from dstream.failures import naming
-from dstream.spi import Misread, Split, SplitOfRecords
+from dstream.spi import ArrowRows, Misread, Split, SplitOfRecords
 
 __all__ = ["items_of"]
 
 _NEVER_FAIL = frozenset(map(type, map(iter, ([], (), range(0), range(2**70), ""))))
 
 
-def items_of(split: Split[Any], step: Any, misread: Callable[[Misread], Iterable[Any]] | None = None) -> Iterator[Any]:
+def items_of(
+    split: Split[Any],
+    step: Any,
+    misread: Callable[[Misread], Iterable[Any]] | None = None,
+    *,
+    may_be_columns: bool = False,
+) -> Iterator[Any]:
     """Open a split and give its items; an exception meanwhile names `step`.
 
     Args:
         split: of any source; one of records if there is a `misread`.
         step: how the source names itself.
         misread: says what takes the place of a bad record.
+        may_be_columns: who asks takes `ColumnItems`, too.
     """
     if misread is not None:
         return _named(cast("SplitOfRecords[Any]", split).read_past(misread), step)
@@ -33,7 +41,16 @@ def items_of(split: Split[Any], step: Any, misread: Callable[[Misread], Iterable
         if read_blocks is not None:
             return chain.from_iterable(_named(read_blocks(), step))
         items = split.read()
-    return items if type(items) in _NEVER_FAIL else _named(items, step)
+        arrow_rows = getattr(split, "arrow_rows", None) if may_be_columns else None
+        rows = None if arrow_rows is None else arrow_rows()
+    items = items if type(items) in _NEVER_FAIL else _named(items, step)
+    return items if rows is None else ColumnItems(_blocks(rows, step), items)
+
+
+def _blocks(rows: Iterator[ArrowRows | Iterator[Any]], step: Any) -> Iterator[Block]:
+    from dstream.engine.kernels.columns.column_records import blocks_of_rows  # loads NumPy and pyarrow
+
+    yield from blocks_of_rows(_named(rows, step), step)
 
 
 def _named(items: Iterator[Any], step: Any) -> Iterator[Any]:

@@ -82,7 +82,7 @@ class Piece:
             items: Iterator[Any] = chain.from_iterable(part.open(task) for part in self.parts)
         else:
             misread = HandlerOfMisread(self.guards, task) if self.guards else None
-            items = items_of(self._split(self.split), self.step, misread)
+            items = items_of(self._split(self.split), self.step, misread, may_be_columns=True)
         return operated(self.operations, items, task)
 
     def size(self) -> int:

@@ -36,6 +36,9 @@ _SMALL_ROWS = 8192
 class LakeList(Collection):
     """A handle to a list."""
 
+    has_columns = True
+    """Splits give what they hold in columns."""
+
     def __init__(self, registry: Registry, description: Description) -> None:
         super().__init__(registry, description)
         self._cache = FileCache(self._folder)

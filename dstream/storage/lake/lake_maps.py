@@ -46,6 +46,9 @@ def _opened(registry: Registry, description: Description, asked: Options) -> Lak
 class LakeMap(Collection):
     """A handle to a map or a cache."""
 
+    has_columns = True
+    """Splits give what they hold in columns."""
+
     def __init__(self, registry: Registry, description: Description) -> None:
         super().__init__(registry, description)
         self._buckets = description.shape.buckets or 1

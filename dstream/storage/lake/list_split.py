@@ -10,11 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.errors import SourceError
+from dstream.spi import ArrowRows
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.items import Positions, rows_between
+from dstream.storage.lake.lake_rows import large_batches, rows_of_items
 from dstream.storage.lake.lake_tables import Layout
 from dstream.storage.lake.named_folder import FileGoneError
+from dstream.values.contexts import contextmanager
 
 __all__ = ["LakeItemSplit", "divided"]
 
@@ -55,10 +58,22 @@ class LakeItemSplit:
             else:
                 yield codec.batch([], self.layout.values(batch))
 
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[Any]]:
+        """Give the items in columns, and in iterators those of batches of which some stand in none."""
+        with self._explaining():
+            for file, start, stop in self.parts:
+                for batch in large_batches(self.folder, file, None, start, stop):
+                    yield rows_of_items(self.layout, batch)
+
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        try:
+        with self._explaining():
             for part in self.parts:
                 yield from rows_between(self.folder, *part)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
         except FileGoneError as error:
             raise SourceError(
                 f"{self.title} was compacted and vacuumed while it was read ({error}); keep what a vacuum removes "

@@ -10,11 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from dstream.errors import SourceError
+from dstream.spi import ArrowRows
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
+from dstream.storage.lake.lake_rows import large_batches, present, rows_of_entries
 from dstream.storage.lake.lake_tables import Layout
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.newest import newest_rows
+from dstream.values.contexts import contextmanager
 
 __all__ = ["LakeEntrySplit", "grouped"]
 
@@ -53,10 +56,32 @@ class LakeEntrySplit:
             else:
                 yield self.layout.codec.batch(keys, self.layout.values(batch))
 
+    def arrow_rows(self) -> Iterator[ArrowRows | Iterator[tuple[Any, Any]]]:
+        """Give the entries in columns, and in iterators those of batches of which some stand in none."""
+        with self._explaining():
+            for files in self.buckets:
+                for batch in self._newest(files):
+                    yield rows_of_entries(self.layout, batch)
+
+    def _newest(self, files: tuple[DataFile, ...]) -> Iterator[pa.RecordBatch]:
+        """Give the entries of a bucket; the keys of one file need not be looked at."""
+        if len(files) > 1:
+            for _, batch in newest_rows(self.folder, files, self.layout, _COLUMNS):
+                yield batch
+            return
+        for file in files:
+            for batch in large_batches(self.folder, file, _COLUMNS):
+                yield present(self.layout, batch)
+
     def _rows(self) -> Iterator[tuple[list[Any], pa.RecordBatch]]:
-        try:
+        with self._explaining():
             for files in self.buckets:
                 yield from newest_rows(self.folder, files, self.layout, _COLUMNS)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
         except FileGoneError as error:
             raise SourceError(
                 f"{self.title} was compacted and vacuumed while it was read ({error}); keep what a vacuum removes "

@@ -23,6 +23,7 @@ from dstream.engine.kernels.columns.column_values import (
     size_of_column,
 )
 from dstream.engine.kernels.columns.int_arithmetic import is_exact
+from dstream.engine.kernels.columns.unmade import Unmade
 
 __all__ = ["compared", "comparisons", "contained", "extreme", "is_none", "merged_columns", "truth"]
 
@@ -63,7 +64,7 @@ def truth(column: Column) -> NDArray[np.bool_]:
     if isinstance(column, Ints | Floats):
         values: NDArray[np.bool_] = column.values != 0
         return values
-    if isinstance(column, Objects):
+    if isinstance(column, Objects | Unmade):
         raise Withheld("the truth of an object")
     return np.full(column.size, bool(column.value if isinstance(column, Same) else column.members))
 

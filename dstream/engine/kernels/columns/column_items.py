@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dstream.engine.kernels.columns.unmade import Unmade
+
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_values import Column
 
@@ -25,14 +27,19 @@ _ROWS = 32_768
 class ColumnItems(Iterator[Any]):
     """Items, of which some stand in columns.
 
+    Attributes:
+        is_read: no step has been applied to them: who needs objects alone asks for the items.
+
     Args:
         blocks: they are, in order; each is used up before the next one is asked for.
+        items: gives the same items to who asks for these, if that is faster than by blocks.
     """
 
-    def __init__(self, blocks: Iterator[Block]) -> None:
+    def __init__(self, blocks: Iterator[Block], items: Iterator[Any] | None = None) -> None:
         self._blocks = blocks
-        self._items = chain.from_iterable(map(given, blocks))
+        self._items = chain.from_iterable(map(given, blocks)) if items is None else items
         self._is_begun = False
+        self.is_read = items is not None
 
     def __iter__(self) -> Iterator[Any]:
         # The chain itself, so that loops ask C code for each item.
@@ -52,6 +59,8 @@ def given(block: Block) -> Iterable[Any]:
     """Return the items of a block."""
     if isinstance(block, Sequence | Iterator):
         return block
+    if isinstance(block, Unmade):
+        return chain.from_iterable(block.portions())
     from dstream.engine.kernels.columns.column_values import items_of  # loads NumPy, which made the column
 
     return items_of(block)

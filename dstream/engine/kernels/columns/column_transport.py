@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.pickling import dumps
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ _ROWS = 32_768
 
 
 def _made(column: Column) -> tuple[Any, ...]:
-    from dstream.engine.kernels.columns.column_values import Bools, Floats, Ints, Objects, Same, Tuples
+    from dstream.engine.kernels.columns.column_values import Bools, Floats, Ints, Objects, Same, Tuples, items_of
 
+    if isinstance(column, Unmade):
+        return list, (items_of(column),)
     if isinstance(column, Ints):
         return _numbers, ("q", column.values.tobytes())
     if isinstance(column, Floats):

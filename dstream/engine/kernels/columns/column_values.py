@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dstream.engine.kernels.columns.unmade import Unmade
 
 __all__ = [
     "GREATEST",
@@ -95,7 +98,7 @@ class Tuples:
     size: int
 
 
-Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples
+Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples | Unmade
 
 
 def column_of(items: Sequence[Any]) -> Column:
@@ -158,6 +161,8 @@ _MAKERS: dict[type, Callable[[Sequence[Any]], Column]] = {
 
 def items_of(column: Column) -> list[Any]:
     """Return the values as objects of Python."""
+    if isinstance(column, Unmade):
+        return list(chain.from_iterable(column.portions()))
     if isinstance(column, Same):
         return [column.value] * column.size
     if isinstance(column, Tuples):
@@ -167,20 +172,18 @@ def items_of(column: Column) -> list[Any]:
 
 def size_of_column(column: Column) -> int:
     """Return how many rows there are."""
-    return column.size if isinstance(column, Same | Tuples) else len(column.values)
+    return column.size if isinstance(column, Same | Tuples | Unmade) else len(column.values)
 
 
 def rows_of(column: Column, rows: NDArray[np.bool_]) -> Column:
     """Return the rows that are chosen, in order."""
-    return _taken(column, np.flatnonzero(rows))  # Taking places is faster than taking by bools (NumPy 2.4).
+    return rows_at(column, np.flatnonzero(rows))  # Taking places is faster than taking by bools (NumPy 2.4).
 
 
 def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
-    """Return the rows at these places, in the order of the places."""
-    return _taken(column, places)
-
-
-def _taken(column: Column, places: NDArray[np.intp]) -> Column:
+    """Return the rows at these places, in their order."""
+    if isinstance(column, Unmade):
+        return column.at(places)
     if isinstance(column, Ints):
         return Ints(column.values.take(places), column.least, column.greatest)
     if isinstance(column, Floats):
@@ -190,7 +193,7 @@ def _taken(column: Column, places: NDArray[np.intp]) -> Column:
     if isinstance(column, Same):
         return Same(column.value, len(places))
     if isinstance(column, Tuples):
-        return Tuples(tuple(_taken(each, places) for each in column.members), len(places))
+        return Tuples(tuple(rows_at(each, places) for each in column.members), len(places))
     return Objects([column.values[place] for place in places.tolist()])
 
 
@@ -202,7 +205,7 @@ def parts_of(column: Column, rows: int) -> Iterator[tuple[Column, int]]:
         return
     for start in range(0, size, rows):
         places = np.arange(start, min(start + rows, size))
-        yield _taken(column, places), len(places)
+        yield rows_at(column, places), len(places)
 
 
 def numbers(column: Column) -> Ints | Floats | Bools:

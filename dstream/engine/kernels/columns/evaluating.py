@@ -19,6 +19,7 @@ from dstream.engine.kernels.columns.column_comparing import (
     merged_columns,
     truth,
 )
+from dstream.engine.kernels.columns.column_records import Records, attribute_of, member_of
 from dstream.engine.kernels.columns.column_values import (
     Bools,
     Column,
@@ -40,6 +41,7 @@ from dstream.engine.kernels.columns.supported import CALLED, EACH_BY_PYTHON
 from dstream.expressions import (
     Applied,
     Argument,
+    Attribute,
     Called,
     Choice,
     Constant,
@@ -99,6 +101,8 @@ def _value(expression: Expression, given: _Given) -> Column:
             return _applied(sign, [_value(each, given) for each in operands])
         case Choice(condition, chosen, otherwise):
             return _chosen(truth(_value(condition, given)), chosen, otherwise, given)
+        case Attribute(of, name):
+            return attribute_of(_value(of, given), name)
         case Indexed(of, index):
             return _indexed(_value(of, given), _value(index, given))
         case Together(members):
@@ -219,6 +223,8 @@ def _made(values: Callable[[], list[Any]]) -> Column:
 def _indexed(of: Column, index: Column) -> Column:
     if isinstance(of, Same) and isinstance(index, Same):
         return _by_python(operator.getitem, [of, index])
+    if isinstance(of, Records) and isinstance(index, Same):
+        return member_of(of, index.value)
     if not isinstance(of, Tuples) or not isinstance(index, Same) or type(index.value) is not int:
         raise Withheld("an index of something else than a tuple")
     if not -len(of.members) <= index.value < len(of.members):

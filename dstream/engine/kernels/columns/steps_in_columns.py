@@ -43,5 +43,7 @@ def may_stand_in_columns(source: Any, ops: Sequence[Op]) -> bool:
     first = list(takewhile(is_in_columns, ops))
     if all(op.expression is None for op in first):
         return False
+    if getattr(source, "has_columns", False):
+        return bool(first)
     items = range(0) if getattr(source, "is_free_to_read", False) else getattr(source, "iterable", None)
     return is_worth_columns(items, work_of(first))

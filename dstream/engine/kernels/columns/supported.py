@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dstream.expressions import (
     Applied,
     Argument,
+    Attribute,
     Called,
     Choice,
     Constant,
@@ -54,8 +55,22 @@ def _obstacles(expression: Expression) -> Iterator[str]:
             yield f"columns do not work on what is {_WORDS.get(type(each).__name__, 'something else')}"
 
 
-_EVALUATED = (Applied, Argument, Called, Choice, Constant, Indexed, Let, Local, Together, Text, Formatted, Method)
-_WORDS = {"Attribute": "an attribute of an object", "Built": "an object of a class"}
+_EVALUATED = (
+    Applied,
+    Argument,
+    Attribute,
+    Called,
+    Choice,
+    Constant,
+    Indexed,
+    Let,
+    Local,
+    Together,
+    Text,
+    Formatted,
+    Method,
+)
+_WORDS = {"Built": "an object of a class"}
 
 
 def _compared(applied: Applied) -> tuple[Expression, ...]:

@@ -1,0 +1,73 @@
+"""Opening Parquet files, and what the values of their columns are in Python."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sources.file_access import File, raw
+
+__all__ = ["RowGroup", "RowGroups", "batches", "opened_parquet", "values_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group of a file, how many rows stand before it, and how many of it make a batch."""
+
+    file: File
+    index: int
+    before: int
+    batch_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Row groups of one file that one task reads one after another."""
+
+    file: File
+    groups: tuple[RowGroup, ...]
+
+
+@contextlib.contextmanager
+def opened_parquet(file: File) -> Iterator[Any]:
+    """Open a file as a `pyarrow.parquet.ParquetFile`.
+
+    Raises:
+        SourceError: it is missing, or no Parquet file.
+    """
+    # pyarrow takes some 200 ms to import, which only those who use it should pay.
+    import pyarrow.parquet
+
+    with raw(file) as stream, pyarrow.parquet.ParquetFile(stream) as parquet:
+        yield parquet
+
+
+def batches(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str] | None) -> Iterator[Any]:
+    """Give the rows of some row groups in Arrow batches."""
+    rows = min(row_group.batch_rows for row_group in groups)
+    return parquet.iter_batches(rows, [row_group.index for row_group in groups], columns)  # type: ignore[no-any-return]
+
+
+def values_of(column: Any) -> list[Any]:
+    """Return the values of a column; nanoseconds, which no time of Python has, are an error and not cut."""
+    if getattr(column.type, "unit", "") == "ns":
+        column = column.cast(_in_microseconds(column.type))
+    values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_maps(column.type) else column.to_pylist()
+    return values
+
+
+def _in_microseconds(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
+
+
+def _has_maps(kind: Any) -> bool:
+    import pyarrow as pa
+
+    fields = range(kind.num_fields)
+    return pa.types.is_map(kind) or any(_has_maps(kind.field(index).type) for index in fields)
