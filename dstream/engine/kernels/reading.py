@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, cast
 
+from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.failures import naming
 from dstream.spi import Misread, Split, SplitOfRecords
 
@@ -31,7 +32,8 @@ def items_of(split: Split[Any], step: Any, misread: Callable[[Misread], Iterable
     with naming(step):
         read_blocks = getattr(split, "read_blocks", None)  # Asking for `InBlocks` takes as long as a small job.
         if read_blocks is not None:
-            return chain.from_iterable(_named(read_blocks(), step))
+            blocks = _named(read_blocks(), step)
+            return ColumnItems(blocks) if getattr(split, "gives_texts", False) else chain.from_iterable(blocks)
         items = split.read()
     return items if type(items) in _NEVER_FAIL else _named(items, step)
 

@@ -12,6 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.engine.kernels.columns.column_texts import Lists, Texts
+from dstream.values.encoded_lines import EncodedLines
+
 __all__ = [
     "GREATEST",
     "LEAST",
@@ -19,6 +22,7 @@ __all__ = [
     "Column",
     "Floats",
     "Ints",
+    "NotYet",
     "Objects",
     "Same",
     "Tuples",
@@ -41,6 +45,10 @@ GREATEST = 2**63 - 1
 
 class Withheld(Exception):
     """A column cannot promise what Python gives for these rows."""
+
+
+class NotYet(Withheld):
+    """These rows are too few to be worth a column; those that follow may be."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,17 +102,19 @@ class Tuples:
     size: int
 
 
-Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples
+Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples | Texts | Lists
 
 
 def column_of(items: Sequence[Any]) -> Column:
     """Return the items of a range or list as a column.
 
     Raises:
-        Withheld: they are no numbers or tuples of one exact type, or ints that need more than 64 bits.
+        Withheld: they are no numbers, texts or tuples of one exact type, or ints that need more than 64 bits.
     """
     if type(items) is range:
         return _of_range(items)
+    if type(items) is EncodedLines:
+        return _of_lines(items)
     kinds = set(map(type, items))
     if len(kinds) != 1:
         raise Withheld("the items are of several types")
@@ -125,6 +135,29 @@ def _of_range(items: range) -> Column:
         raise Withheld("ints of more than 64 bits")
     # The end of `arange` may lie outside; a product that wraps comes back with the sum, which lies inside.
     return Ints(items[0] + np.arange(len(items), dtype=np.int64) * items.step, least, greatest)
+
+
+def _of_lines(items: EncodedLines) -> Texts:
+    if items.are_few:
+        raise NotYet("few lines")
+    if len(items.data) > _MOST_BYTES:
+        raise Withheld("lines of many bytes")
+    return Texts(None, is_ascii=items.is_ascii, joined=items.data)
+
+
+_MOST_BYTES = 2**30
+
+
+def _of_texts(items: Sequence[Any]) -> Texts:
+    import pyarrow as pa
+
+    try:
+        array = pa.array(items, pa.string())
+    except (UnicodeEncodeError, pa.ArrowException):
+        raise Withheld("a surrogate, or more bytes than Arrow takes") from None
+    if not isinstance(array, pa.StringArray):  # It is cut into several where it is large.
+        raise Withheld("texts of many bytes")
+    return Texts(array, is_ascii="".join(items).isascii())
 
 
 def _of_ints(items: Sequence[Any]) -> Column:
@@ -152,11 +185,14 @@ _MAKERS: dict[type, Callable[[Sequence[Any]], Column]] = {
     int: _of_ints,
     float: lambda items: Floats(np.array(items, np.float64)),
     bool: lambda items: Bools(np.array(items, np.bool_)),
+    str: _of_texts,
 }
 
 
 def items_of(column: Column) -> list[Any]:
     """Return the values as objects of Python."""
+    if isinstance(column, Texts | Lists):
+        return column.tolist()
     if isinstance(column, Same):
         return [column.value] * column.size
     if isinstance(column, Tuples):
@@ -166,7 +202,9 @@ def items_of(column: Column) -> list[Any]:
 
 def size_of_column(column: Column) -> int:
     """Return how many rows there are."""
-    return column.size if isinstance(column, Same | Tuples) else len(column.values)
+    if isinstance(column, Texts):
+        return len(column)
+    return column.size if isinstance(column, Same | Tuples | Lists) else len(column.values)
 
 
 def rows_of(column: Column, rows: NDArray[np.bool_]) -> Column:
@@ -185,7 +223,10 @@ def _taken(column: Column, places: NDArray[np.intp]) -> Column:
         return Same(column.value, len(places))
     if isinstance(column, Tuples):
         return Tuples(tuple(_taken(each, places) for each in column.members), len(places))
-    return Objects([column.values[place] for place in places.tolist()])
+    if isinstance(column, Texts):
+        return column.taken(places)
+    values = column.tolist() if isinstance(column, Lists) else column.values
+    return Objects([values[place] for place in places.tolist()])
 
 
 def parts_of(column: Column, rows: int) -> Iterator[tuple[Column, int]]:
