@@ -10,10 +10,13 @@ from __future__ import annotations
 import codecs
 import functools
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from dstream.errors import SourceError
 from dstream.spi import Misread
+from dstream.values.encoded_lines import EncodedLines
 from sources.file_access import File, Part, is_compressed, opened
 from sources.record_files import misread_at
 
@@ -22,6 +25,7 @@ __all__ = [
     "LineNumbers",
     "blocks_of_lines",
     "checked_encoding",
+    "encoded_blocks",
     "from_the_start",
     "is_divisible",
     "line_blocks",
@@ -146,6 +150,46 @@ def line_blocks(part: Part, encoding: str) -> Iterator[list[str]]:
         given += len(block)
 
 
+def encoded_blocks(part: Part, encoding: str) -> Iterator[Sequence[str]]:
+    """Give the same, as bytes where these are ASCII or UTF-8: lines are made of them when somebody asks for one.
+
+    Raises:
+        SourceError: the file cannot be read, or not decoded; the lines before are given first.
+    """
+    if codecs.lookup(encoding).name not in _LIKE_ASCII or part.file.size is None:
+        yield from line_blocks(part, encoding)
+        return
+    for block in _pieces_of_lines(part, encoding, _lines, _encoded):
+        if isinstance(block, Damaged):
+            yield block[: min(block.bad)]
+            # Nobody has counted the lines. A pipe, which cannot be read again, is not read here.
+            deque(line_blocks(part, encoding), maxlen=0)
+        yield block
+
+
+_LIKE_ASCII = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1", "cp1252"})
+"""Encodings in which bytes below 128 are characters of ASCII, whatever stands beside them."""
+
+
+def _encoded(piece: bytes, codec: str) -> Sequence[str]:
+    """Return the lines of a piece.
+
+    Raises:
+        UnicodeDecodeError: they are not in the encoding.
+    """
+    is_ascii = piece.isascii()
+    if not is_ascii:
+        text = piece.decode(codec)
+        if not codec.startswith("utf-8"):
+            return _lines(text)
+        piece = piece.removeprefix(codecs.BOM_UTF8) if codec == "utf-8-sig" else piece
+    if b"\r" in piece:
+        piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if piece and not piece.endswith(b"\n"):
+        piece += b"\n"
+    return EncodedLines(piece, is_ascii=is_ascii)
+
+
 def blocks_of_lines(part: Part, encoding: str) -> Iterator[list[str]]:
     """Give the same, with `Damaged` blocks for what is not in the encoding.
 
@@ -161,12 +205,17 @@ def whole_lines(part: Part, encoding: str) -> Iterator[list[str]]:
     return _pieces_of_lines(part, encoding, _lines_as_they_are)
 
 
-def _pieces_of_lines(part: Part, encoding: str, lines: Callable[[str], list[str]]) -> Iterator[list[str]]:
+def _pieces_of_lines(
+    part: Part,
+    encoding: str,
+    lines: Callable[[str], list[str]],
+    encoded: Callable[[bytes, str], Sequence[str]] | None = None,
+) -> Iterator[Any]:
     with opened(part.file) as stream:
         for offset, piece in _pieces(stream, part):
             codec = from_the_start(encoding) if offset == 0 else _past_the_start(encoding)
             try:
-                yield lines(piece.decode(codec))
+                yield lines(piece.decode(codec)) if encoded is None else encoded(piece, codec)
             except UnicodeDecodeError as error:
                 bad = len(piece) - len(error.object) + error.start  # UTF-8-sig counts from behind its mark.
                 yield _damaged(piece, codec, lines, error, offset + bad)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast, overload
+from typing import Any, ClassVar, Literal, cast, overload
 
 from dstream.spi import Reducer, Source
 from dstream.values import DeadLetter
+from dstream.values.encoded_lines import EncodedLines
 from sources.file_access import File, Part, Paths, path_list, plan
-from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible, line_blocks
+from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, encoded_blocks, is_divisible
 from sources.record_files import OnBad, OnMisread, RecordFiles, RecordSplit, options
 
 __all__ = ["TextFiles", "TextFormat", "TextSplit", "text_files"]
@@ -85,6 +86,11 @@ def text_files(
 class TextFiles(RecordFiles):
     """What `text_files` returns."""
 
+    @property
+    def gives_texts(self) -> bool:
+        """Whether its blocks may become columns of texts."""
+        return not self.options.with_path and self.on_bad == "fail" and self.into is None
+
     def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
         kind = RecordSplit if self.options.with_path else TextSplit
         return kind(parts, self.format, self.options.with_path)
@@ -112,20 +118,36 @@ class TextFormat:
                     yield from misread(numbers.undecodable(block, place, given + place + 1)) if is_bad else (line,)
             given += len(block)
 
-    def blocks(self, part: Part) -> Iterator[list[str]]:
-        """Give the lines in lists, one for each block of a file, up to one that is not in the encoding."""
-        return line_blocks(part, self.encoding)
+    def blocks(self, part: Part) -> Iterator[Sequence[str]]:
+        """Give the lines of one block of a file after another, up to one that is not in the encoding."""
+        return encoded_blocks(part, self.encoding)
 
 
 @dataclass(frozen=True, slots=True)
 class TextSplit(RecordSplit):
-    """Lines of text, which come in blocks anyway."""
+    """Lines of text, which come in blocks anyway, most of them as bytes."""
+
+    gives_texts: ClassVar[bool] = True
 
     def read(self) -> Iterator[str]:
         """Give the lines; the file is closed at its end, or when the iterator is dropped."""
         return itertools.chain.from_iterable(self.read_blocks())
 
-    def read_blocks(self) -> Iterator[list[str]]:
-        """Give the lines in lists, one for each block of a file."""
+    def read_blocks(self) -> Iterator[Sequence[str]]:
+        """Give the lines of one block of a file after another."""
         blocks = cast(TextFormat, self.format).blocks
-        return itertools.chain.from_iterable(map(blocks, self.parts))
+        are_few = sum(map(_size, self.parts)) < _FEW_BYTES
+        for block in itertools.chain.from_iterable(map(blocks, self.parts)):
+            if isinstance(block, EncodedLines):
+                block.are_few = are_few
+            yield block
+
+
+_FEW_BYTES = 512 << 10
+"""Of fewer bytes no columns are made: what does that takes 30 ms to load (pyarrow 26)."""
+
+
+def _size(part: Part) -> int:
+    """Return the bytes of a part; of a file whose size nobody knows, many."""
+    end = part.file.size if part.end is None else part.end
+    return _FEW_BYTES if end is None else end - part.start

@@ -39,7 +39,7 @@ from dstream.spi import Collector
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
 
-__all__ = ["Program", "outcomes", "program", "program_on", "watched"]
+__all__ = ["Outcome", "Program", "outcome_of", "outcomes", "program", "program_on", "watched", "ways_to_run"]
 
 _BOUND = 2**40
 _MOST_MEMORY = 4 * 2**30
@@ -166,6 +166,11 @@ def _with_expression(collector: Collector[Any, Any, Any], source: str) -> Collec
     return replace(collector, in_columns=replace(known, expression=expression_of(source), downstream=downstream))
 
 
+def ways_to_run(made: Program) -> list[Callable[[Program, list[Any]], Any]]:
+    """Return what runs a program: to a list, to a container, or through a shuffle."""
+    return [_listed] if made.collector is None else [_reduced, *([_shuffled] if made.collector.keyed else [])]
+
+
 Outcome = tuple[Any, ...]
 _ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
 
@@ -183,17 +188,18 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
         possible.append(replace(plain, steps_come_first=True))
     found = []
-    for end in [_listed] if made.collector is None else [_reduced, *([_shuffled] if made.collector.keyed else [])]:
+    for end in ways_to_run(made):
         with patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS):
-            given = _outcome(end, made)
-        expected = [_outcome(end, each) for each in possible]
+            given = outcome_of(end, made)
+        expected = [outcome_of(end, each) for each in possible]
         with patch.object(core_operations, "_FEWER_THAN_COLLECTED", 1):  # One item after another.
-            expected += [_outcome(end, each) for each in possible[1:2]]
+            expected += [outcome_of(end, each) for each in possible[1:2]]
         found.append((given, expected))
     return found
 
 
-def _outcome(end: Callable[[Program], Any], made: Program) -> Any:
+def outcome_of(end: Callable[[Program, list[Any]], Any], made: Program) -> Any:
+    """Return what a program gives when it runs in one way, or how it fails."""
     given: list[Any] = []
     try:
         return "gives", _told(end(made, given))

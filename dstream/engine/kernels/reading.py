@@ -39,7 +39,8 @@ def items_of(
     with naming(step):
         read_blocks = getattr(split, "read_blocks", None)  # Asking for `InBlocks` takes as long as a small job.
         if read_blocks is not None:
-            return chain.from_iterable(_named(read_blocks(), step))
+            blocks = _named(read_blocks(), step)
+            return ColumnItems(blocks) if getattr(split, "gives_texts", False) else chain.from_iterable(blocks)
         items = split.read()
         arrow_rows = getattr(split, "arrow_rows", None) if may_be_columns else None
         rows = None if arrow_rows is None else arrow_rows()

@@ -21,6 +21,7 @@ from dstream.values.blaming import in_group
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_groups import GroupTable
+    from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
 __all__ = [
     "KeepRange",
@@ -155,7 +156,7 @@ def combine_groups(
 
 
 def _combined(downstream: Collector[Any, Any, Any], step: Step, batches: Iterator[Any], task: Task) -> Iterator[Block]:
-    tables: list[GroupTable] = []
+    tables: list[GroupTable | TextGroupTable] = []
     groups = 0
     for batch in batches:
         if isinstance(batch, Sequence) or groups > _MOST_GROUPS:
@@ -171,7 +172,7 @@ def _combined(downstream: Collector[Any, Any, Any], step: Step, batches: Iterato
     yield _combined_lists(downstream, step, chain(tables, batches), task)
 
 
-def _finished(downstream: Collector[Any, Any, Any], tables: Sequence[GroupTable]) -> Block | None:
+def _finished(downstream: Collector[Any, Any, Any], tables: Sequence[GroupTable | TextGroupTable]) -> Block | None:
     from dstream.engine.kernels.columns.column_finishing import finished_tables  # loads NumPy, which made the tables
 
     return finished_tables(downstream, tables)

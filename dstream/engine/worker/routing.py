@@ -26,6 +26,7 @@ from dstream.values.blaming import each
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_groups import GroupTable
+    from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
 __all__ = [
     "RouteByInput",
@@ -302,9 +303,9 @@ class _ColumnRouter:
             yield from self.rest()
             self._growth.start()
 
-    def table(self, table: GroupTable) -> Iterator[Row]:
+    def table(self, table: GroupTable | TextGroupTable) -> Iterator[Row]:
         """Give groups that stand in columns; nothing waits before them."""
-        from dstream.engine.kernels.columns.column_groups import parts_by_target  # loads NumPy, which made the table
+        from dstream.engine.kernels.columns.text_groups import parts_by_target  # loads NumPy, which made the table
 
         for target, part in parts_by_target(table, len(self._held)):
             self._sequence += 1

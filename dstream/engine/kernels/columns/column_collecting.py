@@ -10,6 +10,7 @@ import numpy as np
 from dstream.engine.kernels.columns.column_groups import GroupTable, grouped, sum_of_ints
 from dstream.engine.kernels.columns.column_items import Block, given
 from dstream.engine.kernels.columns.column_steps import as_column
+from dstream.engine.kernels.columns.column_texts import Texts
 from dstream.engine.kernels.columns.column_values import (
     GREATEST,
     Column,
@@ -25,6 +26,7 @@ from dstream.engine.kernels.columns.column_values import (
     whole,
 )
 from dstream.engine.kernels.columns.evaluating import evaluated
+from dstream.engine.kernels.columns.text_groups import TextGroupTable, groups_of_texts, with_texts_together
 from dstream.engine.kernels.columns.verifying_columns import compare_results
 from dstream.spi import Collector, InColumns
 
@@ -40,7 +42,7 @@ def accumulated_blocks(
     """Return the container that holds what it held and then the items of the blocks."""
     if known.finds == "groups":
         for each in group_tables(collector, known, blocks):
-            if isinstance(each, GroupTable):
+            if isinstance(each, GroupTable | TextGroupTable):
                 container = added_table(collector, known, container, each)
             else:
                 container = collector.accumulated(container, each)
@@ -98,8 +100,14 @@ def _verify(collector: Collector[Any, Any, Any], known: InColumns, found: Any, b
 
 def group_tables(
     collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]
-) -> Iterator[GroupTable | Iterable[Any]]:
+) -> Iterator[GroupTable | TextGroupTable | Iterable[Any]]:
     """Give the groups of many blocks at a time, or the items of a block that cannot be grouped, in order."""
+    return with_texts_together(_group_tables(collector, known, blocks))
+
+
+def _group_tables(
+    collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]
+) -> Iterator[GroupTable | TextGroupTable | Iterable[Any]]:
     held: list[tuple[Ints, Ints | None]] = []
     rows = most = 0
     for block in blocks:
@@ -112,6 +120,11 @@ def group_tables(
             continue
         if known.is_verified:
             _verify_groups(collector, known, (keys, values), block)
+        if isinstance(keys, Texts):
+            yield from _tables(known, held)
+            held, rows, most = [], 0, 0
+            yield groups_of_texts(keys, values)
+            continue
         largest = 0 if values is None else max(-values.least, values.greatest)
         if rows + len(keys.values) > _MOST_ROWS or max(most, largest) * (rows + len(keys.values)) > GREATEST:
             yield from _tables(known, held)
@@ -121,12 +134,12 @@ def group_tables(
     yield from _tables(known, held)
 
 
-def _keys_and_values(known: InColumns, items: Column) -> tuple[Ints, Ints | None]:
+def _keys_and_values(known: InColumns, items: Column) -> tuple[Ints | Texts, Ints | None]:
     assert known.expression is not None, "only such collectors are taken"
     assert known.downstream is not None, "groups have one"
     keys = spread(evaluated(known.expression, (items,)))
-    if not isinstance(keys, Ints):
-        raise Withheld("keys that are no ints")
+    if not isinstance(keys, Ints | Texts):
+        raise Withheld("keys that are no ints, nor texts")
     if known.downstream.finds == "count":
         return keys, None
     values = _numbers(known.downstream, items)
@@ -153,11 +166,11 @@ def _joined(columns: list[Ints]) -> Ints:
 
 
 def _verify_groups(
-    collector: Collector[Any, Any, Any], known: InColumns, pair: tuple[Ints, Ints | None], block: Block
+    collector: Collector[Any, Any, Any], known: InColumns, pair: tuple[Ints | Texts, Ints | None], block: Block
 ) -> None:
     assert collector.keyed is not None, "it makes groups"
-    found = collector.supplier()
-    for table in _tables(known, [pair]):
+    found, (keys, values) = collector.supplier(), pair
+    for table in [groups_of_texts(keys, values)] if isinstance(keys, Texts) else _tables(known, [(keys, values)]):
         added_table(collector, known, found, table)
     expected = collector.accumulated(collector.supplier(), given(block))
     one, other = (list(collector.keyed.downstream.finished(groups.items())) for groups in (found, expected))
@@ -172,7 +185,7 @@ def take_of_groups(known: InColumns) -> Callable[..., Any]:
 
 
 def added_table(
-    collector: Collector[Any, Any, Any], known: InColumns, groups: dict[Any, Any], table: GroupTable
+    collector: Collector[Any, Any, Any], known: InColumns, groups: dict[Any, Any], table: GroupTable | TextGroupTable
 ) -> dict[Any, Any]:
     """Take groups into the container of a collector of groups; return it."""
     assert collector.keyed is not None, "it makes groups"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.engine.kernels.columns.column_texts import Lists, Texts
 from dstream.engine.kernels.columns.column_values import (
     Bools,
     Column,
@@ -64,6 +65,8 @@ def truth(column: Column) -> NDArray[np.bool_]:
     if isinstance(column, Ints | Floats):
         values: NDArray[np.bool_] = column.values != 0
         return values
+    if isinstance(column, Texts | Lists):
+        return column.are_filled()
     if isinstance(column, Objects | Unmade):
         raise Withheld("the truth of an object")
     return np.full(column.size, bool(column.value if isinstance(column, Same) else column.members))
@@ -126,6 +129,10 @@ def merged_columns(chosen: NDArray[np.bool_], first: Column, second: Column) -> 
     if isinstance(first, Tuples) and isinstance(second, Tuples) and len(first.members) == len(second.members):
         pairs = zip(first.members, second.members, strict=True)
         return Tuples(tuple(merged_columns(chosen, *pair) for pair in pairs), len(chosen))
+    if isinstance(first, Texts) or isinstance(second, Texts):
+        from dstream.engine.kernels.columns.text_functions import merged_texts  # loads Arrow
+
+        return merged_texts(chosen, first, second)
     if isinstance(first, Objects) and isinstance(second, Objects):
         left, right = iter(items_of(first)), iter(items_of(second))
         return Objects([next(left if each else right) for each in chosen.tolist()])

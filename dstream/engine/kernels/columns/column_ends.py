@@ -10,6 +10,7 @@ from dstream.spi import Collector, InColumns
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_groups import GroupTable
+    from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
 __all__ = ["collected", "table_as_lists", "tables_of_groups"]
 
@@ -26,7 +27,7 @@ def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
 
 def tables_of_groups(
     collector: Collector[Any, Any, Any], items: Iterator[Any]
-) -> Iterator[GroupTable | Iterable[Any]] | None:
+) -> Iterator[GroupTable | TextGroupTable | Iterable[Any]] | None:
     """Give the groups of items as tables, and in their places the items that make none; None if no items do."""
     known = _on_columns(collector, items)
     if known is None or known.finds != "groups" or not isinstance(items, ColumnItems):
@@ -36,7 +37,7 @@ def tables_of_groups(
     return group_tables(collector, known, items.blocks())
 
 
-def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable) -> list[list[Any]]:
+def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> list[list[Any]]:
     """Return groups as the keys, ranks and containers that they are where no columns are."""
     known = downstream.on_columns()
     assert known is not None, "the table was made by it"

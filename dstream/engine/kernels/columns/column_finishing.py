@@ -10,26 +10,45 @@ from dstream.engine.kernels.columns.column_groups import GroupTable, merged_tabl
 from dstream.engine.kernels.columns.column_items import Block
 from dstream.engine.kernels.columns.column_values import Column, Floats, Ints, Tuples, Withheld, tight
 from dstream.engine.kernels.columns.int_arithmetic import quotient_of_ints
+from dstream.engine.kernels.columns.text_groups import TextGroupTable, merged_text_tables
 from dstream.spi import Collector, identity
 from dstream.values.blaming import in_group
 
 __all__ = ["finished_tables"]
 
 
-def finished_tables(downstream: Collector[Any, Any, Any], tables: Sequence[GroupTable]) -> Block | None:
+def finished_tables(
+    downstream: Collector[Any, Any, Any], tables: Sequence[GroupTable | TextGroupTable]
+) -> Block | None:
     """Return (first rank, key, finished value) of each group of the tables; None if sums need more than 64 bits."""
     try:
-        table = merged_tables(tables)
+        table = _merged(tables)
     except Withheld:
         return None
     try:
         values = _finished(downstream, table)
     except Withheld:
         return _lines(downstream, table)
-    return Tuples((_ints(table.ranks), _ints(table.keys), values), len(table))
+    keys = table.keys if isinstance(table, TextGroupTable) else _ints(table.keys)
+    return Tuples((_ints(table.ranks), keys, values), len(table))
 
 
-def _finished(downstream: Collector[Any, Any, Any], table: GroupTable) -> Column:
+def _merged(tables: Sequence[GroupTable | TextGroupTable]) -> GroupTable | TextGroupTable:
+    """Return the groups of several tables.
+
+    Raises:
+        Withheld: a sum needs more than 64 bits, or keys are of several types.
+    """
+    of_texts = [table for table in tables if isinstance(table, TextGroupTable)]
+    of_ints = [table for table in tables if isinstance(table, GroupTable)]
+    if of_texts and of_ints:
+        raise Withheld("keys of several types")
+    if not of_texts:
+        return merged_tables(of_ints)
+    return merged_text_tables(of_texts)
+
+
+def _finished(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> Column:
     known = downstream.on_columns()
     if known is not None and downstream.finisher is identity and known.finds == "count":
         return _ints(table.counts)
@@ -46,7 +65,7 @@ def _ints(values: Any) -> Ints:
     return tight(Ints(values, 0, 0))
 
 
-def _lines(downstream: Collector[Any, Any, Any], table: GroupTable) -> Iterator[Any]:
+def _lines(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> Iterator[Any]:
     keys, ranks, containers = table_as_lists(downstream, table)
     for rank, key, container in zip(ranks, keys, containers, strict=True):
         try:

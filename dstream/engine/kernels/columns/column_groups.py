@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from dstream.engine.kernels.columns.column_values import GREATEST, LEAST, Ints, Withheld, tight
 
-__all__ = ["GroupTable", "grouped", "merged_tables", "parts_by_target", "stable_hashes_of_ints", "sum_of_ints"]
+__all__ = [
+    "GroupTable",
+    "grouped",
+    "merged_tables",
+    "parts_by_target",
+    "stable_hashes_of_ints",
+    "sum_of_ints",
+    "sums_of_groups",
+]
 
 Int64s = NDArray[np.int64]
 
@@ -113,16 +121,28 @@ def _places(keys: Ints) -> _Places:
 
 
 def _sums(places: _Places, numbers: Int64s, least: int, greatest: int) -> Int64s:
-    """Add up in floats as long as each partial sum is one exactly, then in ints of 64 bits."""
-    most = max(-least, greatest, 0) * len(numbers)
+    return sums_of_groups(places.numbers, places.width, Ints(numbers, least, greatest))[places.order]
+
+
+def sums_of_groups(places: NDArray[Any], width: int, numbers: Ints) -> Int64s:
+    """Add up in floats as long as each partial sum is one exactly, then in ints of 64 bits.
+
+    Args:
+        places: the number of the group of each row.
+        width: all of them are below it.
+        numbers: of the rows.
+
+    Raises:
+        Withheld: a sum may need more than 64 bits.
+    """
+    most = max(-numbers.least, numbers.greatest, 0) * len(numbers.values)
     if most <= _EXACT:
-        found = np.bincount(places.numbers, weights=numbers, minlength=places.width).astype(np.int64)
-    elif most <= GREATEST:
-        found = np.zeros(places.width, np.int64)
-        np.add.at(found, places.numbers, numbers)
-    else:
+        return np.bincount(places, weights=numbers.values, minlength=width).astype(np.int64)
+    if most > GREATEST:
         raise Withheld("sums that may need more than 64 bits")
-    return found[places.order]
+    found = np.zeros(width, np.int64)
+    np.add.at(found, places, numbers.values)
+    return found
 
 
 def parts_by_target(table: GroupTable, targets: int) -> Iterator[tuple[int, GroupTable]]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, takewhile
 from typing import Any
 
 from dstream.engine.kernels.columns.column_comparing import truth
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems, given, stretches
+from dstream.engine.kernels.columns.column_texts import Lists
 from dstream.engine.kernels.columns.column_values import (
     Bools,
     Column,
+    NotYet,
     Withheld,
     column_of,
     rows_of,
@@ -48,6 +51,8 @@ def _through(ops: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Block]:
         try:
             made: Block = _passed(ops, block)
             withheld = 0
+        except NotYet:
+            made = run_chain(ops, given(block))
         except Withheld:
             made = run_chain(ops, given(block))
             withheld += 1
@@ -64,11 +69,23 @@ def _passed(ops: Sequence[Op], block: Block) -> Column:
         expression = expression_of_step(op)
         assert expression is not None, "only such steps are taken"
         found = evaluated(expression, (column,))
+        if op.action == "flat_map":
+            column = _divided(op, column, found)
+            continue
         found = typed(found, op.kind) if op.action == "map" else Bools(truth(found))
         if op.is_verified:
             compare_step(op, column, found)
         column = found if op.action == "map" else rows_of(column, truth(found))
     return column
+
+
+def _divided(op: Op, column: Column, found: Column) -> Column:
+    """Return the members of the lists that a `flat_map` gives."""
+    if not isinstance(found, Lists):
+        raise Withheld("items that are no lists")
+    if op.is_verified:
+        compare_step(replace(op, action="map"), column, found)
+    return found.members
 
 
 def as_column(block: Block) -> Column:

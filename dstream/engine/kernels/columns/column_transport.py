@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.columns.unmade import Unmade
@@ -36,6 +37,7 @@ _ROWS = 32_768
 
 
 def _made(column: Column) -> tuple[Any, ...]:
+    from dstream.engine.kernels.columns.column_texts import Lists, Texts
     from dstream.engine.kernels.columns.column_values import Bools, Floats, Ints, Objects, Same, Tuples, items_of
 
     if isinstance(column, Unmade):
@@ -50,6 +52,11 @@ def _made(column: Column) -> tuple[Any, ...]:
         return _same, (column.value, column.size)
     if isinstance(column, Objects):
         return list, (column.values,)
+    if isinstance(column, Texts):
+        separated = column.separated()
+        return (list, (column.tolist(),)) if separated is None else (_texts, separated)
+    if isinstance(column, Lists):
+        return _lists, (_Packed(column.members), column.ends().tolist())
     assert isinstance(column, Tuples), "there are no other columns"
     return _tuples, (column.size, *map(_Packed, column.members))
 
@@ -57,6 +64,16 @@ def _made(column: Column) -> tuple[Any, ...]:
 def _numbers(code: Any, data: bytes) -> list[Any]:
     found: list[Any] = memoryview(data).cast(code).tolist()
     return found
+
+
+def _texts(data: bytes, separator: str) -> list[str]:
+    found = data.decode().split(separator)
+    found.pop()
+    return found
+
+
+def _lists(members: list[str], ends: list[int]) -> list[list[str]]:
+    return [members[start:end] for start, end in pairwise([0, *ends])]
 
 
 def _same(value: Any, size: int) -> list[Any]:

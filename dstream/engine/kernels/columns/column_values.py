@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dstream.engine.kernels.columns.column_texts import Lists, Texts
 from dstream.engine.kernels.columns.unmade import Unmade
+from dstream.values.encoded_lines import EncodedLines
 
 __all__ = [
     "GREATEST",
@@ -22,6 +24,7 @@ __all__ = [
     "Column",
     "Floats",
     "Ints",
+    "NotYet",
     "Objects",
     "Same",
     "Tuples",
@@ -45,6 +48,10 @@ GREATEST = 2**63 - 1
 
 class Withheld(Exception):
     """A column cannot promise what Python gives for these rows."""
+
+
+class NotYet(Withheld):
+    """These rows are too few to be worth a column; those that follow may be."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,17 +105,19 @@ class Tuples:
     size: int
 
 
-Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples | Unmade
+Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples | Texts | Lists | Unmade
 
 
 def column_of(items: Sequence[Any]) -> Column:
     """Return the items of a range or list as a column.
 
     Raises:
-        Withheld: they are no numbers or tuples of one exact type, or ints that need more than 64 bits.
+        Withheld: they are no numbers, texts or tuples of one exact type, or ints that need more than 64 bits.
     """
     if type(items) is range:
         return _of_range(items)
+    if type(items) is EncodedLines:
+        return _of_lines(items)
     kinds = set(map(type, items))
     if len(kinds) != 1:
         raise Withheld("the items are of several types")
@@ -129,6 +138,29 @@ def _of_range(items: range) -> Column:
         raise Withheld("ints of more than 64 bits")
     # The end of `arange` may lie outside; a product that wraps comes back with the sum, which lies inside.
     return Ints(items[0] + np.arange(len(items), dtype=np.int64) * items.step, least, greatest)
+
+
+def _of_lines(items: EncodedLines) -> Texts:
+    if items.are_few:
+        raise NotYet("few lines")
+    if len(items.data) > _MOST_BYTES:
+        raise Withheld("lines of many bytes")
+    return Texts(None, is_ascii=items.is_ascii, joined=items.data)
+
+
+_MOST_BYTES = 2**30
+
+
+def _of_texts(items: Sequence[Any]) -> Texts:
+    import pyarrow as pa
+
+    try:
+        array = pa.array(items, pa.string())
+    except (UnicodeEncodeError, pa.ArrowException):
+        raise Withheld("a surrogate, or more bytes than Arrow takes") from None
+    if not isinstance(array, pa.StringArray):  # It is cut into several where it is large.
+        raise Withheld("texts of many bytes")
+    return Texts(array, is_ascii="".join(items).isascii())
 
 
 def _of_ints(items: Sequence[Any]) -> Column:
@@ -156,6 +188,7 @@ _MAKERS: dict[type, Callable[[Sequence[Any]], Column]] = {
     int: _of_ints,
     float: lambda items: Floats(np.array(items, np.float64)),
     bool: lambda items: Bools(np.array(items, np.bool_)),
+    str: _of_texts,
 }
 
 
@@ -163,6 +196,8 @@ def items_of(column: Column) -> list[Any]:
     """Return the values as objects of Python."""
     if isinstance(column, Unmade):
         return list(chain.from_iterable(column.portions()))
+    if isinstance(column, Texts | Lists):
+        return column.tolist()
     if isinstance(column, Same):
         return [column.value] * column.size
     if isinstance(column, Tuples):
@@ -172,7 +207,9 @@ def items_of(column: Column) -> list[Any]:
 
 def size_of_column(column: Column) -> int:
     """Return how many rows there are."""
-    return column.size if isinstance(column, Same | Tuples | Unmade) else len(column.values)
+    if isinstance(column, Texts):
+        return len(column)
+    return column.size if isinstance(column, Same | Tuples | Lists | Unmade) else len(column.values)
 
 
 def rows_of(column: Column, rows: NDArray[np.bool_]) -> Column:
@@ -194,7 +231,10 @@ def rows_at(column: Column, places: NDArray[np.intp]) -> Column:
         return Same(column.value, len(places))
     if isinstance(column, Tuples):
         return Tuples(tuple(rows_at(each, places) for each in column.members), len(places))
-    return Objects([column.values[place] for place in places.tolist()])
+    if isinstance(column, Texts):
+        return column.taken(places)
+    values = column.tolist() if isinstance(column, Lists) else column.values
+    return Objects([values[place] for place in places.tolist()])
 
 
 def parts_of(column: Column, rows: int) -> Iterator[tuple[Column, int]]:

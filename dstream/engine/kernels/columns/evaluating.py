@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from dstream.engine.kernels.columns.column_comparing import (
     compared,
     comparisons,
-    contained,
     extreme,
     is_none,
     merged_columns,
     truth,
 )
 from dstream.engine.kernels.columns.column_records import Records, attribute_of, member_of
+from dstream.engine.kernels.columns.column_texts import Lists, Texts
 from dstream.engine.kernels.columns.column_values import (
     Bools,
     Column,
@@ -28,16 +28,27 @@ from dstream.engine.kernels.columns.column_values import (
     Same,
     Tuples,
     Withheld,
-    column_of,
     items_of,
     numbers,
     rows_of,
     size_of_column,
     whole,
 )
+from dstream.engine.kernels.columns.evaluating_texts import (
+    applied_to_texts,
+    contained_among,
+    length_of,
+    member_of_lists,
+    method_of,
+    number_of_texts,
+    slice_of,
+    text_of,
+    text_together,
+)
 from dstream.engine.kernels.columns.float_arithmetic import float_operators, float_unaries, floats
 from dstream.engine.kernels.columns.int_arithmetic import int_operators, int_unaries, quotient_of_ints
 from dstream.engine.kernels.columns.supported import CALLED, EACH_BY_PYTHON
+from dstream.engine.kernels.columns.values_by_python import OPERATORS, by_python, made
 from dstream.expressions import (
     Applied,
     Argument,
@@ -46,9 +57,12 @@ from dstream.expressions import (
     Choice,
     Constant,
     Expression,
+    Formatted,
     Indexed,
     Let,
     Local,
+    Method,
+    Text,
     Together,
 )
 from dstream.expressions.known_functions import KNOWN
@@ -103,12 +117,20 @@ def _value(expression: Expression, given: _Given) -> Column:
             return _chosen(truth(_value(condition, given)), chosen, otherwise, given)
         case Attribute(of, name):
             return attribute_of(_value(of, given), name)
+        case Indexed(of, Called("slice", (_, _, _) as bounds)):
+            return slice_of(_value(of, given), [_value(each, given) for each in bounds])
         case Indexed(of, index):
             return _indexed(_value(of, given), _value(index, given))
         case Together(members):
             return _together(tuple(_value(each, given) for each in members), given.size)
         case Called(function, arguments):
             return _called(function, [_value(each, given) for each in arguments])
+        case Method(of, name, arguments):
+            return method_of(name, [_value(each, given) for each in (of, *arguments)])
+        case Text(members):
+            return text_together([_value(each, given) for each in members])
+        case Formatted(of, "" | "s", ""):
+            return text_of(_value(of, given))
         case Let(value, number, within):
             named = {**given.named, number: _value(value, given)}
             return _value(within, _Given(given.arguments, named, given.size))
@@ -149,14 +171,16 @@ def _chosen(condition: Any, chosen: Expression, otherwise: Expression, given: _G
 
 def _applied(sign: str, operands: list[Column]) -> Column:
     if all(isinstance(each, Same) for each in operands) and not _warns(sign, operands[0]):
-        return _by_python(_PYTHON[sign], operands)
+        return by_python(OPERATORS[sign], operands)
     if sign == "not":
         return Bools(~truth(operands[0]))
     if sign in ("is", "is not"):
         return is_none(*operands, is_wanted=sign == "is")
     if sign in ("in", "not in"):
-        found = contained(*operands)
-        return found if sign == "in" else Bools(~found.values)
+        found = truth(contained_among(*operands))
+        return Bools(found if sign == "in" else ~found)
+    if any(isinstance(each, Texts) for each in operands):
+        return applied_to_texts(sign, operands)
     if sign in comparisons:
         return compared(sign, *operands)
     if len(operands) == 1:
@@ -189,7 +213,7 @@ _OF_BOOLS: dict[str, Callable[[Any, Any], Any]] = {"&": np.logical_and, "|": np.
 def _powers(left: Ints | Floats | Bools, right: Ints | Floats | Bools) -> Column:
     """Let Python raise floats to a power: other digits come out elsewhere."""
     bases, exponents = (each.tolist() for each in np.broadcast_arrays(left.values, right.values))
-    return _made(lambda: list(map(operator.pow, bases, exponents)))
+    return made(lambda: list(map(operator.pow, bases, exponents)))
 
 
 def _unary(sign: str, of: Ints | Floats | Bools) -> Column:
@@ -202,29 +226,13 @@ def _unary(sign: str, of: Ints | Floats | Bools) -> Column:
     return int_unaries[sign](whole(of))
 
 
-def _by_python(function: Callable[..., Any], columns: list[Column]) -> Column:
-    """Let Python say what one value in all rows gives."""
-    values = [each.value for each in columns if isinstance(each, Same)]
-    try:
-        return Same(function(*values), size_of_column(columns[0]))
-    except Exception as error:
-        raise Withheld(f"Python raises {type(error).__name__}") from None
-
-
-def _made(values: Callable[[], list[Any]]) -> Column:
-    """Return what Python gives for each row as a column."""
-    try:
-        found = values()
-    except Exception as error:
-        raise Withheld(f"Python raises {type(error).__name__}") from None
-    return column_of(found)
-
-
 def _indexed(of: Column, index: Column) -> Column:
     if isinstance(of, Same) and isinstance(index, Same):
-        return _by_python(operator.getitem, [of, index])
+        return by_python(operator.getitem, [of, index])
     if isinstance(of, Records) and isinstance(index, Same):
         return member_of(of, index.value)
+    if isinstance(of, Lists):
+        return member_of_lists(of, index)
     if not isinstance(of, Tuples) or not isinstance(index, Same) or type(index.value) is not int:
         raise Withheld("an index of something else than a tuple")
     if not -len(of.members) <= index.value < len(of.members):
@@ -236,20 +244,26 @@ def _called(function: str, arguments: list[Column]) -> Column:
     if function not in CALLED or not arguments:
         raise Withheld(f"{function} is left to Python")
     if all(isinstance(each, Same) for each in arguments):
-        return _by_python(KNOWN[function], arguments)
+        return by_python(KNOWN[function], arguments)
+    if function.startswith("str."):
+        if not isinstance(arguments[0], Texts):
+            raise Withheld("a method of str on something else")
+        return method_of(function.removeprefix("str."), arguments)
     if function in ("min", "max"):
         return extreme(function, _compared_ones(arguments))
     if function in EACH_BY_PYTHON or (function == "round" and len(arguments) == 2):
         rows = list(map(items_of, map(_number_or_same, arguments)))
-        return _made(lambda: list(map(KNOWN[function], *rows)))
+        return made(lambda: list(map(KNOWN[function], *rows)))
     if len(arguments) != 1:
         raise Withheld(f"{function} of {len(arguments)} arguments")
+    if function == "str":
+        return text_of(arguments[0])
     if function == "len":
-        if not isinstance(arguments[0], Tuples):
-            raise Withheld("the length of what is no tuple")
-        return Same(len(arguments[0].members), arguments[0].size)
+        return length_of(arguments[0])
     if function == "bool":
         return Bools(truth(arguments[0]))
+    if isinstance(arguments[0], Texts) and function in ("int", "float"):
+        return number_of_texts(function, arguments[0])
     return _of_number(function, numbers(arguments[0]))
 
 
@@ -292,33 +306,3 @@ def _ints_of(values: Any) -> Ints:
     if not -_BELOW_2_TO_63 <= least <= greatest < _BELOW_2_TO_63:
         raise Withheld("an int of more than 64 bits, or of an infinity or NaN")
     return Ints(values.astype(np.int64), int(least), int(greatest))
-
-
-_PYTHON: dict[str, Callable[..., Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "neg": operator.neg,
-    "pos": operator.pos,
-    "invert": operator.invert,
-    "not": operator.not_,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "is": operator.is_,
-    "is not": operator.is_not,
-    "in": lambda one, among: one in among,
-    "not in": lambda one, among: one not in among,
-}

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from dstream.engine.kernels.columns.column_items import is_worth_columns
-from dstream.engine.kernels.columns.supported import unsupported
+from dstream.engine.kernels.columns.supported import unsupported, unsupported_in_flat_map
 from dstream.expressions import Applied, Argument, Called, Expression
 from dstream.plan.steps import Op, unchanged
 
@@ -21,10 +21,14 @@ def is_in_columns(op: Op) -> bool:
 
 def obstacle_to_columns(op: Op) -> str | None:
     """Return why a step does not run over columns, in words that follow "since"; None if it may."""
-    if op.action not in ("map", "filter") or op.guards:
+    if op.action not in ("map", "filter", "flat_map") or op.guards:
         return f"a {op.action} takes one item at a time"
     expression = expression_of_step(op)
-    return "its function is called" if expression is None else unsupported(expression)
+    if expression is None:
+        return "its function is called"
+    if op.action != "flat_map":
+        return unsupported(expression)
+    return unsupported_in_flat_map(expression) if op.kind is None else "a flat_map to numbers takes one item at a time"
 
 
 def expression_of_step(op: Op) -> Expression | None:
@@ -43,7 +47,7 @@ def may_stand_in_columns(source: Any, ops: Sequence[Op]) -> bool:
     first = list(takewhile(is_in_columns, ops))
     if all(op.expression is None for op in first):
         return False
-    if getattr(source, "has_columns", False):
-        return bool(first)
+    if getattr(source, "gives_texts", False) or getattr(source, "has_columns", False):
+        return True
     items = range(0) if getattr(source, "is_free_to_read", False) else getattr(source, "iterable", None)
     return is_worth_columns(items, work_of(first))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from dstream.engine.kernels.columns.readable_patterns import is_run_of_one_class
 from dstream.expressions import (
     Applied,
     Argument,
@@ -21,7 +22,7 @@ from dstream.expressions import (
     Together,
 )
 
-__all__ = ["CALLED", "EACH_BY_PYTHON", "unsupported"]
+__all__ = ["CALLED", "EACH_BY_PYTHON", "gives_lists", "unsupported", "unsupported_in_flat_map"]
 
 EACH_BY_PYTHON = frozenset(
     f"math.{name}"
@@ -34,25 +35,84 @@ EACH_BY_PYTHON = frozenset(
 )
 """Functions whose digits differ elsewhere: Python calls them for each row, between steps that stay columns."""
 
-CALLED = EACH_BY_PYTHON | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round"}
+_METHODS_OF_TEXTS: dict[str, tuple[int, int]] = {
+    "endswith": (1, 1),
+    "findall": (1, 1),
+    "lower": (0, 0),
+    "lstrip": (0, 1),
+    "replace": (2, 2),
+    "rstrip": (0, 1),
+    "split": (0, 1),
+    "startswith": (1, 1),
+    "strip": (0, 1),
+    "upper": (0, 0),
+}
+"""Methods that take columns of texts, with the least and the most of their arguments: constants, but of `findall`."""
+
+_OF_STR = frozenset(f"str.{name}" for name in _METHODS_OF_TEXTS if name != "findall")
+
+CALLED = EACH_BY_PYTHON | _OF_STR | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "str"}
 """Functions that take columns."""
 
 
 def unsupported(expression: Expression) -> str | None:
     """Return why an expression cannot be evaluated over columns, in words that follow "since"; None if it can be."""
+    if gives_lists(expression):
+        return "columns hold no lists"
     return next(_obstacles(expression), None)
+
+
+def unsupported_in_flat_map(expression: Expression) -> str | None:
+    """Return why the members of what an expression gives cannot be found over columns; None if they can be."""
+    if not gives_lists(expression):
+        return "columns divide items by split() and findall() alone"
+    return next(_obstacles(expression), None)
+
+
+def gives_lists(expression: Expression) -> bool:
+    """Say whether each value is a list of texts."""
+    match expression:
+        case Method(_, name, _):
+            return name in _GIVING_LISTS
+        case Called(function, _):
+            return function.removeprefix("str.") in _GIVING_LISTS
+    return False
+
+
+_GIVING_LISTS = ("findall", "split")
 
 
 def _obstacles(expression: Expression) -> Iterator[str]:
     for each in expression.walk():
-        if isinstance(each, Text | Formatted | Method):
-            yield "columns do not work on texts"
-        elif isinstance(each, Called) and each.function not in CALLED:
-            yield f"columns have no {each.function}()"
-        elif isinstance(each, Applied) and any(map(_is_no_number, _compared(each))):
-            yield f"{each.operator} has an operand that is no number"
-        elif not isinstance(each, _EVALUATED):
+        match each:
+            case Method(of, name, arguments):
+                yield from _of_method(name, of, arguments)
+            case Called("slice" | "str", _):
+                pass
+            case Called(function, (of, *arguments)) if function in _OF_STR:
+                yield from _of_method(function.removeprefix("str."), of, arguments)
+            case Called(function, _) if function not in CALLED:
+                yield f"columns have no {function}()"
+            case Applied(operator, _) if any(map(_is_no_number, _compared(each))):
+                yield f"{operator} has an operand that is no number"
+            case Formatted(_, conversion, spec) if conversion not in ("", "s") or spec:
+                yield "columns format no values"
+        if not isinstance(each, _EVALUATED):
             yield f"columns do not work on what is {_WORDS.get(type(each).__name__, 'something else')}"
+
+
+def _of_method(name: str, of: Expression, arguments: Sequence[Expression]) -> Iterator[str]:
+    if name not in _METHODS_OF_TEXTS:
+        yield f"columns have no .{name}()"
+        return
+    fewest, most = _METHODS_OF_TEXTS[name]
+    if not fewest <= len(arguments) <= most:
+        yield f"columns have no .{name}() with {len(arguments)} arguments"
+    elif name == "findall":
+        if not isinstance(of, Constant) or not is_run_of_one_class(of.value):
+            yield "columns find runs of one class of characters alone, such as [a-z]+"
+    elif not all(isinstance(each, Constant) and type(each.value) is str for each in arguments):
+        yield f".{name}() has an argument that is no constant text"
 
 
 _EVALUATED = (
@@ -74,11 +134,11 @@ _WORDS = {"Built": "an object of a class"}
 
 
 def _compared(applied: Applied) -> tuple[Expression, ...]:
-    """Return the operands that have to be numbers."""
+    """Return the operands that have to be numbers or texts."""
     if applied.operator in ("and", "or", "not", "is", "is not"):
         return ()
     return applied.operands[:1] if applied.operator in ("in", "not in") else applied.operands
 
 
 def _is_no_number(operand: Expression) -> bool:
-    return isinstance(operand, Constant) and type(operand.value) not in (int, float, bool)
+    return isinstance(operand, Constant) and type(operand.value) not in (int, float, bool, str)

@@ -1,0 +1,328 @@
+"""Programs on texts by chance, in columns and in plain Python: lines of files, or lists, some steps, a collector.
+
+`python -m tests.differential.text_programs 0 30000` runs many and says how many blocks stood in columns.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import dstream.engine.kernels.columns.column_items as column_items
+import dstream.engine.kernels.columns.text_groups as text_groups
+from collectors import counting, frequencies, grouping_by, summing
+from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.expressions.expression import Expression
+from dstream.expressions.function_reading import read
+from dstream.plan.steps import Op, Step
+from dstream.spi import Collector
+from dstream.values.encoded_lines import EncodedLines
+from tests.differential.column_programs import Outcome, Program, outcome_of, watched, ways_to_run
+
+__all__ = ["outcomes", "program"]
+
+_ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
+
+
+class Lines(list[str]):
+    """Lines that come as those of a file: in encoded blocks."""
+
+    rows = 1
+
+    def __iter__(self) -> Iterator[str]:
+        blocks = (
+            super(Lines, self).__getitem__(slice(start, start + self.rows)) for start in range(0, len(self), self.rows)
+        )
+        return ColumnItems(map(_encoded, blocks))
+
+
+def _encoded(lines: list[str]) -> EncodedLines:
+    data = "".join(f"{line}\n" for line in lines).encode()
+    return EncodedLines(data, is_ascii=data.isascii())
+
+
+_WORDS = [
+    "the",
+    "sea",
+    "Sea",
+    "WHALE",
+    "a",
+    "",
+    "12",
+    "-7",
+    "x_y",
+    "1e3",
+    " ",
+    "\t",
+    ",",
+    ";",
+    "don't",
+    "0",
+    "aaa",
+    ".",
+]
+_BLANKS = [" ", "  ", "\t", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\r"]
+_BEYOND = [
+    "é",
+    "É",
+    "ß",
+    "İ",
+    "\u0131",
+    "K",
+    "\u017f",
+    "\u2028",
+    "\x85",
+    "\xa0",
+    "\u3000",
+    "\u2019",
+    "日本",
+    "🐳",
+    "e\u0301",
+    "٣",
+    "\u200b",
+]
+_ODD = ["\0", "a\0", "\ud800", "\udcff", "\n", "a\nb"]
+
+
+def _text(random: Random, kinds: list[list[str]]) -> str:
+    return "".join(random.choice(random.choice(kinds)) for _ in range(random.choice((0, 1, 1, 2, 3, 5, 8, 30))))
+
+
+def _texts(random: Random) -> list[str]:
+    kinds = [_WORDS, _WORDS, _BLANKS]
+    if random.random() < 0.35:
+        kinds.append(_BEYOND)
+    if random.random() < 0.15:
+        kinds.append(_ODD)
+    found = [_text(random, kinds) for _ in range(random.randrange(0, 30))]
+    if random.random() < 0.7 and not any(map(_is_odd, found)):
+        lines = Lines(each.replace("\r", "") for each in found)
+        lines.rows = random.choice((1, 3, 7, 40))
+        return lines
+    return found
+
+
+def _is_odd(text: str) -> bool:
+    return "\n" in text or any("\ud800" <= character <= "\udfff" for character in text)
+
+
+_CONSTANTS = ["a", "e", " ", ",", "the", "", "\t", "é", "\u2019", ".", "aa", "\n", "\0", "\ud800", "Sea", "x_y"]
+_PATTERNS = {
+    f"P{number}": re.compile(*each)
+    for number, each in enumerate(
+        [
+            *[(r"[a-z]+",), (r"\w+",), (r"[A-Za-z']+",), (r"\S+",), (r"[^,;]+",), (r"\d+",), (r"[^\s,]+",)],
+            *[(r"[a-k]+", re.IGNORECASE), (r"\w+", re.ASCII), (r"\W+",), (r"a+",), (r"[a-z]*",), (r"(a)+",)],
+            *[(r"[é-ü]+",), (r"[^a]+", re.IGNORECASE), (r"[\w.-]+",), (r"\w+\b",), (r"[\]a]+",), (r"\s+",)],
+        ]
+    )
+}
+
+
+class _Writer:
+    """Writes functions of a text, or of an int, named `x`."""
+
+    def __init__(self, random: Random, form: str) -> None:
+        self._random = random
+        self._form = form
+
+    def function(self, gives: str, depth: int) -> str:
+        """Write a function."""
+        while True:
+            source = f"lambda x: {self.write(gives, depth)}"
+            with suppress(SyntaxError):  # Before Python 3.12 not all quotes may stand in f-strings.
+                compile(source, "", "eval")
+                return source
+
+    def write(self, gives: str, depth: int) -> str:
+        """Write an expression that mostly gives a text, an int, a bool, a list or a pair: `t`, `i`, `b`, `l`, `p`."""
+        if depth <= 0:
+            return self._leaf(gives)
+        return self._random.choice(_FORMS[gives]).format(
+            **{name: _Lazy(self, name, depth - 1) for name in ("t", "i", "b", "l")},
+            c=_Constant(self._random),
+            k=_Small(self._random),
+            P=_Named(self._random),
+        )
+
+    def _leaf(self, gives: str) -> str:
+        if gives in ("l", "p"):
+            return {"l": f"{self._leaf('t')}.split()", "p": f"({self._leaf('t')}, 1)"}[gives]
+        if gives == self._form:
+            return "x"
+        if gives == "t":
+            return "str(x)" if self._form == "i" else repr(self._random.choice(_CONSTANTS))
+        if gives == "i":
+            return "len(x)" if self._form == "t" and self._random.random() < 0.7 else str(self._random.randrange(-2, 5))
+        return f"{self._leaf('t')} < {self._leaf('t')}"
+
+
+class _Part:
+    """What is written each time that a place of a form asks for it."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+
+    def __format__(self, spec: str) -> str:
+        return self.written()
+
+    def written(self) -> str:
+        raise NotImplementedError
+
+
+class _Constant(_Part):
+    def written(self) -> str:
+        return repr(self.random.choice(_CONSTANTS))
+
+
+class _Small(_Part):
+    def written(self) -> str:
+        return self.random.choice(("0", "1", "2", "-1", "-2", "3", "7", "-40", "100"))
+
+
+class _Named(_Part):
+    def written(self) -> str:
+        return self.random.choice(list(_PATTERNS))
+
+
+class _Lazy(_Part):
+    def __init__(self, writer: _Writer, gives: str, depth: int) -> None:
+        super().__init__(writer._random)
+        self._writer, self._gives, self._depth = writer, gives, depth
+
+    def written(self) -> str:
+        return self._writer.write(self._gives, self.random.randrange(self._depth + 1))
+
+
+_FORMS = {
+    "t": [
+        *("{t}.lower()", "{t}.upper()", "{t}.strip()", "{t}.lstrip()", "{t}.rstrip()", "{t}.strip({c})"),
+        *("{t}.lstrip({c})", "{t}.rstrip({c})", "{t}.replace({c}, {c})", "{t}[{k}:]", "{t}[:{k}]", "{t}[{k}:{k}]"),
+        *("{t} + {c}", "{c} + {t}", "({t} + {t})", "({t} if {b} else {t})", "({t} or {c})", "({t} and {t})"),
+        *("{l}[{k}]", "str({i})", "f'{{{t}}}-{{{i}}}'", "f'{{{t}!s}}'", "str({t})", "str.lower({t})", "{t}[{k}:{k}:2]"),
+    ],
+    "i": [
+        "len({t})",
+        "len({l})",
+        "({i} + {k})",
+        "({i} * {k})",
+        "int({t})",
+        "({i} if {b} else {i})",
+        "len({t}.lower())",
+    ],
+    "b": [
+        *("{t}.startswith({c})", "{t}.endswith({c})", "{c} in {t}", "{c} not in {t}", "{t} in ({c}, {c}, 1)"),
+        *("{t} == {c}", "{t} != {t}", "{t} < {c}", "{t} >= {t}", "{i} > {k}", "not {t}", "bool({l})", "{t} <= {t}"),
+        *("({b} and {b})", "({b} or {b})", "{t} not in ({c}, {c})", "{t} in {t}", "{t} > {k}"),
+    ],
+    "l": ["{t}.split()", "{t}.split({c})", "str.split({t})", "{P}.findall({t})", "{P}.findall({t}.lower())"],
+    "p": ["({t}, {i})", "({t}, {t})", "({i}, {t}, {l})"],
+}
+
+
+@functools.cache
+def _function(source: str) -> Callable[[Any], Any]:
+    """Compile a function, so that its source is found."""
+    name = f"<text program {source}>"
+    linecache.cache[name] = len(source), None, [f"{source}\n"], name
+    made: Callable[[Any], Any] = eval(compile(source, name, "eval"), {"__name__": "texts", **_PATTERNS})
+    return made
+
+
+def _op(action: str, source: str, number: int) -> Op:
+    fn = _function(source)
+    found = read(fn)
+    expression = found if isinstance(found, Expression) else None
+    return Op(action, fn, None, Step(source, None, number + 1, 3), (), expression)
+
+
+def program(seed: int) -> Program:
+    """Make a program."""
+    random = Random(seed)
+    parts = [_texts(random) for _ in range(random.randrange(1, 4))]
+    ops: list[Op] = []
+    form = "t"
+    for number in range(random.randrange(0, 4)):
+        writer = _Writer(random, form)
+        action, gives = random.choice((("flat_map", "l"), ("map", "t"), ("filter", "b"), ("map", "i"), ("filter", "t")))
+        if number == 2 and random.random() < 0.3:
+            action, gives = "map", "p"
+        ops.append(_op(action, writer.function(gives, random.randrange(1, 4)), number))
+        form = {"flat_map": "t", "map": gives, "filter": form}[action]
+        if form == "p":
+            break
+    text, collector = _collector(random, form) if form != "p" and random.random() < 0.75 else ("list", None)
+    steps = ".".join(f"{op.action}({op.step.label})" for op in ops)
+    return Program(list(parts), tuple(ops), collector, f"{parts} {steps} -> {text}")
+
+
+def _collector(random: Random, form: str) -> tuple[str, Collector[Any, Any, Any]]:
+    writer = _Writer(random, form)
+    choice = random.random()
+    number = writer.function("i", 1)
+    if choice < 0.3:
+        return "frequencies()", _known(frequencies())
+    if choice < 0.4:
+        return f"summing({number})", _known(summing(_function(number)))
+    text, downstream = (
+        (f"summing({number})", summing(_function(number))) if choice < 0.7 else ("counting()", counting())
+    )
+    key = writer.function(random.choice("ttti"), random.randrange(0, 3))
+    return f"grouping_by({key}, {text})", _known(grouping_by(_function(key), downstream))
+
+
+def _known(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
+    found = with_expressions(collector, is_verified=False)
+    return found if found.in_columns is not None else replace(found, in_columns=None)
+
+
+def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
+    """Return for each way to run it what columns give, and what plain Python may give, as for programs on numbers."""
+    rows = Random(seed).choice((1, 3, 7, 16))
+    plain = replace(made.plain(), parts=[list(list.__iter__(part)) for part in made.parts])
+    possible = [plain]
+    if plain.collector is not None:
+        possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
+        possible.append(replace(plain, steps_come_first=True))
+    found = []
+    for end in ways_to_run(made):
+        with (
+            patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
+            patch.multiple(text_groups, _MOST_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
+        ):
+            given = outcome_of(end, made)
+        found.append((given, [outcome_of(end, each) for each in possible]))
+    return found
+
+
+def main(first: int, last: int) -> None:
+    """Run programs; tell those that differ, and what became of all."""
+    counts: Counter[str] = Counter()
+    with watched(counts):
+        for seed in range(first, last):
+            made = program(seed)
+            counts["programs"] += 1
+            if counts["programs"] % 5000 == 0:
+                print(dict(counts), flush=True)
+            for found, possible in outcomes(made, seed):
+                counts[found[0]] += 1
+                if found not in possible:
+                    counts["DIFFERS"] += 1
+                    print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"[:3000], flush=True)
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    main(int(sys.argv[1]), int(sys.argv[2]))
