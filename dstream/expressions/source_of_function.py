@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import TypeAlias
+
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["Found", "NoSource", "found_source"]
 
@@ -55,7 +56,7 @@ def _found(code: CodeType, file: str) -> Found | NoSource:
         return _looked_up(code, file)
 
 
-_one_at_a_time = threading.Lock()
+_one_at_a_time = RenewedLock()
 """Threads that leave `catch_warnings` in another order than they entered it would leave all warnings ignored."""
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dstream.errors import CollectionDestroyedError, DStreamError, EngineError, IllegalStateError, SetupError
-from dstream.storage.forked_handles import renewed_after_fork
 from dstream.storage.sqlite.sqlite_schema import APPLICATION, FORMAT, TABLES
 from dstream.values.contexts import contextmanager
+from dstream.values.forked_locks import renewed_after_fork
 
 __all__ = ["WAIT_SECONDS", "Database", "Owner", "Place", "Titled", "failure"]
 
