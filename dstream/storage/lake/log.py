@@ -105,7 +105,8 @@ class Log:
         if not self._opened:
             with self._whole_or_reset():
                 self._open()
-        self._read_on()
+        if self.folder.exists(self._next):
+            self._read_on()
         if time.monotonic() >= self._look_again:
             self._check_end()
         if DESTROYED in self._transactions:
