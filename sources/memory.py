@@ -9,11 +9,13 @@ import collections
 import itertools
 import math
 import operator
+import os
 import reprlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
+from weakref import WeakSet
 
 __all__ = [
     "Generate",
@@ -216,6 +218,18 @@ def length(items: Sequence[Any]) -> int:
     return max(0, (items.stop - items.start + step - (1 if step > 0 else -1)) // step)
 
 
+_tapes: WeakSet[_Tape[Any]] = WeakSet()
+
+
+def _renew_locks() -> None:
+    """Know in a forked process that no thread of its parent reads any more."""
+    for tape in list(_tapes):
+        tape.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
+
 class _Tape(Generic[T]):
     """An iterator and all that was pulled from it, so that it can be read from the start again."""
 
@@ -224,6 +238,7 @@ class _Tape(Generic[T]):
         self.pulled = list(pulled)
         self.end: Exception | None = None
         self.lock = threading.RLock()  # Two threads may run one stream.
+        _tapes.add(self)
 
     def chunk(self, start: int, size: int) -> list[T]:
         """Return up to `size` items from position `start`; fewer mean that the iterator ended."""

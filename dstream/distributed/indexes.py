@@ -6,7 +6,6 @@ the same commit. Each look-up first takes in what is new. `field_index` has the 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection
 from typing import Any
 
@@ -16,6 +15,7 @@ from dstream.errors import CollectionDestroyedError, IllegalStateError
 from dstream.keys import canonical
 from dstream.spi.store import MapStore
 from dstream.values import Entry, Predicate
+from dstream.values.forked_locks import RenewedLock
 from dstream.values.predicates import And, Comparison, IsNone, OneOf, Or
 
 __all__ = ["Indexes"]
@@ -32,7 +32,7 @@ class Indexes:
 
     def __init__(self, store: MapStore) -> None:
         self._store = store
-        self._lock = threading.RLock()  # Reading a field may run a property of the user's, which may look up too.
+        self._lock = RenewedLock()  # Reading a field may run a property of the user's, which may look up too.
         self._by_path: dict[str, FieldIndex] = {}
         self._forms: dict[Any, Any] = {}
         """Keys as the map gives them, by what stands for them here, where these differ."""

@@ -80,7 +80,10 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
 
     def _found(self, key: object) -> Any:
         """Return the value of `key`, or None if there is none; None is a key that is never there."""
-        return None if key is None else self.store.get_many([self._key(key)])[0]
+        if key is None:
+            return None
+        self._runtime.check_open()  # `self.store` would do so, and a text is its own canonical key: two calls less.
+        return self._opened.get_many([key if type(key) is str else self._key(key)])[0]
 
     def __contains__(self, key: object) -> bool:
         return self._found(key) is not None

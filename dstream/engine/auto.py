@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from dstream.plan.core_of_forks import Several
 from dstream.plan.placing import place
 from dstream.plan.recalling import Found
 from dstream.spi import Engine, Running
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["AutoEngine"]
 
@@ -37,7 +37,7 @@ class AutoEngine:
         self._start = start
         self._found = found
         self._there: Engine | None = None
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
 
     @property
     def spark(self) -> Any:

@@ -10,13 +10,14 @@ import ast
 import dis
 import functools
 import linecache
-import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import TypeAlias
+
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["ALL_GLOBALS", "Found", "NoSource", "found_source", "globals_stored", "stamp_of_source"]
 
@@ -65,7 +66,7 @@ def _found(code: CodeType, file: str, stamp: tuple[object, ...]) -> Found | NoSo
         return _looked_up(code, file)
 
 
-_one_at_a_time = threading.Lock()
+_one_at_a_time = RenewedLock()
 """Threads that leave `catch_warnings` in another order than they entered it would leave all warnings ignored."""
 
 

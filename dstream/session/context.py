@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, get_args, overload
@@ -27,6 +26,7 @@ from dstream.session.workers import refuse_on_a_worker
 from dstream.spi import Engine, Kind, ListStore, MapStore, Options, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
+from dstream.values.forked_locks import RenewedLock
 from dstream.values.secrets import shown_url
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Context:
         self._jobs: Jobs | None = None
         self._is_closed = False
         self._is_beside = False
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
 
     @property
     def engine(self) -> str:

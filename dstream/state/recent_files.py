@@ -5,9 +5,8 @@ A name is used once, by one attempt of one task, and what stands under it never 
 
 from __future__ import annotations
 
-import threading
-
 from dstream.spi.state_files import StateFiles
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["RecentFiles", "recent_files"]
 
@@ -22,7 +21,7 @@ class RecentFiles:
     def __init__(self) -> None:
         self._heads: dict[str, bytes] = {}
         self._size = 0
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
 
     def read(self, files: StateFiles, name: str, offset: int, length: int) -> bytes:
         """Return a part of a file; a small file is read as a whole, since its other parts will be wanted as well.

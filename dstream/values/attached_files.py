@@ -7,7 +7,6 @@ says nothing: there a name is enough that only one job of the process has.
 from __future__ import annotations
 
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from dstream.errors import IllegalStateError
 from dstream.values.contexts import contextmanager
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = [
     "GIVEN",
@@ -66,7 +66,7 @@ class JobFiles:
 
 
 _here: ContextVar[JobFiles | None] = ContextVar("dstream_files", default=None)
-_lock = threading.Lock()
+_lock = RenewedLock()
 _in_process: dict[str, JobFiles] = {}
 _users: Counter[str] = Counter()
 _searched: set[str] = set()

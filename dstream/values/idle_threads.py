@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextvars
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from time import monotonic, sleep
 
 __all__ = ["in_a_thread"]
 
@@ -80,4 +82,28 @@ def _forget_threads() -> None:
     _idle.clear()
 
 
-os.register_at_fork(after_in_child=_forget_threads)
+def _wait_for_imports() -> None:
+    """Let our threads end the imports that they are in, before this process is forked.
+
+    In the forked process nobody would end them: the module stays there half made, and each use of it fails.
+    """
+    until = monotonic() + _LONGEST_IMPORT
+    while any(map(_is_importing, threading.enumerate())) and monotonic() < until:
+        sleep(_BETWEEN_LOOKS)
+
+
+def _is_importing(thread: threading.Thread) -> bool:
+    if not isinstance(thread, _Thread) or thread is threading.current_thread():
+        return False
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code.co_filename != _IMPORTING:
+        frame = frame.f_back
+    return frame is not None
+
+
+_IMPORTING = "<frozen importlib._bootstrap>"
+_BETWEEN_LOOKS = 0.001
+_LONGEST_IMPORT = 10.0
+"""An import may wait for one of the thread that forks; then it does not end before."""
+
+os.register_at_fork(before=_wait_for_imports, after_in_child=_forget_threads)

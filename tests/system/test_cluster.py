@@ -93,7 +93,8 @@ SHIPPED = """
     from sources import items
     from package_of_user.deep import inner
 
-    with ds.connect("local-cluster[2,1,1024]", config={"spark.executorEnv.PYTHONPATH": ""}) as ctx:
+    config = {"spark.executorEnv.PYTHONPATH": ""}
+    with ds.connect("local-cluster[2,1,1024]", config=config, storage=sys.argv[2]) as ctx:
         words = ctx.stream(["a", "b", "a"], 2)
         words.to_list()
 
@@ -172,7 +173,12 @@ def shipped(script: Script, spark_home: str, tmp_path_factory: pytest.TempPathFa
     for file, answer in ((carried / "rules_of_job.py", 1), (folder / "package_of_job/rules.py", 2)):
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"def answer():\n    return {answer}\n")
-    ended = script(SHIPPED, str(folder), env=environment(SPARK_HOME=spark_home, PYTHONPATH=None))
+    ended = script(
+        SHIPPED,
+        str(folder),
+        str(tmp_path_factory.mktemp("data")),
+        env=environment(SPARK_HOME=spark_home, PYTHONPATH=None),
+    )
     assert ended.stderr == ""
     return json.loads(ended.stdout)
 

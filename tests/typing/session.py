@@ -89,7 +89,8 @@ def context(ctx: Context) -> None:
 
 def jobs(ctx: Context, plan: PipelinePlan) -> None:
     """A job, and what is known of it."""
-    config = ds.JobConfig(name="sales", guarantee="exactly-once", auto_restart=(3, 0.5))
+    config = ds.JobConfig(name="sales", guarantee="exactly-once", auto_restart=(3, 0.5), files={"a": "a.txt"})
+    assert_type(ds.attached("a"), Path)
     assert_type(ctx.new_job_if_absent(plan, config=config), Job)
     with ctx.new_job(plan, name="sales") as job:
         assert_type(job, Job)

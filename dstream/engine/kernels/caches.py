@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import NoReturn
 from weakref import WeakKeyDictionary
@@ -10,6 +9,7 @@ from weakref import WeakKeyDictionary
 from dstream.errors import SerializationError
 from dstream.plan.core import Cache, CacheIdentity
 from dstream.plan.recalling import Cached
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["Caches", "HeldByContext"]
 
@@ -65,7 +65,7 @@ class _Slot:
     __slots__ = ("cached", "lock")
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = RenewedLock()
         self.cached: Cached | None = None
 
     def found(self) -> Cached | None:

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from dstream.engine.progress.displays import Display
 from dstream.engine.progress.line import Facts, written
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["BOARD", "Board", "Shown", "quietly"]
 
@@ -50,7 +51,7 @@ class Board:
     ) -> None:
         self.clock = clock
         self._start = start or _start_thread
-        self._lock = threading.RLock()
+        self._lock = RenewedLock()
         self._waiting: list[Shown] = []
         self._is_watched = False
         self._is_drawn = False

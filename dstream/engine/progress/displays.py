@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Protocol
+
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["Display", "Notebook", "Plain", "Terminal", "chosen", "is_terminal"]
 
@@ -94,7 +95,7 @@ class Terminal:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-        self._lock = threading.RLock()
+        self._lock = RenewedLock()
         self._is_drawn = False
         self._asides: dict[int, _Aside] = {}
         # `print` of Python 3.11 to 3.13 does not hold the stream that it writes to: none may die when it is replaced.

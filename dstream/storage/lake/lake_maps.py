@@ -80,9 +80,11 @@ class LakeMap(Collection):
         bucket = bucket_of(self._codec.encode_key(key), self._buckets)
         log = self._log
         with log.lock:
-            self._refresh()
+            log.refresh()
+            if log.metadata is not self._codec_of or not self._is_judged:
+                self._take_codec()
             entries = self._cache.up_to_date(bucket, log.groups.get(bucket))
-            value = None if entries is None else entries.get(identity(key))
+            value = None if entries is None else entries.get(key if type(key) is str else identity(key))
             return value if type(value) in SHARED else own_copy(self._codec, value)
 
     def _places(self, keys: Sequence[Any]) -> list[tuple[int, Any]]:

@@ -10,7 +10,6 @@ from dstream.errors import CollectionDestroyedError
 from dstream.spi.store import Kind, ListStore, MapStore, Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.forked_handles import renewed_after_fork
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_lists import LakeList
@@ -22,6 +21,7 @@ from dstream.storage.lake.registry import Registry
 from dstream.storage.lake.trust import Trust
 from dstream.storage.lake.vacuum import vacuum
 from dstream.storage.shape import Shape, check_name
+from dstream.values.forked_locks import renewed_after_fork
 from dstream.values.secrets import shown_url
 
 __all__ = ["LakeStorage"]

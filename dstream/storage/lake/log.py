@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.storage.checking import NOT_UNDERSTOOD, number, text
-from dstream.storage.forked_handles import renewed_after_fork
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, condemned_in, data_file
 from dstream.storage.lake.checkpoints import newest_checkpoint, read_checkpoint
 from dstream.storage.lake.entries import LOG, entry_path, entry_version, packed, read_entry, version_in
@@ -25,6 +24,7 @@ from dstream.storage.lake.paths import checked_path
 from dstream.storage.lake.turns import turn
 from dstream.storage.settings import MOST_BUCKETS
 from dstream.values.contexts import contextmanager
+from dstream.values.forked_locks import renewed_after_fork
 
 __all__ = ["DESTROYED", "Addition", "Log"]
 
@@ -105,7 +105,8 @@ class Log:
         if not self._opened:
             with self._whole_or_reset():
                 self._open()
-        self._read_on()
+        if self.folder.exists(self._next):
+            self._read_on()
         if time.monotonic() >= self._look_again:
             self._check_end()
         if DESTROYED in self._transactions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from dstream.spi.store import Kind, ListStore, MapStore, Options
@@ -17,11 +16,12 @@ from dstream.storage.memory.state import ListState, MapState, State
 from dstream.storage.settings import Settings
 from dstream.storage.shape import Shape, check_name
 from dstream.storage.state_pickles import check_are_loaded
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["MemoryStorage", "open_memory"]
 
 _shared: dict[str, Registry] = {}
-_shared_lock = threading.Lock()
+_shared_lock = RenewedLock()
 
 
 def open_memory(url: str, settings: Settings) -> MemoryStorage:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from redis.retry import Retry
 from dstream.errors import EngineError, SetupError
 from dstream.storage.redis.scripts import Script
 from dstream.storage.settings import Durability
+from dstream.values.forked_locks import RenewedLock
 from dstream.values.secrets import scrub, shown_url
 
 __all__ = ["Connection", "DurabilityWarning", "Server"]
@@ -104,7 +104,7 @@ class Server:
 
 
 _shared: dict[Server, Connection] = {}
-_opening = threading.Lock()
+_opening = RenewedLock()
 
 
 class Connection:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dstream.errors import DStreamError, EngineError, IllegalStateError, SetupError
-from dstream.storage.forked_handles import renewed_after_fork
 from dstream.storage.sqlite.sqlite_schema import APPLICATION, FORMAT, TABLES
 from dstream.storage.vanished import destroyed_error
 from dstream.values.contexts import contextmanager
+from dstream.values.forked_locks import renewed_after_fork
 
 __all__ = ["WAIT_SECONDS", "Database", "Owner", "Place", "Titled", "failure"]
 

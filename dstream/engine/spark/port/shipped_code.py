@@ -11,7 +11,6 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from types import ModuleType
 
 from dstream.failures import is_installed
 from dstream.values.attached_files import is_of_a_job
+from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["Code"]
 
@@ -40,7 +40,7 @@ class Code:
         self._send_file = send
         self._known: set[str] = set(_NEVER)
         self._zips = 0
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
         self._folder: Path | None = None
 
     def of_clone(self, send: Callable[[str], object]) -> Code:

@@ -15,7 +15,6 @@ import shutil
 import socket
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -39,6 +38,7 @@ from dstream.engine.spark.session.jvm_output import Pump
 from dstream.engine.spark.session.spark_connect import connected_port, is_connect, is_server, leave
 from dstream.engine.spark.spark_engine import SparkEngine
 from dstream.errors import IllegalStateError, SetupError
+from dstream.values.forked_locks import RenewedLock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,7 +121,7 @@ class _Running:
     users: int = 0
 
 
-_lock = threading.RLock()
+_lock = RenewedLock()
 _running: _Running | None = None
 
 
