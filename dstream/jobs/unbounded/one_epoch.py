@@ -310,7 +310,7 @@ class EpochRunner:
         for stage, job in zip(stages, begun or (), strict=False):
             if stage not in record.receipts:
                 with suppress(Exception):  # It has nothing to publish; a sink of the user's may raise.
-                    job.abort()
+                    getattr(job, "end_empty", job.abort)()
 
     def tidy(self, record: LogRecord, keep: float) -> None:
         """Let sinks that a record was published to remove a little of what is older than so many seconds.
