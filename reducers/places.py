@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, Protocol
 
 from dstream.errors import SinkError
@@ -262,6 +263,17 @@ class _Synced:
             self._file.close()
 
 
+def _holder(descriptor: int) -> str:
+    """Return who has the lock of a file, as far as Linux says it: its locks name processes of this machine."""
+    inode = f":{os.fstat(descriptor).st_ino}"
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if words[1:2] == ["FLOCK"] and words[5].endswith(inode):
+                return f"the process {words[4]}"
+    return "another process"
+
+
 def _lock(descriptor: int, path: str) -> None:
     last = time.monotonic() + LONGEST_WAIT
     while True:
@@ -269,7 +281,10 @@ def _lock(descriptor: int, path: str) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() >= last:
-                raise SinkError(f"{path}: another process is in the middle of a commit, and does not end") from error
+                raise SinkError(
+                    f"{path}: {_holder(descriptor)} is in the middle of a commit, and does not end; let it go on "
+                    "(kill -CONT) or end it"
+                ) from error
             time.sleep(0.01)
         except OSError as error:
             raise SinkError(f"{path}: this file system has no locks ({error})") from error

@@ -352,6 +352,9 @@ class _StampingJob:
     def abort(self) -> None:
         self.job.abort()
 
+    def end_empty(self) -> None:
+        getattr(self.job, "end_empty", self.job.abort)()
+
 
 @dataclass(frozen=True, slots=True)
 class _StampingWriter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from dstream.errors import UnsupportedError
 from dstream.pipeline.flat_nodes import At, Flat, flat_nodes, nodes_again
@@ -113,6 +113,29 @@ class PipelinePlan:
                     stage = stage_of.get(id(node))
                     became[id(node)] = counted if stage is None else Tally(counted, take(stage))
         return replace(self, writes=tuple(replace(each, node=became[id(each.node)]) for each in self.writes))
+
+    def delivering(self, change: Callable[[str, Node, Any], Any]) -> PipelinePlan:
+        """Return a plan whose dead letters go elsewhere.
+
+        Args:
+            change: gives what takes those of a stage: of its name, its node, and what takes them now.
+        """
+        became: dict[int, Node] = {}
+        for write in self.writes:
+            for node in inputs_first(write.node, lambda found: () if id(found) in became else found.inputs()):
+                if id(node) not in became:
+                    made = with_inputs(node, [became[id(each)] for each in node.inputs()])
+                    if getattr(made, "delivery", None) is not None:
+                        taking = change(self._stage_of(node), made, cast(Any, made).delivery)
+                        made = replace(cast(Any, made), delivery=taking)
+                    became[id(node)] = made
+        writes = tuple(replace(each, node=became[id(each.node)]) for each in self.writes)
+        last_nodes = tuple((name, became.get(id(node), node)) for name, node in self.last_nodes)
+        return replace(self, writes=writes, last_nodes=last_nodes)
+
+    def _stage_of(self, node: Node) -> str:
+        names = [name for name, last in self.last_nodes if last is node]
+        return names[0] if names else next(each.name for each in self.stages if each.where == node.where)
 
     def __reduce__(self) -> tuple[Any, ...]:
         nodes, places = flat_nodes([*(each.node for each in self.writes), *(node for _, node in self.last_nodes)])

@@ -208,6 +208,9 @@ class WriteJob(Protocol[W_co]):
         """Remove what the tasks of this run have written, as far as it is known; raises nothing.
 
         Afterwards nobody may commit receipts of this run. After a commit there is nothing that it takes back.
+
+        An epoch of an unbounded job that gave no receipts calls `end_empty()` in its place, if there is such a method:
+        most epochs may be so, and a search for what attempts have left takes its time.
         """
         ...
 

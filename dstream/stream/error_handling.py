@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 from dstream.errors import IllegalStateError
-from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, unchanged
+from dstream.plan import Filter, FlatMap, Gather, Map, MapMulti, Node, Read, Recover, call_site, rewrite, unchanged
 from dstream.plan.nodes_of_stages import Using
-from dstream.spi import Calling, Reducer, Runtime, Source
+from dstream.spi import Calling, MapWriter, Reducer, Runtime, Source, Writer
+from dstream.spi.sink import Receipt
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import default_runtime
 from dstream.stream.stream_arguments import function, is_sink, kind_of
-from dstream.stream.writing import write
+from dstream.stream.writing import write, writing
 from dstream.values import DeadLetter
 
 __all__ = ["Delivery", "Recovering", "delivery_of"]
@@ -160,6 +161,13 @@ class Delivery:
         """Commit the letters, all of them or none, without the engine: they are here already, maybe on disk."""
         runtime = self.runtime or default_runtime()
         write(runtime, Read(_Letters(letters), "dead letters"), self.reducer, runtime.engine_here)
+
+    def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
+        """Let a writer of the reducer's take the letters, in the same way, and return its receipts."""
+        runtime = self.runtime or default_runtime()
+        end = writing(Read(_Letters(letters), "dead letters"), self.reducer, writer)
+        receipts: Sequence[Receipt] = runtime.engine_here().submit(rewrite(end)).result()
+        return receipts
 
 
 def delivery_of(source: Source[Any], runtime: Runtime | None) -> Delivery | None:

@@ -1,8 +1,8 @@
 """Let a job without an end run for hours of simulated time, as fast as it goes: `python -m tests.soak.hours --hours 1`.
 
-An epoch is 0.2 seconds of a clock that only the source moves. Printed are, at the beginning, in the middle and at the
-end, what an epoch costs, what the driver occupies, and how many files there are. The program ends with 1 if one of
-them grows with time, or a window is wrong.
+An epoch is 0.2 seconds of a clock that only the source moves. Printed is, again and again, what an epoch costs, what
+the driver occupies, and how many files there are. The program ends with 1 if one of them grows with time, or a window
+is wrong.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -30,7 +31,8 @@ _EPOCH = 0.2
 _KEYS = 1000
 _WINDOWS = 100
 """Windows of so many times the usual length, since events come so much faster than in the other soaks."""
-_LOOKS = 60
+_LOOKS, _SHOWN = 60, 6
+"""How often to look, and each which of these is shown."""
 _KEEP = 20.0
 """Simulated seconds for which records are kept: an hour is many times as long, as a week is to a day."""
 _GROWTH = 1.5
@@ -65,20 +67,24 @@ class Looked:
 
     Attributes:
         epoch: how many there were.
-        millis: what each of the last epochs took, on the clock on the wall and of the processor.
+        events: of each of the last epochs.
+        millis: what each of these took, on the clock on the wall and of the processor.
         megabytes: of the driver.
         files: of the storage.
     """
 
     epoch: int
+    events: float
     millis: tuple[float, float]
     megabytes: float
     files: int
 
-    def row(self, name: str) -> str:
+    def row(self) -> str:
         """Return a line of a table."""
         wall, cpu = self.millis
-        return f"| {name} | {self.epoch:,} | {wall:.1f} | {cpu:.1f} | {self.megabytes:.0f} | {self.files:,} |"
+        return (
+            f"| {self.epoch:,} | {self.events:,.0f} | {wall:.1f} | {cpu:.1f} | {self.megabytes:.0f} | {self.files:,} |"
+        )
 
 
 def run(hours: float, rate: float) -> bool:
@@ -94,11 +100,9 @@ def run(hours: float, rate: float) -> bool:
         )
         config = ds.JobConfig(epoch_length=0.001, clock=simulated, keep=_KEEP)
         job = ctx.new_job(pipeline, config=config)
+        print("| epochs | events | ms | CPU ms | driver MB | files |\n|---|---|---|---|---|---|", flush=True)
         looks = _looks(job, Path(folder), int(seconds / _EPOCH))
         job.join()
-        print("| | epochs | ms | CPU ms | driver MB | files |\n|---|---|---|---|---|---|")
-        first, middle, last = looks[1], looks[len(looks) // 2], looks[-1]
-        print(first.row("beginning"), middle.row("middle"), last.row("end"), sep="\n")
         is_right = ctx.get_map("totals").copy() == expected(source.count, _KEYS).totals
     print("all counts are right" if is_right else "WRONG counts")
     return is_right and _is_level(looks)
@@ -107,18 +111,25 @@ def run(hours: float, rate: float) -> bool:
 def _looks(job: ds.Job, folder: Path, epochs: int) -> list[Looked]:
     """Look at a job again and again, until it ends."""
     driver, looks = psutil.Process(), []
-    began, cpu, before = time.monotonic(), time.process_time(), 0
+    began, cpu, before, events = time.monotonic(), time.process_time(), 0, 0
     while not job.status.has_ended:
         time.sleep(0.05)
         if job.epoch < before + max(1, epochs // _LOOKS):
             continue
-        done = job.epoch - before
+        done, read = job.epoch - before, sum(each.items_out or 0 for each in _sources(job)) - events
         wall, used, before = time.monotonic() - began, time.process_time() - cpu, job.epoch
         files = sum(len(names) for _, _, names in os.walk(folder))  # A folder may go meanwhile.
         megabytes = driver.memory_info().rss / 2**20
-        looks.append(Looked(before, (wall / done * 1000, used / done * 1000), megabytes, files))
-        began, cpu = time.monotonic(), time.process_time()
+        looks.append(Looked(before, read / done, (wall / done * 1000, used / done * 1000), megabytes, files))
+        if len(looks) % _SHOWN == 1:
+            print(looks[-1].row(), flush=True)
+        began, cpu, events = time.monotonic(), time.process_time(), events + read
     return looks
+
+
+def _sources(job: ds.Job) -> list[Any]:
+    """Return the counts of the stage that reads."""
+    return list(job.metrics().stages.values())[:1]
 
 
 def _is_level(looks: list[Looked]) -> bool:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.executor.ready_suppliers import ReadySuppliers
 from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.edge_counts import add_edges
+from dstream.jobs.unbounded.dead_letters import StagedLetters
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
 from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
 from dstream.jobs.unbounded.log_record import LogRecord, Place
@@ -26,16 +27,18 @@ from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
 from dstream.jobs.unbounded.steps_of_plan import Processors, with_kept_parallelism
 from dstream.pipeline.pipeline_plan import PipelinePlan
-from dstream.plan import Read
+from dstream.plan import Node, Read
 from dstream.plan.core_of_graphs import Processing
 from dstream.plan.graph_parallelism import with_parallelism
+from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import VertexGraph
 from dstream.plan.walk import steps_of_inputs
-from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
+from dstream.spi import MapWriter, Running, Runtime, Sink, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
 from dstream.spi.sink import Receipt, Target
 from dstream.state.kept_shards import kept_shards
 from dstream.state.step_state import folder_of
+from dstream.stream.error_handling import Delivery
 
 __all__ = ["EpochRunner", "Ran"]
 
@@ -66,6 +69,20 @@ class _Taken:
     times: list[PartitionReceipt] = field(default_factory=list)
     steps: list[StepReceipt] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+
+
+class _End(NamedTuple):
+    """Where a pipeline writes to: items, or the dead letters of a stage.
+
+    Attributes:
+        stage: its name.
+        step: the one before a sink, which a failure names.
+    """
+
+    stage: str
+    sink: Sink[Any, Any]
+    target: Target[Any]
+    step: Step | None
 
 
 class EpochRunner:
@@ -106,15 +123,17 @@ class EpochRunner:
         self._processors = processors
         self._guarantee = guarantee
         self._suppliers = ReadySuppliers()
-        counted = (plan if counts else _reads_only(plan)).counting(self._taking)
+        self._letters: list[StagedLetters] = []
+        self._begun: dict[int, dict[str, WriteJob[Any]]] = {}
+        self._number = 0
         try:
+            staging = plan.delivering(self._staging)
+            counted = (staging if counts else _reads_only(staging)).counting(self._taking)
             self.open_plan: OpenPlan = open_plan(counted, context, self._ready, guarantee)
-            self._targets: list[Target[Any]] = [write.sink.open(context) for write in plan.writes]
+            self._ends = self._all_ends()
         except BaseException as error:
             self.close(error)
             raise
-        self._steps = steps_of_inputs(plan.several([None] * len(plan.writes)))
-        self._begun: dict[int, list[WriteJob[Writer | MapWriter]]] = {}
         self._sides = RefreshedSides(self.open_plan.refreshed)
 
     def _taking(self, stage: str) -> Callable[[int], None]:
@@ -124,6 +143,28 @@ class EpochRunner:
             self._taken.counts[stage] += items
 
         return take
+
+    def _staging(self, stage: str, node: Node, delivery: Delivery) -> StagedLetters:
+        """Return what takes the dead letters of a stage."""
+        self._letters.append(StagedLetters(stage, delivery, self._context, self._job_of_letters))
+        return self._letters[-1]
+
+    def _job_of_letters(self, letters: StagedLetters) -> WriteJob[Any]:
+        begun = self._begun[self._number]
+        if letters.stage not in begun:
+            begun[letters.stage] = self._begun_job(self._ends[letters.stage], self._number)
+        return begun[letters.stage]
+
+    def _all_ends(self) -> dict[str, _End]:
+        """Return where the pipeline writes to, by the names of the stages."""
+        steps = steps_of_inputs(self._plan.several([None] * len(self._plan.writes)))
+        ends = {
+            write.stage: _End(write.stage, write.sink, write.sink.open(self._context), step)
+            for write, step in zip(self._plan.writes, steps, strict=True)
+        }
+        for each in self._letters:
+            ends[each.stage] = _End(each.stage, each.sink, each.target, None)
+        return ends
 
     def _ready(self, node: Processing) -> VertexGraph:
         """Return the graph of an operation as it runs in this job."""
@@ -164,6 +205,7 @@ class EpochRunner:
         try:
             read = self._places(news)
             receipts = self._results(self._inputs(number, now, news, time, states, read, jobs))
+            receipts.update((each.stage, taken) for each in self._letters if (taken := each.taken()))
             record, after = self._record(before, number, now, news, time, read, receipts, states)
         except BaseException:
             self.abort(number)
@@ -172,28 +214,32 @@ class EpochRunner:
         return Ran(record, after, items, perf_counter() - began)
 
     def _begin(self, number: int) -> list[WriteJob[Writer | MapWriter]]:
-        self._taken = _Taken()
-        jobs: list[WriteJob[Writer | MapWriter]] = []
-        self._begun[number] = jobs
-        for place, target in enumerate(self._targets):
-            jobs.append(target.begin(self._name(place), number))
-            if jobs[-1].is_done:
-                self.abort(number)
-                raise IllegalStateError(
-                    f"{self._plan.writes[place].sink.label} has epoch {number} of {self._name(place)!r} already, of "
-                    "which this job knows nothing: submit it under another name, or let the sink have another job="
-                )
-        return jobs
+        self._taken, self._number = _Taken(), number
+        for each in self._letters:
+            each.taken()  # An epoch that failed may have left some.
+        jobs = self._begun[number] = {}
+        for write in self._plan.writes:
+            jobs[write.stage] = self._begun_job(self._ends[write.stage], number)
+        return list(jobs.values())
 
-    def _name(self, place: int) -> str:
+    def _begun_job(self, end: _End, number: int) -> WriteJob[Any]:
+        job = end.target.begin(self._name(end), number)
+        if job.is_done:
+            self.abort(number)
+            raise IllegalStateError(
+                f"{end.sink.label} has epoch {number} of {self._name(end)!r} already, of "
+                "which this job knows nothing: submit it under another name, or let the sink have another job="
+            )
+        return job
+
+    def _name(self, end: _End) -> str:
         """Return what a sink calls this job.
 
         It has the id of the job: one that is started afresh counts its epochs from 1 again, and they are not those that
         were done. And it has the name of the stage, so that a pipeline that was changed meets its own epochs only.
         """
-        write = self._plan.writes[place]
-        own = f"{self._job}-{folder_of(write.stage)}"
-        return own if write.sink.job is None else f"{write.sink.job}:{own}"
+        own = f"{self._job}-{folder_of(end.stage)}"
+        return own if end.sink.job is None else f"{end.sink.job}:{own}"
 
     def _places(self, news: Mapping[str, News]) -> list[Place]:
         """Return the places of which tasks tell the time."""
@@ -291,43 +337,42 @@ class EpochRunner:
             IllegalStateError: what tasks have written is no more, or is for a sink that this pipeline has not.
             Exception: a sink fails.
         """
-        stages = [write.stage for write in self._plan.writes]
-        if strange := record.receipts.keys() - set(stages):
+        if strange := record.receipts.keys() - self._ends.keys():
             raise IllegalStateError(
                 f"what epoch {record.number} of the job {self._job} gave has still to be published by the stages "
                 f"{', '.join(map(repr, sorted(strange)))}, which this pipeline has not: submit the pipeline as it was, "
                 "with JobConfig(force=True), and change it when that has run"
             )
-        begun = self._begun.pop(record.number, None)
-        for place, stage in enumerate(stages):
+        begun = self._begun.pop(record.number, {})
+        for stage, end in self._ends.items():
             if stage not in record.receipts:
                 continue
             # A failure there, such as one of a function that merges, names the step as one in a task does.
-            with naming(self._steps[place]):
-                job = begun[place] if begun else self._targets[place].begin(self._name(place), record.number)
+            with nullcontext() if end.step is None else naming(end.step):
+                job = begun.get(stage) or end.target.begin(self._name(end), record.number)
                 if not job.is_done:
                     _commit(job, record, stage)
-        for stage, job in zip(stages, begun or (), strict=False):
+        for stage, job in begun.items():
             if stage not in record.receipts:
                 with suppress(Exception):  # It has nothing to publish; a sink of the user's may raise.
-                    job.abort()
+                    getattr(job, "end_empty", job.abort)()
 
     def tidy(self, record: LogRecord, keep: float) -> None:
         """Let sinks that a record was published to remove a little of what is older than so many seconds.
 
         The record is published, so an old file that cannot be read or removed is no reason to fail: it is logged.
         """
-        for place, write in enumerate(self._plan.writes):
-            tidy = getattr(self._targets[place], "tidy", None)
-            if tidy is not None and write.stage in record.receipts:
+        for stage, end in self._ends.items():
+            tidy = getattr(end.target, "tidy", None)
+            if tidy is not None and stage in record.receipts:
                 try:
                     tidy(keep)
                 except DStreamError as error:
-                    _log.warning("stage %r: what is old was not removed: %s", write.stage, error)
+                    _log.warning("stage %r: what is old was not removed: %s", stage, error)
 
     def abort(self, number: int) -> None:
         """Remove what the tasks of an epoch have written that is not committed."""
-        for job in self._begun.pop(number, ()):
+        for job in self._begun.pop(number, {}).values():
             with suppress(Exception):  # A sink of the user's may raise; the others are to be whole all the same.
                 job.abort()
 

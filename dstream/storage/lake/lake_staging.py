@@ -132,6 +132,13 @@ class StagedJob(ABC, Generic[W]):
             if not self._is_committed():
                 self._collection.discard_staged(self._prefix)
 
+    def end_empty(self) -> None:
+        """End a run whose tasks gave no receipts.
+
+        What an attempt that was killed may have left is for the vacuum, as where there are receipts. To look for it is
+        to list the collection, while most epochs of windows give nothing.
+        """
+
     def _is_committed(self) -> bool:
         """Say whether what this run has written is the collection's, also if another process committed it."""
         try:

@@ -11,7 +11,7 @@ from collectors import counting
 from dstream.errors import IllegalStateError
 from dstream.jobs.unbounded import epoch_log, log_folding
 from dstream.storage.lake import checkpoints, lake_collection, log_cut
-from reducers import to_imap
+from reducers import to_icache, to_ilist, to_imap
 from tests.jobs.unbounded.streams import Feed, eventually
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -73,6 +73,29 @@ def test_files_stay_few(tmp_path, monkeypatch):
     assert found == dict.fromkeys(range(5), 200)
     assert max(counts[100:]) < 1.5 * max(counts[50:100])
     assert max(counts) < 1000
+
+
+def test_an_epoch_that_gives_nothing_looks_for_no_files(tmp_path, monkeypatch):
+    """Most epochs of windows are so, and the target may have any number of files."""
+    looked = []
+    monkeypatch.setattr(lake_collection.Collection, "discard_staged", lambda store, prefix: looked.append(prefix))
+    with ds.connect(engine="local", storage=str(tmp_path)) as ctx:
+        cache, feed, pipeline = ctx.get_cache("cache", ttl=60.0), Feed(), ds.Pipeline()
+        large = pipeline.read_from(feed).filter(lambda n: n > 10)
+        large.write_to(to_imap("map", str, abs))
+        large.write_to(to_icache("cache", str, abs))
+        large.write_to(to_ilist("list"))
+        job = ctx.new_job(pipeline)
+        for number in (1, 2):
+            feed.give(number)
+            eventually(lambda number=number: job.epoch == number)
+        feed.give(11)
+        feed.end()
+        job.join(10)
+        found = (ctx.get_map("map").copy(), list(cache.keys()), ctx.get_list("list").copy())
+
+    assert found == ({"11": 11}, ["11"], [11])
+    assert looked == []
 
 
 def test_old_files_that_cannot_be_removed_are_logged(tmp_path, monkeypatch, caplog):

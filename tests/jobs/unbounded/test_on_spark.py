@@ -7,11 +7,13 @@ from concurrent.futures import CancelledError
 import pytest
 
 import dstream as ds
+from collectors import counting
 from dstream.core import DAG, Edge, processors, whole_item
 from dstream.jobs import JobStatus
 from dstream.testing.epochs_by_hand import epochs
-from dstream.windows import limiting_lag
+from dstream.windows import limiting_lag, tumbling
 from reducers import to_ilist, to_imap
+from sources import text_files
 from tests.jobs.unbounded.counting_processors import Numbers, Totals
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 from tests.jobs.unbounded.summing import FrameSums, Lagging
@@ -75,6 +77,40 @@ def test_epochs_are_cut_on_spark(spark_context):
 
     assert by_hand.cut({numbers: {0: [2, 4], 1: [6]}}) == {"sink": []}
     assert by_hand.cut({numbers: {0: [12], 1: [10]}}) == {"sink": [(10, 12)]}
+
+
+def test_a_side_of_a_hash_join_is_read_again_on_spark(spark_context, tmp_path):
+    """By the first epoch that begins so much later, not before; what the executors keep of it is what is read then."""
+    by_hand, path, found = epochs(spark_context), tmp_path / "names.txt", []
+    letters, pipeline = by_hand.source("letters", partitions=2), ds.Pipeline()
+    names = pipeline.read_from(text_files(path))
+    joined = pipeline.read_from(letters).inner_hash_join(names, (bool, bool), lambda a, b: a + b, refresh_every=60)
+    joined.write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+    for number, now in enumerate([100.0, 159.0, 160.0]):
+        path.write_text(str(number))
+        found.append(by_hand.cut({letters: {0: ["a"], 1: ["b"]}}, now)["write_to"])
+
+    assert found == [["a0", "b0"], ["a0", "b0"], ["a2", "b2"]]
+
+
+def test_an_input_that_is_behind_is_waited_for_so_long_on_spark(spark_context, tmp_path):
+    """The watermarks of tasks reach the driver, which lets windows close that the slow source holds."""
+    now, fast, slow, pipeline = [1000.0], Feed(), Feed(), ds.Pipeline()
+    stages = [pipeline.read_from(feed).add_timestamps(int) for feed in (fast, slow)]
+    counts = stages[0].merge(stages[1]).window(tumbling(10)).aggregate(counting(), lambda start, end, n: (end, n))
+    counts.write_to(to_ilist(tmp_path.name))
+    config = ds.JobConfig(epoch_length=0.05, clock=lambda: now[0], max_watermark_retain=5)
+    job = spark_context.new_job(pipeline, config=config)
+    slow.give(1)
+    fast.give(2, 25)
+    eventually(lambda: job.epoch >= 1 and job.clock == 1)
+    assert spark_context.get_list(tmp_path.name).copy() == []
+    now[0] += 5
+    eventually(lambda: len(spark_context.get_list(tmp_path.name)) == 1)
+    job.cancel()
+
+    assert spark_context.get_list(tmp_path.name).copy() == [(10, 2)]
 
 
 def test_parts_of_a_graph_go_on_from_epoch_to_epoch(spark_context):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,6 +37,25 @@ def test_epochs_go_into_files(ctx, tmp_path):
 
     lines = [line for path in (tmp_path / "out").glob("part*") for line in path.read_text().splitlines()]
     assert sorted(lines) == ["a", "b", "c"]
+
+
+def test_a_job_goes_on_when_the_lock_of_a_folder_is_free_again(ctx, tmp_path, monkeypatch):
+    """A process that is stopped may have it: that is no fault of the pipeline, and nobody else takes it."""
+    monkeypatch.setattr("reducers.places.LONGEST_WAIT", 0.0)
+    out, feed = tmp_path / "out", Feed()
+    job = ctx.new_job(pipeline_of(feed, to_files(out)), config=ds.JobConfig(auto_restart=(20, 0.01)))
+    feed.give("a")
+    eventually(lambda: job.epoch == 1)
+    descriptor = os.open(out / ".dstream", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    feed.give("b")
+    eventually(lambda: job.metrics().runs > 2)
+    os.close(descriptor)
+    feed.end()
+    job.join(20)
+
+    lines = [line for path in out.glob("part*") for line in path.read_text().splitlines()]
+    assert sorted(lines) == ["a", "b"]
 
 
 def test_epochs_go_into_a_table(ctx, tmp_path):

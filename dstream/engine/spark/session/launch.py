@@ -59,6 +59,10 @@ _OUR_SQL = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
     # Since Spark 4.1 a union of equally partitioned frames zips their partitions, which would lose the order.
     "spark.sql.unionOutputPartitioning": "false",
+    # A part that is computed again, since an executor was lost with its rows, may come out in another way: Spark then
+    # runs everything again that has read it, or fails. Otherwise items would be lost and come twice.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
 }
 _ON_ONE_MACHINE = {
     "spark.driver.bindAddress": "127.0.0.1",
