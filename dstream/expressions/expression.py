@@ -21,6 +21,7 @@ __all__ = [
     "Choice",
     "Constant",
     "Expression",
+    "ForTuples",
     "Formatted",
     "Indexed",
     "Let",
@@ -232,4 +233,15 @@ class Let(Expression):
 
     value: Expression
     number: int
+    within: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ForTuples(Expression):
+    """`within` for an item that is a tuple of `size` members, no object of a class of its own, or an `Entry` of two.
+
+    It stands outside of all others. The function itself is called with any other item.
+    """
+
+    size: int
     within: Expression

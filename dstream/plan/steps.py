@@ -13,7 +13,7 @@ from dstream.spi.functions import shown_function
 if TYPE_CHECKING:
     from dstream.expressions import Expression
 
-__all__ = ["Delivery", "Emitted", "Guard", "Op", "Step", "Treatment", "no_key", "shown_function", "unchanged"]
+__all__ = ["Around", "Delivery", "Emitted", "Guard", "Op", "Step", "Treatment", "no_key", "shown_function", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,14 @@ class Emitted:
         emitted: list[Any] = []
         self.fn(item, emitted.append)
         return emitted
+
+
+Around = Literal["key", "value", "swap", "on_value", "if_value", "key_by", "starred"]
+"""What a function of dstream's does around one of the user's, as the attribute `around` of its class says.
+
+`on_value` gives an entry with `fn` of its value, `if_value` a tuple of the entry or of nothing, `key_by` the entry of
+`fn(item)` and the item, `starred` `fn(*item)`.
+"""
 
 
 def no_key(item: Any) -> None:

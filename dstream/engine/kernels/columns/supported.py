@@ -55,7 +55,11 @@ def _obstacles(expression: Expression) -> Iterator[str]:
 
 
 _EVALUATED = (Applied, Argument, Called, Choice, Constant, Indexed, Let, Local, Together, Text, Formatted, Method)
-_WORDS = {"Attribute": "an attribute of an object", "Built": "an object of a class"}
+_WORDS = {
+    "Attribute": "an attribute of an object",
+    "Built": "an object of a class",
+    "ForTuples": "taken out of an entry or a tuple",
+}
 
 
 def _compared(applied: Applied) -> tuple[Expression, ...]:
