@@ -87,6 +87,15 @@ class Expression:
             yield each
             waiting.extend(reversed(each.parts()))
 
+    def extent(self) -> tuple[int, int]:
+        """Return how many expressions there are inside, with this one, and in how many levels."""
+        size, levels = 0, 0
+        level: tuple[Expression, ...] = (self,)
+        while level:
+            size, levels = size + len(level), levels + 1
+            level = tuple(chain.from_iterable(each.parts() for each in level))
+        return size, levels
+
 
 @dataclass(frozen=True, slots=True)
 class Argument(Expression):
