@@ -21,6 +21,7 @@ __all__ = [
     "Choice",
     "Constant",
     "Expression",
+    "ForTuples",
     "Formatted",
     "Indexed",
     "Let",
@@ -85,6 +86,15 @@ class Expression:
             each = waiting.pop()
             yield each
             waiting.extend(reversed(each.parts()))
+
+    def extent(self) -> tuple[int, int]:
+        """Return how many expressions there are inside, with this one, and in how many levels."""
+        size, levels = 0, 0
+        level: tuple[Expression, ...] = (self,)
+        while level:
+            size, levels = size + len(level), levels + 1
+            level = tuple(chain.from_iterable(each.parts() for each in level))
+        return size, levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,4 +242,15 @@ class Let(Expression):
 
     value: Expression
     number: int
+    within: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ForTuples(Expression):
+    """`within` for an item that is a tuple of `size` members, no object of a class of its own, or an `Entry` of two.
+
+    It stands outside of all others. The function itself is called with any other item.
+    """
+
+    size: int
     within: Expression

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 import re
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dstream.expressions.expression import Operator
+from dstream.values.entry import Entry
 
 __all__ = ["CHANGING_NOTHING", "KNOWN", "OPERATORS", "name_of"]
 
@@ -27,6 +29,7 @@ KNOWN: dict[str, Callable[..., Any]] = {
     "operator.not_": operator.not_,  # No `not`: where only truth is asked, that asks `a and b` once.
     **{f"re.{name}": getattr(re, name) for name in _OF_RE},
     **{f"str.{name}": getattr(str, name) for name in _OF_STR},
+    "dstream.Entry": functools.partial(tuple.__new__, Entry),  # Of a pair; in C, where the class calls Python.
 }
 """Functions by the names that a `Called` has for them."""
 

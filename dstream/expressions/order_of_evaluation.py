@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from dstream.expressions.expression import Applied, Argument, Choice, Constant, Expression, Let, Local, Method
 
-__all__ = ["asks_for_truth", "is_leaf", "replaced", "stands_first"]
+__all__ = ["asks_for_truth", "is_leaf", "replaced", "stands_first", "substituted"]
 
 
 def is_leaf(expression: Expression) -> bool:
@@ -52,6 +53,31 @@ def replaced(local: Local, value: Expression, expression: Expression) -> Express
         each.name: _within(getattr(expression, each.name), local, value) for each in dataclasses.fields(expression)
     }
     return dataclasses.replace(expression, **changed)
+
+
+def substituted(expression: Expression, values: Mapping[int, Expression]) -> Expression:
+    """Return `expression` with other values in the place of arguments, which are there without any evaluation.
+
+    What stands in it twice as one object, which is evaluated once, does so in the result.
+    """
+    made: dict[int, Expression] = {}
+
+    def changed(held: Any) -> Any:
+        if type(held) is tuple:
+            return tuple(map(changed, held))
+        return inner(held) if isinstance(held, Expression) else held
+
+    def inner(each: Expression) -> Expression:
+        if isinstance(each, Argument):
+            return values.get(each.place, each)
+        if isinstance(each, Constant):
+            return each
+        if id(each) not in made:
+            names = [field.name for field in dataclasses.fields(each)]
+            made[id(each)] = dataclasses.replace(each, **{name: changed(getattr(each, name)) for name in names})
+        return made[id(each)]
+
+    return inner(expression)
 
 
 def _within(held: Any, local: Local, value: Expression) -> Any:

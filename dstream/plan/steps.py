@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dstream.expressions import Expression
 
 __all__ = [
+    "Around",
     "Delivery",
     "Emitted",
     "Guard",
@@ -167,6 +168,14 @@ class Emitted:
         emitted: list[Any] = []
         self.fn(item, emitted.append)
         return emitted
+
+
+Around = Literal["key", "value", "swap", "on_value", "if_value", "key_by", "starred"]
+"""What a function of dstream's does around one of the user's, as the attribute `around` of its class says.
+
+`on_value` gives an entry with `fn` of its value, `if_value` a tuple of the entry or of nothing, `key_by` the entry of
+`fn(item)` and the item, `starred` `fn(*item)`.
+"""
 
 
 def no_key(item: Any) -> None:

@@ -75,8 +75,9 @@ def connect(
         broadcast_limit: how large the right side of a hash join may be, which every task holds, in bytes or as
             `"64m"`; 256 MB without a word. A hash join may have a limit of its own.
         columns: whether tasks may run what functions say without calling them: `"auto"` where that gives the same, the
-            default; `"off"` never; `"verify"` both ways, and an EngineError where they differ.
-            docs/concepts/columns.md says more.
+            default; `"off"` never; `"verify"` both ways, and an EngineError where they differ. A global counts as it is
+            when the plan runs: what a task does to the globals of a function in ways that no function of its module
+            shows, such as from another module, is not seen. docs/concepts/columns.md says more.
         class_archive: whether Spark on this machine starts from a file of the classes that Java loads, which is made in
             the user's folder of caches after the first use of Spark, if there is none; True without a word.
             docs/how-to/configure.md says more.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.plan import FlatMap, Map, call_site, shown_function
 from dstream.plan.nodes_of_stages import Aggregate
+from dstream.plan.steps import Around
 from dstream.spi import AggregateOperation, Collector
 from dstream.stream.base import BaseStream
 from dstream.stream.shorthands import StreamOf
@@ -69,7 +70,7 @@ class Entries(BaseStream[T]):
             >>> Stream.of(("Pequod", 30)).swap().to_list()
             [Entry(key=30, value='Pequod')]
         """
-        swapped: Stream[Entry[V, K]] = _mapped(self, _swapped, "swap", "")
+        swapped: Stream[Entry[V, K]] = _mapped(self, _Swapping(), "swap", "")
         return swapped
 
     def map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], R]) -> Stream[Entry[K, R]]:
@@ -250,12 +251,19 @@ def _by_key(
 _entry = functools.partial(tuple.__new__, Entry)
 
 
-def _swapped(item: Any) -> Any:
-    return _entry((value_of(item), key_of(item)))
+class _Swapping:
+    """Exchanges key and value of an entry."""
+
+    around: ClassVar[Around] = "swap"
+
+    def __call__(self, item: Any) -> Any:
+        return _entry((value_of(item), key_of(item)))
 
 
 class _OnValue:
     """Applies a function to the value of an entry."""
+
+    around: ClassVar[Around] = "on_value"
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
         self.fn = fn
@@ -268,12 +276,14 @@ class _OnValue:
 class _IfValue:
     """Gives an entry if its value satisfies a predicate."""
 
-    def __init__(self, predicate: Callable[[Any], object]) -> None:
-        self.predicate = predicate
-        self.__qualname__ = shown_function(predicate)
+    around: ClassVar[Around] = "if_value"
+
+    def __init__(self, fn: Callable[[Any], object]) -> None:
+        self.fn = fn
+        self.__qualname__ = shown_function(fn)
 
     def __call__(self, item: Any) -> tuple[Any, ...]:
-        return (_entry(item),) if self.predicate(value_of(item)) else ()
+        return (_entry(item),) if self.fn(value_of(item)) else ()
 
 
 class _EachOfValue:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from dstream.plan import CoGroup, Join, Map, PartitionBy, call_site, shown_function
+from dstream.plan.steps import Around
 from dstream.stream.base import BaseStream
 from dstream.stream.other_side import ItemsOf, On, PairsOf, key_functions, other_side
 from dstream.stream.shorthands import StreamOf
@@ -202,6 +203,8 @@ class Keyed(BaseStream[T]):
 
 class _Keying:
     """Gives an item with its key."""
+
+    around: ClassVar[Around] = "key_by"
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
         self.fn = fn

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, TypeVarTuple
 
 from dstream.failures import shown
 from dstream.plan import FlatMap, Limit, Map, Sorted, Union, call_site, shown_function
+from dstream.plan.steps import Around
 from dstream.stream.base import BaseStream
 from dstream.stream.runtime import shared
 from dstream.stream.stream_arguments import count, function, kind_of, optional_function
@@ -168,6 +169,8 @@ class _Part:
 
 class Starred:
     """Takes a tuple for several arguments."""
+
+    around: ClassVar[Around] = "starred"
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn

@@ -401,6 +401,29 @@ def test_read_refuses_what_is_enclosed_by_a_function_that_workers_import() -> No
     assert found.reason == "has the name of another function, which every worker imports anew"
 
 
+def test_read_does_not_write_down_what_becomes_very_long() -> None:
+    """Each way through a function that is called stands in the place of the call."""
+    ways = "".join(f"    if x == {number}:\n        x = x + 1\n" for number in range(8))
+    names = _script(f"def helper(x):\n{ways}    return x\nfn = lambda x: {'helper(' * 8}x{')' * 8}\n")
+    found = read(names["fn"])
+    assert isinstance(found, Unread)
+    assert found.reason == "is long"
+
+
+@pytest.mark.parametrize("text", ["fn = lambda x: " + "-" * 180 + "x\n", "fn = lambda x: x" + " + x" * 120 + "\n"])
+def test_read_does_not_read_what_is_too_deep_to_be_pickled(text: str) -> None:
+    """A plan with its function alone is not."""
+    found = read(_script(text)["fn"])
+    assert isinstance(found, Unread)
+    assert found.reason == "is long"
+
+
+def test_an_expression_knows_how_large_it_is() -> None:
+    """In values, and in levels."""
+    assert read(lambda x: x + 1 + x).extent() == (5, 3)  # type: ignore[union-attr]
+    assert Constant(1).extent() == (1, 1)
+
+
 def test_read_takes_a_list_for_a_constant_only_where_python_does() -> None:
     """In the middle of comparisons it stays a list, which equals no tuple."""
     assert isinstance(read(lambda x: x in [1, 2] == (1, 2)), Unread)

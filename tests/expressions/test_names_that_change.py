@@ -153,10 +153,3 @@ def test_read_looks_at_the_functions_of_a_module_once_for_a_plan(monkeypatch: py
     found = [read(names[name], 1, namespaces) for name in ("fn", "other", "fn")]
     assert all(isinstance(each, Expression) for each in found)
     assert len(looked) == 1
-
-
-def test_read_does_not_write_down_what_becomes_very_long() -> None:
-    """Each way through a function that is called stands in the place of the call."""
-    ways = "".join(f"    if x == {number}:\n        x = x + 1\n" for number in range(8))
-    names = _script(f"def helper(x):\n{ways}    return x\nfn = lambda x: {'helper(' * 8}x{')' * 8}\n")
-    assert _reason(names["fn"]) == "is long"

@@ -342,7 +342,7 @@ def test_explain_names_what_stands_around_a_function(unstarted, capsys):
         "followed by a call that handles its failures": numbers.map(lambda n: n + 1).ignore(ValueError),
         "calls where('n') > 1": numbers.filter(where("n") > 1),
         "emits its items one by one": numbers.map_multi(lambda n, emit: emit(n)),
-        "stands in a call that does more with each item": numbers.key_by(abs).map_values(abs),
+        "stands in a call that does more with each item": numbers.key_by(abs).flat_map_values(range),
     }
     for reason, stream in streams.items():
         assert any(reason in route for route in _routes(stream, capsys)), reason

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from dstream.engine.compiler.reading_entries import entry_read, read_around
 from dstream.engine.kernels.columns import unsupported
 from dstream.expressions.expression import Argument, Expression
 from dstream.expressions.function_reading import Unread, read
@@ -15,6 +16,7 @@ from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Emitted, KeyInColumns, Op, shown_function, unchanged
 from dstream.spi import Collector, InColumns
 from dstream.values import Predicate
+from dstream.values.entry import key_of, value_of
 
 __all__ = ["key_in_columns", "read_step", "with_expression", "with_expressions"]
 
@@ -74,10 +76,12 @@ def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unre
         return Unread("emits its items one by one", advice="return a tuple of them to flat_map()")
     if isinstance(op.fn, Predicate):
         return Unread(f"calls {shown_function(op.fn)}", advice="a lambda can be read")
-    if is_our_name(type(op.fn).__module__):
-        return Unread("stands in a call that does more with each item")
     if op.guards:
         return Unread("is followed by a call that handles its failures")
+    if is_our_name(type(op.fn).__module__):
+        return read_around(op.fn, namespaces)
+    if op.fn is key_of or op.fn is value_of:
+        return entry_read("key" if op.fn is key_of else "value")
     return read(op.fn, 1, namespaces)
 
 

@@ -17,6 +17,7 @@ from dstream.expressions.expression import (
     Constant,
     Expression,
     Formatted,
+    ForTuples,
     Indexed,
     Let,
     Method,
@@ -116,6 +117,8 @@ def _without_constants(each: Expression, constants: list[Any]) -> Expression:
             return Text(all_of(members))
         case Let(value, number, within):
             return Let(inner(value), number, inner(within))
+        case ForTuples(size, within):
+            return ForTuples(size, inner(within))
     return each
 
 

@@ -181,7 +181,7 @@ def _compiled(source: str, shape: Shape, levels: Sequence[int]) -> Callable[...,
         levels: the numbers of the variables that hold their items.
     """
     values = {
-        f"f{index}": (syntax_of(form, [f"v{level}", *_constants(index, form)]), action == "filter")
+        f"f{index}": (syntax_of(form, f"f{index}", [f"v{level}", *_constants(index, form)]), action == "filter")
         for index, ((action, _, form), level) in enumerate(zip(shape, levels, strict=True))
         if form is not None
     }

@@ -21,6 +21,7 @@ from dstream.expressions.expression import (
     Called,
     Choice,
     Expression,
+    ForTuples,
     Indexed,
     Let,
     Local,
@@ -30,18 +31,19 @@ from dstream.expressions.expression import (
 )
 from dstream.expressions.known_functions import KNOWN
 from dstream.plan.steps import Op
+from dstream.values.entry import Entry
 
 __all__ = ["FUNCTIONS", "is_inlined", "syntax_of", "with_syntax"]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     name.replace(".", "_of_"): function for name, function in KNOWN.items() if "." in name
-}
+} | {"Entry": Entry}
 """The functions of modules and classes, by the names that loops have for them."""
 
 
 def is_inlined(op: Op) -> bool:
     """Say whether the expression of a step takes the place of its function, which Python code would have to call."""
-    return op.expression is not None and type(op.fn) in _WORTH_IT
+    return op.expression is not None and (type(op.fn) in _WORTH_IT or hasattr(type(op.fn), "around"))
 
 
 _WORTH_IT = frozenset({FunctionType, functools.partial, itemgetter, attrgetter, methodcaller})
@@ -81,9 +83,26 @@ def _asks_for_truth(node: ast.AST) -> bool:
     return isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
 
 
-def syntax_of(form: Form, names: Sequence[str]) -> ast.expr:
-    """Return the syntax of a form, given the names of the variables that hold its arguments and constants."""
-    return _Writing(names).syntax(form.expression)
+def syntax_of(form: Form, function: str, names: Sequence[str]) -> ast.expr:
+    """Return the syntax of a form.
+
+    Args:
+        form: of the expression.
+        function: the name of the variable that holds the function which it stands for.
+        names: those of the variables that hold its arguments and constants.
+    """
+    writing = _Writing(names)
+    match form.expression:
+        case ForTuples(size, within):
+            called = ast.Call(_name(function), [_name(names[0])], [])
+            return ast.IfExp(_is_tuple(names[0], size), writing.syntax(within), called)
+    return writing.syntax(form.expression)
+
+
+def _is_tuple(name: str, size: int) -> ast.expr:
+    kind = f"type({name}) is "
+    of_size = f"{kind}tuple and len({name}) == {size}"
+    return ast.parse(f"{kind}Entry or {of_size}" if size == 2 else of_size, mode="eval").body
 
 
 _BINARY: dict[str, ast.operator] = {

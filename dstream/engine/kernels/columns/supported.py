@@ -130,7 +130,7 @@ _EVALUATED = (
     Formatted,
     Method,
 )
-_WORDS = {"Built": "an object of a class"}
+_WORDS = {"Built": "an object of a class", "ForTuples": "taken out of an entry or a tuple"}
 
 
 def _compared(applied: Applied) -> tuple[Expression, ...]:
