@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from dstream.session import Context, connect
+from dstream.session.configuration import configured
 
 __all__ = ["connected", "engine_options", "fail", "storage_option"]
 
@@ -26,9 +27,12 @@ def engine_options(command: F) -> F:
     return engine(master(storage_option(command)))
 
 
-def connected(engine: str | None = None, master: str | None = None, storage: str | None = None) -> Context:
-    """Return a context; what no option says is configured."""
-    return connect(master, engine, storage=storage)
+def connected(
+    engine: str | None = None, master: str | None = None, storage: str | None = None, *, is_for_a_prompt: bool = False
+) -> Context:
+    """Return a context; what no option says is configured. Beside a prompt Spark starts at once, unless that is."""
+    is_unsaid = is_for_a_prompt and configured({})["warm"] is None
+    return connect(master, engine, storage=storage, warm=True if is_unsaid else None)
 
 
 def fail(message: str, code: int = 1) -> NoReturn:

@@ -31,7 +31,7 @@ def shell(engine: str | None, master: str | None, storage: str | None, plain: bo
     The context is `ctx`; the names of dstream, collectors, reducers and sources are there. Ctrl-C gives the prompt
     back, Ctrl-D leaves and closes the context.
     """
-    with connected(engine, master, storage) as context:
+    with connected(engine, master, storage, is_for_a_prompt=True) as context:
         banner = f"dstream {version('dstream')}, engine {context.engine}: ctx is the context, Ctrl-D leaves"
         if plain or find_spec("IPython") is None or not sys.stdin.isatty():
             _plain(banner, names(context))

@@ -252,6 +252,7 @@ _KEYS = {
     "worker_memory": _Key(_memory, "DSTREAM_WORKER_MEMORY", DEFAULT_BOUND),
     "broadcast_limit": _Key(_memory, "DSTREAM_BROADCAST_LIMIT", DEFAULT_BROADCAST),
     "class_archive": _Key(_yes_or_no, "DSTREAM_CLASS_ARCHIVE", True),
+    "warm": _Key(_yes_or_no, "DSTREAM_WARM"),
     "log_level": _Key(_level, "DSTREAM_LOG", "OFF"),
     "progress": _Key(_yes_or_no, "DSTREAM_PROGRESS"),
     "job": _Key(_job, None),

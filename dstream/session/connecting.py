@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +41,7 @@ def connect(
     broadcast_limit: int | str | None = None,
     columns: Literal["auto", "off", "verify"] | None = None,
     class_archive: bool | None = None,
+    warm: bool | None = None,
     log_level: str | None = None,
     progress: bool | None = None,
     job: JobConfig | None = None,
@@ -49,8 +51,8 @@ def connect(
 
     What is not given here is looked up in the environment (`DSTREAM_MASTER`, `DSTREAM_ENGINE`, `DSTREAM_STORAGE`,
     `DSTREAM_PICKLE`, `DSTREAM_DURABILITY`, `DSTREAM_WORKER_MEMORY`, `DSTREAM_BROADCAST_LIMIT`, `DSTREAM_COLUMNS`,
-    `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of the current
-    folder or the nearest one above; docs/how-to/configure.md says more.
+    `DSTREAM_CLASS_ARCHIVE`, `DSTREAM_WARM`, `DSTREAM_LOG`, `DSTREAM_PROGRESS`), and then in the file `dstream.toml` of
+    the current folder or the nearest one above; docs/how-to/configure.md says more.
 
     Args:
         master: the Spark master, such as `"local[4]"` or `"spark://host:7077"`, or a server of Spark Connect, such as
@@ -81,6 +83,8 @@ def connect(
         class_archive: whether Spark on this machine starts from a file of the classes that Java loads, which is made in
             the user's folder of caches after the first use of Spark, if there is none; True without a word.
             docs/how-to/configure.md says more.
+        warm: whether a Spark on this machine begins to start now, beside the caller, rather than when it is needed;
+            without a word at prompts and in notebooks, not in programs. Only for the engine `"spark"`.
         log_level: the level of Spark's own messages, such as `"WARN"`; none at all without a word.
         progress: whether jobs that take longer than a second show one line about how far they are; without a
             word, only in terminals and notebooks.
@@ -114,6 +118,7 @@ def connect(
             "broadcast_limit": broadcast_limit,
             "columns": columns,
             "class_archive": class_archive,
+            "warm": warm,
             "log_level": log_level,
             "progress": progress,
             "job": job,
@@ -123,9 +128,18 @@ def connect(
     opening = _storage_opener(chosen, allowed)
     caches = Caches()
     start = _STARTERS[chosen["engine"]](chosen, caches)
+    if chosen["engine"] == "spark" and (_is_at_a_prompt() if chosen["warm"] is None else chosen["warm"]):
+        start = _started_beside(start, chosen["master"])
     stages, shown = _stages(chosen, caches.found), _shown_choices(chosen)
     context = Context(
-        start, chosen["engine"], lambda: opening(chosen["storage"]), stages, shown, opening, chosen["job"]
+        start,
+        chosen["engine"],
+        lambda: opening(chosen["storage"]),
+        stages,
+        shown,
+        opening,
+        chosen["job"],
+        getattr(start, "close", None),
     )
     contexts.add(context)
     return context
@@ -175,6 +189,23 @@ def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
         chosen["class_archive"],
     )
     return lambda: launch.start(settings, caches)
+
+
+def _started_beside(start: Callable[[], Any], master: str | None) -> Callable[[], Engine]:
+    """Begin to start Spark, if it is this process that starts it, and return what waits for it."""
+    from dstream.engine.spark.session import launch
+
+    if not launch.starts_here(master):
+        return start
+    from dstream.session.warm_start import WarmStart
+
+    return WarmStart(start, launch.activate, lambda engine: engine.warm_up())
+
+
+def _is_at_a_prompt() -> bool:
+    """Say whether somebody types what runs here: at a prompt of Python or IPython, or in a notebook."""
+    module = sys.modules.get("IPython")
+    return hasattr(sys, "ps1") or (module is not None and module.get_ipython() is not None)
 
 
 def _auto_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:

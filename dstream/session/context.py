@@ -57,7 +57,7 @@ class CollectionName(NamedTuple):
 class Context:
     """An engine and the streams on it. Make one with `connect()`; close it, or use it in a `with` block.
 
-    Nothing starts before the first terminal operation needs it.
+    Nothing starts before the first terminal operation needs it, unless `connect(warm=True)` says so.
     """
 
     def __init__(
@@ -69,7 +69,9 @@ class Context:
         shown: str = "",
         open_other: Callable[[str], Storage] | None = None,
         jobs: JobConfig | None = None,
+        end_start: Callable[[], None] | None = None,
     ) -> None:
+        self._end_start = end_start
         self._of_all_jobs = jobs
         self._start = start
         self._shown = shown
@@ -634,6 +636,8 @@ class Context:
             other.close()
         if self._storage is not None:
             self._storage.close()
+        if self._end_start is not None:
+            self._end_start()
         if self._engine is not None and not self._is_beside:  # The engine of one beside another is that one's.
             self._engine.close()
 

@@ -59,6 +59,7 @@ def test_arguments_stand_over_variables_and_these_over_the_file(folder, monkeypa
         ("DSTREAM_BROADCAST_LIMIT", "broadcast_limit", "64m", 2**26),
         ("DSTREAM_COLUMNS", "columns", "off", "off"),
         ("DSTREAM_CLASS_ARCHIVE", "class_archive", "0", False),
+        ("DSTREAM_WARM", "warm", "1", True),
         ("DSTREAM_LOG", "log_level", "info", "INFO"),
     ],
 )

@@ -28,13 +28,13 @@ from dstream.engine.worker.rows import FAILED, WATERMARKS, Row, arrow_schema, fr
 from dstream.engine.worker.sent_files import SentFiles, archived
 from dstream.engine.worker.sent_payloads import InFunction, Sent
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask
-from dstream.engine.worker.stage import Input, Piece, Sink, Stage, read_columns, read_tables, run
+from dstream.engine.worker.stage import FrameInput, Input, Piece, Sink, Stage, read_columns, read_tables, run
 from dstream.errors import EngineError
 from dstream.values.attached_files import JobFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
     from dstream.plan.steps import Step
@@ -78,6 +78,7 @@ class Cluster:
         self._files: SentFiles | None = None
         self._archives: WeakKeyDictionary[JobFiles, Sent] = WeakKeyDictionary()
         self._numbers = functools.lru_cache(_MOST_NUMBERS)(self._new_numbers)
+        self._places = functools.lru_cache(_MOST_NUMBERS)(self._new_places)
 
     def at_work(self, work: Work) -> Cluster:
         """Return the same cluster, whose jobs belong to `work`."""
@@ -124,6 +125,7 @@ class Cluster:
         cluster = copy.copy(self)
         cluster.port = self.port.with_settings(settings)
         cluster._numbers = functools.lru_cache(_MOST_NUMBERS)(cluster._new_numbers)
+        cluster._places = functools.lru_cache(_MOST_NUMBERS)(cluster._new_places)
         return cluster
 
     def doing(self, step: Step, purpose: str) -> Cluster:
@@ -164,6 +166,10 @@ class Cluster:
     def _new_numbers(self, count: int) -> DataFrame:
         return self.port.session.range(0, count, 1, max(count, 1))
 
+    def _new_places(self, targets: int) -> Column:
+        """Return the partition of each row, as a column."""
+        return self.port.column("target") % targets
+
     def shipped(self, pieces: Sequence[Piece]) -> DataFrame:
         """Return one partition for each piece, with the piece in it."""
         check_process()
@@ -184,7 +190,8 @@ class Cluster:
         def dstream_stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return run(pickled, path, batches, files)
 
-        return self.port.mapped(frame, dstream_stage, _schema())
+        names = Row._fields if isinstance(source, FrameInput) else None
+        return self.port.mapped(frame, dstream_stage, _schema(), names)
 
     def send_to_all(self, payloads: Sequence[Any], holder: object) -> Sent:
         """Have payloads at hand in every process of the workers, for as long as `holder` lives or longer."""
@@ -228,8 +235,8 @@ class Cluster:
 
         Several targets share a partition if there are more of them than partitions.
         """
-        placed = frame.repartitionById(targets, self.port.column("target") % targets)
-        return placed.sortWithinPartitions("target", "source", "sequence")
+        placed = frame.repartitionById(targets, self._places(targets))
+        return placed.sortWithinPartitions(*map(self.port.column, ("target", "source", "sequence")))
 
     def beside(self, frame: DataFrame, targets: int) -> DataFrame:
         """Return the rows with targets behind those of others, which `shuffled` brings into the same partitions."""
@@ -243,7 +250,7 @@ class Cluster:
     def rows(self, frame: DataFrame) -> Iterator[Row]:
         """Run one job over all partitions and give its rows in order."""
         with translated(), self._job():
-            batches = frame.toArrow().to_batches()
+            batches = self.port.batches(frame)
         return _for_driver(from_record_batches(batches))
 
     def places(self, frame: DataFrame) -> list[tuple[int, int, int, int]]:

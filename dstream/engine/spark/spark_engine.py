@@ -26,6 +26,7 @@ from dstream.engine.spark.spark_run import Run
 from dstream.engine.submitted import Cancellation, Submitted
 from dstream.engine.worker.rows import COLUMNS, ITEMS
 from dstream.engine.worker.sinks import WriteItems
+from dstream.engine.worker.stage import Piece
 from dstream.failures import naming
 from dstream.plan.capture_checks import check_captures
 from dstream.plan.core import End, Loop, Partitions, ToList
@@ -97,6 +98,11 @@ class SparkEngine:
     def cores(self) -> int:
         """Return how many tasks run at the same time."""
         return self._cluster.cores
+
+    def warm_up(self) -> None:
+        """Run a job without items, so that workers are there, and what a first job needs is loaded."""
+        nothing = Piece(None, (), (), None)
+        list(self._cluster.rows(piece_rows([nothing, nothing], WriteItems(), 0, self._cluster)))
 
     def is_lost(self) -> bool:
         """Say whether Spark was stopped, or its process is gone."""

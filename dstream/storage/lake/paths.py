@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from typing import Any
 
 __all__ = ["ENTRY", "LOG", "checked_path", "is_removable", "is_temporary", "new_path", "temporary_name"]
@@ -22,12 +22,17 @@ _PREPARED = re.compile(rf"(?:{LOG}/)?\{_TEMPORARY}[0-9a-f]{{32}}")
 
 def new_path(prefix: str) -> str:
     """Return the name of a new data file; `prefix` is empty, or that of a job."""
-    return f"{prefix}{uuid.uuid4().hex}.parquet"
+    return f"{prefix}{_random()}.parquet"
 
 
 def temporary_name() -> str:
     """Return the name under which a small file is prepared."""
-    return f"{_TEMPORARY}{uuid.uuid4().hex}"
+    return f"{_TEMPORARY}{_random()}"
+
+
+def _random() -> str:
+    """Return 32 hexadecimal digits that nobody else has; those of a UUID cost four times as much."""
+    return os.urandom(16).hex()
 
 
 def checked_path(data: Any) -> str:

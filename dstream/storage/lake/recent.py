@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
-from dstream.storage.lake.lake_tables import batches
+from dstream.storage.lake.lake_tables import batches, takes_more
 
 __all__ = ["RecentRows"]
 
@@ -27,7 +27,7 @@ class RecentRows:
 
     def keep(self, rows: Mapping[str, pa.RecordBatch]) -> None:
         """Keep the rows of files by their paths; large ones are left to be read."""
-        self._rows.update((path, batch) for path, batch in rows.items() if batch.nbytes <= _LARGEST)
+        self._rows.update((path, batch) for path, batch in rows.items() if not takes_more(batch, _LARGEST))
         while len(self._rows) > _MOST:
             del self._rows[next(iter(self._rows))]
 

@@ -16,6 +16,7 @@ from dstream.engine.worker.sent_payloads import InBroadcast
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
@@ -37,6 +38,7 @@ class ClassicPort:
     def __init__(self, session: SparkSession, code: Code | None = None) -> None:
         self.session = session
         self._code = code
+        self._columns: dict[str, Column] = {}
 
     def cores(self) -> int:
         """Ask anew each time: executors come and go."""
@@ -71,15 +73,38 @@ class ClassicPort:
         return True
 
     def column(self, name: str) -> Column:
-        from pyspark.sql import functions
+        """Make it once: PySpark (4.3) asks Java fifteen times for each."""
+        if name not in self._columns:
+            from pyspark.sql import functions
 
-        return functions.col(name)
+            self._columns[name] = functions.col(name)
+        return self._columns[name]
 
-    def mapped(self, frame: DataFrame, function: ArrowFunction, schema: StructType | str) -> DataFrame:
+    def mapped(
+        self, frame: DataFrame, function: ArrowFunction, schema: StructType | str, names: Sequence[str] | None = None
+    ) -> DataFrame:
         if self._code is not None:
             self._code.ship()
         with _interpreter_of_the_driver(self.session.sparkContext):
-            return frame.mapInArrow(function, schema)
+            return frame.mapInArrow(function, schema) if names is None else self._mapped(frame, function, schema, names)
+
+    def _mapped(
+        self, frame: DataFrame, function: ArrowFunction, schema: StructType | str, names: Sequence[str]
+    ) -> DataFrame:
+        """Do what `mapInArrow` does (4.3), without asking Java for the schema and each of the columns."""
+        from pyspark.sql.pandas.functions import pandas_udf
+        from pyspark.util import PythonEvalType
+
+        udf: Any = pandas_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[call-overload]
+        java: Any = frame._jdf
+        applied = udf(*map(self.column, names))
+        return type(frame)(java.mapInArrow(applied._jc, False, None), frame.sparkSession)
+
+    def batches(self, frame: DataFrame) -> list[pa.RecordBatch]:
+        """Do what `toArrow` does (4.3), without asking Java for settings and the schema."""
+        collecting: Any = frame
+        batches: list[pa.RecordBatch] = collecting._collect_as_arrow()
+        return batches
 
     def pinned(self, frame: DataFrame) -> DataFrame:
         return frame.localCheckpoint(eager=False)

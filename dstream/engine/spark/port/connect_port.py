@@ -31,6 +31,7 @@ from dstream.engine.worker.sent_payloads import InFile
 from dstream.values.contexts import contextmanager
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.types import StructType
 
@@ -100,9 +101,15 @@ class ConnectPort:
 
         return functions.col(name)
 
-    def mapped(self, frame: DataFrame, function: ArrowFunction, schema: StructType | str) -> DataFrame:
+    def mapped(
+        self, frame: DataFrame, function: ArrowFunction, schema: StructType | str, names: Sequence[str] | None = None
+    ) -> DataFrame:
         self._code.ship()
         return frame.mapInArrow(function, schema)
+
+    def batches(self, frame: DataFrame) -> list[pa.RecordBatch]:
+        batches: list[pa.RecordBatch] = frame.toArrow().to_batches()
+        return batches
 
     def pinned(self, frame: DataFrame) -> DataFrame:
         with _active(self.session):

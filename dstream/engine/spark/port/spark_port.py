@@ -85,8 +85,21 @@ class Port(Protocol):
         """Return a column by its name, for expressions."""
         ...
 
-    def mapped(self, frame: DataFrame, function: ArrowFunction, schema: StructType | str) -> DataFrame:
-        """Return what `function` makes of each partition of `frame`, on an interpreter that has the user's modules."""
+    def mapped(
+        self, frame: DataFrame, function: ArrowFunction, schema: StructType | str, names: Sequence[str] | None = None
+    ) -> DataFrame:
+        """Return what `function` makes of each partition of `frame`, on an interpreter that has the user's modules.
+
+        Args:
+            frame: what it reads.
+            function: takes the Arrow batches of a partition, and gives others.
+            schema: the columns that it gives.
+            names: the columns of `frame`, where they are known: Spark is not asked for them then.
+        """
+        ...
+
+    def batches(self, frame: DataFrame) -> list[pa.RecordBatch]:
+        """Run a job and return the Arrow batches of `frame`, in order."""
         ...
 
     def pinned(self, frame: DataFrame) -> DataFrame:

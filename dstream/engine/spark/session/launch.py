@@ -43,7 +43,7 @@ from dstream.values.forked_locks import RenewedLock
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["JVM_OPTIONS", "Settings", "check_machine", "end_java", "known_cores", "start"]
+__all__ = ["JVM_OPTIONS", "Settings", "activate", "check_machine", "end_java", "known_cores", "start", "starts_here"]
 
 _OURS = {
     "spark.app.name": "dstream",
@@ -161,6 +161,18 @@ def start(settings: Settings, caches: Caches) -> SparkEngine:
             return _engine(_classic_port(_guest_session(theirs, settings), settings), settings, caches, _nothing)
         running = _shared_session(settings)
         return _engine(_classic_port(running.spark, settings), settings, caches, _Release(running))
+
+
+def starts_here(master: str | None) -> bool:
+    """Say whether a context would start Spark on this machine, rather than use one that runs, or a server."""
+    is_elsewhere = is_server(master) or "PYSPARK_GATEWAY_PORT" in os.environ
+    return not is_elsewhere and _running is None and _session_of_the_user() is None
+
+
+def activate(engine: SparkEngine) -> None:
+    """Make the session of an engine the active one of this thread, as if Spark had been started here."""
+    spark = engine.spark
+    spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def known_cores(master: str | None, config: Mapping[str, Any]) -> int | None:

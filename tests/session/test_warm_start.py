@@ -1,0 +1,260 @@
+"""A start beside the caller: who waits for it, where its errors come, and that it leaves no thread."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import dstream as ds
+from dstream.command.options import connected
+from dstream.engine.spark.session import launch
+from dstream.errors import EngineError, SetupError
+from dstream.session import connecting
+from dstream.session.warm_start import WarmStart
+
+ROOT = Path(__file__).parents[2]
+
+
+class Engine:
+    """An engine that notes what becomes of it."""
+
+    def __init__(self):
+        self.noted = []
+
+    def close(self):
+        self.noted.append("closed")
+
+
+class Starts:
+    """Starts engines, when a test lets them start."""
+
+    def __init__(self, *errors):
+        self.may_end = threading.Event()
+        self.errors = list(errors)
+        self.engines = []
+        self.may_end.set()
+
+    def __call__(self):
+        assert self.may_end.wait(10)
+        if self.errors:
+            raise self.errors.pop(0)
+        self.engines.append(Engine())
+        return self.engines[-1]
+
+
+def warm(starts):
+    """Begin to start an engine, whose warming up is noted."""
+    return WarmStart(starts, lambda engine: engine.noted.append("active"), lambda engine: engine.noted.append("warm"))
+
+
+def threads():
+    """Return how many threads of warm starts there are."""
+    return sum(thread.name == "dstream-warm-start" for thread in threading.enumerate())
+
+
+def test_whoever_needs_the_engine_waits_for_it():
+    """It is one engine, known to the thread that asked for it, and warmed up once."""
+    starts = Starts()
+    starts.may_end.clear()
+    start = warm(starts)
+    assert starts.engines == []
+
+    starts.may_end.set()
+    engine = start()
+    start.close()
+    assert starts.engines == [engine]
+    assert sorted(engine.noted) == ["active", "warm"]
+    assert threads() == 0
+
+
+def test_an_engine_that_was_lost_is_started_again():
+    """After the first one has been given, a call starts another."""
+    start = warm(Starts())
+
+    assert start() is not start()
+    start.close()
+
+
+def test_an_error_of_the_start_comes_where_the_engine_is_needed():
+    """Once, with the line that needs it; the next call tries again."""
+    start = warm(Starts(SetupError("Spark did not start")))
+    with pytest.raises(SetupError, match=r"^Spark did not start$") as caught:
+        start()
+
+    assert caught.traceback[0].path == Path(__file__)
+    assert isinstance(start(), Engine)
+    start.close()
+
+
+def test_an_engine_that_nobody_needed_is_closed():
+    """Also one whose start is not at its end yet."""
+    starts = Starts()
+    starts.may_end.clear()
+    start = warm(starts)
+    closing = threading.Thread(target=start.close)
+    closing.start()
+    while not start._is_closed:
+        pass
+    starts.may_end.set()
+    closing.join(10)
+
+    assert (starts.engines[0].noted, threads()) == (["closed"], 0)
+
+
+def test_an_engine_is_closed_when_it_is_warm():
+    """A job that has begun to warm it up ends before."""
+    starts, may_warm = Starts(), threading.Event()
+
+    def warming(engine):
+        may_warm.wait(10)
+        engine.noted.append("warm")
+
+    start = WarmStart(starts, bool, warming)
+    while not start._started.done():
+        pass
+    closing = threading.Thread(target=start.close)
+    closing.start()
+    may_warm.set()
+    closing.join(10)
+
+    assert starts.engines[0].noted == ["warm", "closed"]
+
+
+def test_an_error_that_nobody_met_is_nobodys():
+    """Closing a context whose Spark did not start is no failure."""
+    start = warm(Starts(SetupError("Spark did not start")))
+    start.close()
+
+    assert threads() == 0
+
+
+def test_a_warming_up_that_fails_is_left_to_the_first_job():
+    """It says more about it."""
+    starts = Starts()
+    start = WarmStart(starts, bool, lambda engine: 1 / 0)
+
+    assert start() is starts.engines[0]
+    start.close()
+
+
+def test_ctrl_c_leaves_the_start_alone(monkeypatch):
+    """The caller stops waiting; the next one gets the engine."""
+    starts = Starts()
+    starts.may_end.clear()
+    start = warm(starts)
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(start._started, "result", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            start()
+    starts.may_end.set()
+
+    assert start() is starts.engines[0]
+    start.close()
+
+
+def test_a_forked_process_does_not_wait_for_a_thread_of_its_parent(monkeypatch):
+    """It would wait for ever."""
+    start = warm(Starts())
+    with monkeypatch.context() as patch:
+        patch.setattr("os.getpid", lambda: -1)
+        start.close()
+        with pytest.raises(EngineError, match="forked"):
+            start()
+
+    start.close()
+    assert threads() == 0
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The masters for which a start has begun; no Spark starts."""
+    masters = []
+    monkeypatch.setattr(launch, "check_machine", lambda master: None)
+    monkeypatch.setattr(connecting, "_started_beside", lambda start, master: masters.append(master) or start)
+    return masters
+
+
+@pytest.mark.parametrize("engine", ["local", "auto"])
+def test_other_engines_start_nothing(folder, begun, engine):
+    """They need no Spark, or only for some streams."""
+    ds.connect("local[1]", engine, warm=True).close()
+
+    assert begun == []
+
+
+def test_spark_starts_beside_those_who_type(folder, begun, monkeypatch):
+    """Not beside a program, unless it asks for it; a setting stands over that."""
+    ds.connect("local[1]").close()
+    assert begun == []
+
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    ds.connect("local[2]").close()
+    ds.connect("local[3]", warm=False).close()
+    monkeypatch.setenv("DSTREAM_WARM", "0")
+    ds.connect("local[4]").close()
+    ds.connect("local[5]", warm=True).close()
+    assert begun == ["local[2]", "local[5]"]
+
+
+def test_a_notebook_is_a_prompt(monkeypatch):
+    """And so is IPython in a terminal."""
+    monkeypatch.delattr(sys, "ps1", raising=False)
+    monkeypatch.setitem(sys.modules, "IPython", type("IPython", (), {"get_ipython": staticmethod(lambda: "shell")}))
+
+    assert connecting._is_at_a_prompt()
+
+
+def test_a_spark_that_runs_already_is_not_started(monkeypatch):
+    """Nor one on a server, or of a Java process that somebody else has started."""
+    monkeypatch.setattr(launch, "_session_of_the_user", lambda: None)
+    monkeypatch.setattr(launch, "_running", None)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    assert launch.starts_here("local[2]")
+    assert not launch.starts_here("sc://host:15002")
+
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert not launch.starts_here("local[2]")
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT")
+    monkeypatch.setattr(launch, "_session_of_the_user", object)
+    assert not launch.starts_here("local[2]")
+
+
+_USES = """
+import threading, time
+import dstream as ds
+ctx = ds.connect("local[1]", storage="memory:", progress=False, warm=True)
+before = time.perf_counter()
+names = [thread.name for thread in threading.enumerate()]
+print("dstream-warm-start" in names)
+print(ctx.stream([1, 2]).map(lambda n: n * n).to_list(), ctx.spark.getActiveSession() is not None)
+ctx.close()
+print([thread.name for thread in threading.enumerate() if thread.name == "dstream-warm-start"])
+ds.connect("local[1]", storage="memory:", progress=False, warm=True)
+"""
+
+
+def test_spark_starts_beside_a_program_and_ends_with_it():
+    """The first job finds it; the second start is not used, and the end of the program ends it without a word."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DSTREAM_CONFIG": ""}
+    ran = subprocess.run([sys.executable, "-c", _USES], env=environment, capture_output=True, text=True, timeout=300)
+
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("True\n[1, 4] True\n[]\n", "", 0)
+
+
+def test_the_shell_of_the_command_is_a_prompt(folder, begun, monkeypatch):
+    """Its context is there before anything is typed; a setting stands over that, and other commands start nothing."""
+    connected("spark", "local[1]", is_for_a_prompt=True).close()
+    connected("spark", "local[2]").close()
+    monkeypatch.setenv("DSTREAM_WARM", "0")
+    connected("spark", "local[3]", is_for_a_prompt=True).close()
+
+    assert begun == ["local[1]"]
