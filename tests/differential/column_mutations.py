@@ -17,7 +17,10 @@ ROOT = Path(__file__).parents[2]
 _TESTS = [
     "tests/engine/test_column_expressions.py",
     "tests/engine/test_column_groups.py",
+    "tests/engine/test_column_joining.py",
+    "tests/engine/test_column_sorting.py",
     "tests/engine/test_column_steps.py",
+    "tests/differential/test_column_operators.py",
 ]
 
 MUTATIONS: list[tuple[str, str, str]] = [
@@ -74,6 +77,27 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("column_collecting", "        if known.is_verified:\n            _verify(collector", "        if False:\n            _verify(collector"),
     ("column_collecting", "    if not isinstance(keys, Ints):\n        raise Withheld(\"keys that are no ints\")\n", ""),
     ("column_collecting", "    if max(-values.least, values.greatest) * len(values.values) > GREATEST:", "    if False:"),
+    ("column_sorting", "    return ~values if reverse else values", "    return -values if reverse else values"),
+    ("column_sorting", "(values + 0.0).view", "values.view"),
+    ("column_sorting", "np.where(bits < 0, bits ^ np.int64(GREATEST), bits)", "bits.copy()"),
+    ("column_sorting", "    bits[values != values] = GREATEST\n", ""),
+    ("column_sorting", "type(keys[0]) not in _NUMBERS", "False"),
+    ("column_sorting", "np.argsort(ranks.values, kind=\"stable\")", "np.lexsort((-np.arange(len(ranks.values)), ranks.values))"),
+    ("column_sorting", "for batch in batches]), kind=\"stable\")", "for batch in batches]), kind=\"stable\")[::-1]"),
+    ("column_sorting", "np.searchsorted(values, borders.values, side=\"left\")", "np.searchsorted(values, borders.values, side=\"right\")"),
+    ("column_sorting", "    if columns.is_verified:\n", "    if False:\n"),
+    ("column_sorting", "return Ranks(\"floats\", ", "return Ranks(\"ints\", "),
+    ("column_top", "limit.kind != ranks.kind", "False"),
+    ("column_top", "values < before.values[0]", "values <= before.values[0]"),
+    ("column_joining", "type(keys[0]) is not int", "False"),
+    ("column_joining", "not isinstance(block.members[0], Ints)", "False"),
+    ("column_joining", "stable_hashes_of_ints(keys) % targets", "keys % targets"),
+    ("column_joining", "        self._rows = np.argsort(numbers, kind=\"stable\")", "        self._rows = np.arange(len(numbers))"),
+    ("column_joining", "counts = np.where(is_found, ", "counts = np.where(is_found | True, "),
+    ("column_joining", "self._is_matched[numbers[is_found]] = True", "pass"),
+    ("column_joining", "np.flatnonzero(~self._is_matched)", "np.flatnonzero(self._is_matched)"),
+    ("column_stacking", "max(each.greatest for each in columns)", "columns[0].greatest"),
+    ("column_stacking", "    if len(set(map(type, columns))) > 1:", "    if False:"),
     ("verifying_columns", "    if type(one) is not type(other):", "    if False:"),
 ]  # fmt: skip
 """(module, text of a guard, what takes its place)."""
