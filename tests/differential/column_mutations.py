@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 _TESTS = [
     "tests/engine/test_column_expressions.py",
+    "tests/engine/test_column_distinct.py",
     "tests/engine/test_column_groups.py",
     "tests/engine/test_column_joining.py",
     "tests/engine/test_column_sorting.py",
@@ -96,6 +97,11 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("column_joining", "counts = np.where(is_found, ", "counts = np.where(is_found | True, "),
     ("column_joining", "self._is_matched[numbers[is_found]] = True", "pass"),
     ("column_joining", "np.flatnonzero(~self._is_matched)", "np.flatnonzero(self._is_matched)"),
+    ("column_distinct", "np.where(column.values == column.values, column.values, np.nan)", "column.values + 1"),
+    ("column_distinct", "stable_hashes_of_ints(whole(column).values)", "whole(column).values"),
+    ("column_distinct", "first[numbers_of_rows[::-1]] = np.arange(rows - 1, -1, -1)", "first[numbers_of_rows] = np.arange(rows)"),
+    ("column_distinct", "firsts + before", "firsts"),
+    ("column_distinct", "np.lexsort((places, sources))", "np.lexsort((sources, places))"),
     ("column_stacking", "max(each.greatest for each in columns)", "columns[0].greatest"),
     ("column_stacking", "    if len(set(map(type, columns))) > 1:", "    if False:"),
     ("verifying_columns", "    if type(one) is not type(other):", "    if False:"),

@@ -19,8 +19,10 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import dstream.engine.kernels.columns.column_distinct as column_distinct
 import dstream.engine.kernels.columns.column_joining as column_joining
 import dstream.engine.kernels.columns.column_sorting as column_sorting
+import dstream.engine.worker.distinct_routing as distinct_routing
 import dstream.engine.worker.routing as routing
 import dstream.engine.worker.sorting as sorting
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems
@@ -29,7 +31,15 @@ from dstream.engine.kernels.core_operations import operated, operation
 from dstream.engine.kernels.hash_join import Matching
 from dstream.engine.kernels.join_sides import Side
 from dstream.engine.kernels.join_tasks import join_batches, join_with, pairs_of_batches
-from dstream.engine.worker.readers import read_batches, read_buckets
+from dstream.engine.worker.distinct_routing import (
+    RouteBack,
+    RouteFirsts,
+    back_in_order,
+    first_of_each,
+    one_of_each,
+    read_placed,
+)
+from dstream.engine.worker.readers import read_batches, read_buckets, read_columns
 from dstream.engine.worker.routing import RouteSide
 from dstream.engine.worker.rows import SAMPLE, Row
 from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
@@ -54,7 +64,7 @@ class Program:
 
     Attributes:
         parts: the items of each task, in blocks.
-        operator: `"sorted"`, `"top"`, or `"join"`.
+        operator: `"sorted"`, `"top"`, `"join"` or `"distinct"`.
         key: gives the key of an item; None: the item is it.
         columns: how keys may stand in columns; None: not at all.
         reverse: the greatest key comes first.
@@ -84,8 +94,12 @@ def program(seed: int) -> Program:
     key = None if source is None else function_of(source)
     columns = KeyInColumns(expression_of(source or "lambda x: x") if random.random() < 0.8 else None, False)
     operator, reverse, targets = random.choice(("sorted", "top")), random.random() < 0.5, random.randrange(1, 5)
-    if random.random() < 0.4:
+    choice = random.random()
+    if choice < 0.3:
         return _join(random, targets)
+    if choice < 0.5:
+        operator = random.choice(("distinct ordered", "distinct unordered"))
+        return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, targets={targets}")
     text = f"{parts} {operator} by {source}, reverse={reverse}, targets={targets}"
     return Program(parts, operator, key, columns, reverse, targets, text)
 
@@ -143,6 +157,8 @@ def outcomes(made: Program, seed: int) -> tuple[Outcome, Outcome]:
         patch.multiple(column_sorting, **limits),
         patch.multiple(column_joining, **join),
         patch.object(routing, "_MOST_JOINED", short),
+        patch.multiple(distinct_routing, _MOST_ROWS=random.choice((1, 2**20))),
+        patch.multiple(column_distinct, _FEW_KEYS=random.choice((1, 2**16))),
     ):
         found = _outcome(made, in_columns=True)
         expected = _outcome(replace(made, columns=None), in_columns=False)
@@ -238,11 +254,36 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
     return found
 
 
+def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    is_ordered = made.operator == "distinct ordered"
+    route, rows = RouteFirsts(made.targets, _STEP, is_ordered), list[Row]()
+    for number, items in enumerate(parts):
+        rows += route(items, StageTask(number, _BOUND))
+    found: list[Any] = []
+    sent: list[Row] = []
+    for target in range(made.targets):
+        task, here = StageTask(target, _BOUND), [row for row in rows if row.target == target]
+        if is_ordered:
+            firsts = first_of_each(_STEP, read_placed(iter(here)), task)
+            sent += RouteBack(len(parts), made.targets)(firsts, task)
+        else:
+            found += one_of_each(_STEP, read_columns(iter(here)), task)
+    for target in range(made.targets if is_ordered else 0):
+        batches = read_batches(row for row in sent if row.target == target)
+        found += back_in_order(batches, StageTask(target, _BOUND))
+    return found if is_ordered else sorted(found, key=repr)
+
+
 def _target(row: Row) -> int:
     return row.target
 
 
-_RUN: dict[str, Callable[[Program, Sequence[Iterator[Any]]], Any]] = {"sorted": _sorted, "top": _top, "join": _joined}
+_RUN: dict[str, Callable[[Program, Sequence[Iterator[Any]]], Any]] = {
+    "sorted": _sorted,
+    "top": _top,
+    "join": _joined,
+    "distinct": _distinct,
+}
 
 
 @contextmanager
@@ -261,6 +302,7 @@ def watched(counts: Counter[str]) -> Iterator[None]:
 
     with (
         patch.object(column_sorting, "ranks_of_column", counted("ranks", column_sorting.ranks_of_column)),
+        patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
         patch.object(column_joining.HeldSide, "_looked_up", counted("looked up", column_joining.HeldSide._looked_up)),
     ):
         yield
