@@ -21,6 +21,7 @@ _TESTS = [
     "tests/engine/test_column_joining.py",
     "tests/engine/test_column_sorting.py",
     "tests/engine/test_column_steps.py",
+    "tests/engine/test_column_windows.py",
     "tests/differential/test_column_operators.py",
 ]
 
@@ -102,6 +103,11 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("column_distinct", "first[numbers_of_rows[::-1]] = np.arange(rows - 1, -1, -1)", "first[numbers_of_rows] = np.arange(rows)"),
     ("column_distinct", "firsts + before", "firsts"),
     ("column_distinct", "np.lexsort((places, sources))", "np.lexsort((sources, places))"),
+    ("column_windows", "rows_at(column, np.arange(rows - size + 1, rows)), _is_not_first", "rows_at(column, np.arange(rows - size + 1, rows)), is_first"),
+    ("column_windows", "np.arange(rows - size + 1, rows)", "np.arange(rows - size, rows)"),
+    ("column_windows", "else [tail, block]", "else [block]"),
+    ("column_windows", "np.arange(max(rows - count, 0), rows)", "np.arange(0, min(count, rows))"),
+    ("evaluating", "numbers(Same(0, column.size))", "numbers(Same(-0.0, column.size))"),
     ("column_stacking", "max(each.greatest for each in columns)", "columns[0].greatest"),
     ("column_stacking", "    if len(set(map(type, columns))) > 1:", "    if False:"),
     ("verifying_columns", "    if type(one) is not type(other):", "    if False:"),

@@ -22,15 +22,20 @@ from unittest.mock import patch
 import dstream.engine.kernels.columns.column_distinct as column_distinct
 import dstream.engine.kernels.columns.column_joining as column_joining
 import dstream.engine.kernels.columns.column_sorting as column_sorting
+import dstream.engine.kernels.columns.column_windows as column_windows
 import dstream.engine.worker.distinct_routing as distinct_routing
 import dstream.engine.worker.routing as routing
 import dstream.engine.worker.sorting as sorting
+from collectors import to_list
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems
 from dstream.engine.kernels.columns.column_values import Withheld, column_of
 from dstream.engine.kernels.core_operations import operated, operation
+from dstream.engine.kernels.gathering_ahead import gathered_ahead
 from dstream.engine.kernels.hash_join import Matching
+from dstream.engine.kernels.item_batches import loads
 from dstream.engine.kernels.join_sides import Side
 from dstream.engine.kernels.join_tasks import join_batches, join_with, pairs_of_batches
+from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.worker.distinct_routing import (
     RouteBack,
     RouteFirsts,
@@ -42,11 +47,13 @@ from dstream.engine.worker.distinct_routing import (
 from dstream.engine.worker.readers import read_batches, read_buckets, read_columns
 from dstream.engine.worker.routing import RouteSide
 from dstream.engine.worker.rows import SAMPLE, Row
+from dstream.engine.worker.sinks import Accumulate
 from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.engine.worker.stage_task import StageTask
 from dstream.failures.known import known_of
-from dstream.plan.core import Limit, Top
-from dstream.plan.steps import KeyInColumns, Step
+from dstream.gatherers import window_sliding
+from dstream.plan.core import Chain, Limit, Top
+from dstream.plan.steps import KeyInColumns, Op, Step
 from dstream.values import Entry
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
@@ -64,7 +71,7 @@ class Program:
 
     Attributes:
         parts: the items of each task, in blocks.
-        operator: `"sorted"`, `"top"`, `"join"` or `"distinct"`.
+        operator: `"sorted"`, `"top"`, `"join"`, `"distinct"`, `"windows"` or `"borders"`.
         key: gives the key of an item; None: the item is it.
         columns: how keys may stand in columns; None: not at all.
         reverse: the greatest key comes first.
@@ -97,7 +104,10 @@ def program(seed: int) -> Program:
     choice = random.random()
     if choice < 0.3:
         return _join(random, targets)
-    if choice < 0.5:
+    if choice < 0.4:
+        operator = random.choice(("windows ahead", "borders"))
+        return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, {targets} in each")
+    if choice < 0.55:
         operator = random.choice(("distinct ordered", "distinct unordered"))
         return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, targets={targets}")
     text = f"{parts} {operator} by {source}, reverse={reverse}, targets={targets}"
@@ -274,6 +284,34 @@ def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
     return found if is_ordered else sorted(found, key=repr)
 
 
+def _windows(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    """Give the windows of each part, with the items of the others behind it."""
+    kind, before, found = _kind(made), 0, list[Any]()
+    for number, own in enumerate(parts):
+        behind = chain.from_iterable(chain.from_iterable(made.parts[number + 1 :]))
+        found += gathered_ahead(kind, own, behind, lambda seen=before: seen == 0)  # type: ignore[misc]
+        before += sum(map(len, made.parts[number]))
+    return found
+
+
+def _kind(made: Program) -> Any:
+    return window_sliding(made.targets).parallel
+
+
+def _borders(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    """Give the windows that lie inside of each part, and then those across borders, in order."""
+    source = "lambda x: (x, len(x))"
+    op = Op("map", function_of(source), None, _STEP, (), expression_of(source) if made.columns else None)
+    behind = operation(Chain(_SOURCE, (op,), step=_STEP))
+    bordering = Bordering(_kind(made), (behind,), Accumulate(to_list().as_collector(), _STEP))
+    rows = list[Row]()
+    for number, items in enumerate(parts):
+        rows += AccumulateInside(bordering)(items, StageTask(number, _BOUND))
+    rows.sort(key=lambda row: (row.source, row.sequence))
+    lists = AccumulateAcross(bordering)(iter(rows), StageTask(0, _BOUND))
+    return [item for row in lists for container in loads(row.payload) for item in container]
+
+
 def _target(row: Row) -> int:
     return row.target
 
@@ -283,6 +321,8 @@ _RUN: dict[str, Callable[[Program, Sequence[Iterator[Any]]], Any]] = {
     "top": _top,
     "join": _joined,
     "distinct": _distinct,
+    "windows": _windows,
+    "borders": _borders,
 }
 
 
@@ -302,6 +342,7 @@ def watched(counts: Counter[str]) -> Iterator[None]:
 
     with (
         patch.object(column_sorting, "ranks_of_column", counted("ranks", column_sorting.ranks_of_column)),
+        patch.object(column_windows, "_windows", counted("windows", column_windows._windows)),
         patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
         patch.object(column_joining.HeldSide, "_looked_up", counted("looked up", column_joining.HeldSide._looked_up)),
     ):

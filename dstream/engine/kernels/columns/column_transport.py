@@ -48,6 +48,8 @@ def _made(column: Column) -> tuple[Any, ...]:
     if isinstance(column, Objects):
         return list, (column.values,)
     assert isinstance(column, Tuples), "there are no other columns"
+    if column.whole is not None:
+        return _windows, (_Packed(column.whole), len(column.members))
     return _tuples, (column.size, *map(_Packed, column.members))
 
 
@@ -58,6 +60,12 @@ def _numbers(code: Any, data: bytes) -> list[Any]:
 
 def _same(value: Any, size: int) -> list[Any]:
     return [value] * size
+
+
+def _windows(values: list[Any], size: int) -> list[Any]:
+    from more_itertools import sliding_window
+
+    return list(sliding_window(values, size))
 
 
 def _tuples(size: int, *members: list[Any]) -> list[Any]:

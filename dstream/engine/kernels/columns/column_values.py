@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from more_itertools import sliding_window
 from numpy.typing import NDArray
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "tight",
     "typed",
     "whole",
+    "windows_of",
 ]
 
 LEAST = -(2**63)
@@ -89,10 +91,15 @@ class Objects:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuples:
-    """Exact tuples of one length, a column for each place."""
+    """Exact tuples of one length, a column for each place.
+
+    Attributes:
+        whole: where they are windows, the column over which they slide: a row has its value, and those that follow.
+    """
 
     members: tuple[Column, ...]
     size: int
+    whole: Column | None = None
 
 
 Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples
@@ -160,9 +167,17 @@ def items_of(column: Column) -> list[Any]:
     """Return the values as objects of Python."""
     if isinstance(column, Same):
         return [column.value] * column.size
+    if isinstance(column, Tuples) and column.whole is not None:
+        return list(windows_of(column))
     if isinstance(column, Tuples):
         return list(zip(*map(items_of, column.members), strict=True)) if column.members else [()] * column.size
     return column.values if isinstance(column, Objects) else column.values.tolist()
+
+
+def windows_of(column: Tuples) -> Iterator[tuple[Any, ...]]:
+    """Give the tuples of a column that has a `whole`: its values are made once for all of them."""
+    assert column.whole is not None, "they are windows"
+    return sliding_window(items_of(column.whole), len(column.members))
 
 
 def size_of_column(column: Column) -> int:

@@ -33,7 +33,7 @@ EACH_BY_PYTHON = frozenset(
 )
 """Functions whose digits differ elsewhere: Python calls them for each row, between steps that stay columns."""
 
-CALLED = EACH_BY_PYTHON | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round"}
+CALLED = EACH_BY_PYTHON | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "sum"}
 """Functions that take columns."""
 
 
