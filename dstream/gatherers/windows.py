@@ -95,7 +95,9 @@ def window_sliding(n: int) -> Gatherer[T, Any, tuple[T, ...]]:
         functools.partial(_slide, size),
         finisher=_push_short,
         gather_all=functools.partial(_sliding, size),
-        parallel=ByPlace(size - 1, functools.partial(_sliding_part, size), functools.partial(_sliding_ahead, size)),
+        parallel=ByPlace(
+            size - 1, functools.partial(_sliding_part, size), functools.partial(_sliding_ahead, size), window=size
+        ),
         name=f"window_sliding({size})",
     )
 

@@ -116,11 +116,13 @@ class ByPlace(Generic[T, R]):
             inside of a partition and for what lies across its end apart, with `behind` empty and `is_first()` False for
             the first: an item with less than `following` behind it gives nothing then, so nothing may be said about the
             end of the stream, nor at its start but for a stream of no more than `following` items.
+        window: it gives a tuple of each item and the `window` - 1 ones behind it; None: it gives something else.
     """
 
     following: int
     gather_part: Callable[[Iterable[T], Place], Iterator[R]]
     gather_ahead: Callable[[Iterable[T], Iterable[T], Callable[[], bool]], Iterator[R]] | None = None
+    window: int | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 import warnings
@@ -13,22 +14,47 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import dstream.engine.kernels.columns.column_distinct as column_distinct
+import dstream.engine.kernels.columns.column_joining as column_joining
 import dstream.engine.kernels.columns.column_sorting as column_sorting
+import dstream.engine.kernels.columns.column_windows as column_windows
+import dstream.engine.worker.distinct_routing as distinct_routing
+import dstream.engine.worker.routing as routing
 import dstream.engine.worker.sorting as sorting
+from collectors import to_list
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems
 from dstream.engine.kernels.columns.column_values import Withheld, column_of
 from dstream.engine.kernels.core_operations import operated, operation
-from dstream.engine.worker.readers import read_batches
+from dstream.engine.kernels.gathering_ahead import gathered_ahead
+from dstream.engine.kernels.hash_join import Matching
+from dstream.engine.kernels.item_batches import loads
+from dstream.engine.kernels.join_sides import Side
+from dstream.engine.kernels.join_tasks import join_batches, join_with, pairs_of_batches
+from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
+from dstream.engine.worker.distinct_routing import (
+    RouteBack,
+    RouteFirsts,
+    back_in_order,
+    first_of_each,
+    one_of_each,
+    read_placed,
+)
+from dstream.engine.worker.readers import read_batches, read_buckets, read_columns
+from dstream.engine.worker.routing import RouteSide
 from dstream.engine.worker.rows import SAMPLE, Row
+from dstream.engine.worker.sinks import Accumulate
 from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.engine.worker.stage_task import StageTask
 from dstream.failures.known import known_of
-from dstream.plan.core import Limit, Top
-from dstream.plan.steps import KeyInColumns, Step
+from dstream.gatherers import window_sliding
+from dstream.plan.core import Chain, Limit, Top
+from dstream.plan.steps import KeyInColumns, Op, Step
+from dstream.values import Entry
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
 
@@ -45,7 +71,7 @@ class Program:
 
     Attributes:
         parts: the items of each task, in blocks.
-        operator: `"sorted"` or `"top"`.
+        operator: `"sorted"`, `"top"`, `"join"`, `"distinct"`, `"windows"` or `"borders"`.
         key: gives the key of an item; None: the item is it.
         columns: how keys may stand in columns; None: not at all.
         reverse: the greatest key comes first.
@@ -75,8 +101,42 @@ def program(seed: int) -> Program:
     key = None if source is None else function_of(source)
     columns = KeyInColumns(expression_of(source or "lambda x: x") if random.random() < 0.8 else None, False)
     operator, reverse, targets = random.choice(("sorted", "top")), random.random() < 0.5, random.randrange(1, 5)
+    choice = random.random()
+    if choice < 0.3:
+        return _join(random, targets)
+    if choice < 0.4:
+        operator = random.choice(("windows ahead", "borders"))
+        return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, {targets} in each")
+    if choice < 0.55:
+        operator = random.choice(("distinct ordered", "distinct unordered"))
+        return Program(parts, operator, None, columns, False, targets, f"{parts} {operator}, targets={targets}")
     text = f"{parts} {operator} by {source}, reverse={reverse}, targets={targets}"
     return Program(parts, operator, key, columns, reverse, targets, text)
+
+
+def _join(random: Random, targets: int) -> Program:
+    kinds = [random.choice((0, 0, 0, 1, 2, 3)) for _ in range(2)]
+    sides = [[[_pairs(random, kind) for _ in range(random.randrange(4))] for _ in range(2)] for kind in kinds]
+    how, holds_left, travels = random.choice(_HOWS), random.random() < 0.5, random.random() < 0.3
+    if travels and how != "inner":
+        holds_left = how == "right"
+    travels = travels and how != "full"
+    operator = f"join {how} {'left' if holds_left else 'right'} {'travels' if travels else 'meets'}"
+    columns = KeyInColumns(None, False)
+    return Program(sides[0] + sides[1], operator, None, columns, False, targets, f"{sides} {operator} {targets}")
+
+
+_HOWS = ("inner", "left", "right", "full")
+
+
+def _pairs(random: Random, kind: int) -> list[Any]:
+    small = [random.randrange(-3, 8) for _ in range(random.randrange(12))]
+    if kind == 1:
+        small = [random.choice((each, each, float(each), each == 1, 2**63 + each, -(2**63), -1)) for each in small]
+    items: list[Any] = [(key, (number, "x") if kind == 2 else number) for number, key in enumerate(small)]
+    if random.random() < 0.1:
+        items.insert(random.randrange(len(items) + 1), random.choice([("a", 1), ((1, None), 2), (math.nan, 3), 7]))
+    return [Entry(*each) if kind == 3 and isinstance(each, tuple) else each for each in items]
 
 
 def _items(form: Form, random: Random) -> list[Any]:
@@ -101,7 +161,15 @@ def outcomes(made: Program, seed: int) -> tuple[Outcome, Outcome]:
     short, long = random.choice((1, 3, 8)), random.choice((2, 8, 20))
     sizes = {"_RUN_ITEMS": short, "_RANKED_RUN_ITEMS": long, "_SAMPLE_ITEMS": random.randrange(1, 5)}
     limits = {"_ROWS": random.choice((1, 3, 16)), "_MOST_COLUMNS": random.choice((-1, 2**27))}
-    with patch.multiple(sorting, **sizes), patch.multiple(column_sorting, **limits):
+    join = {"_MOST_ENTRIES": random.choice((1, 7)), "_FEWEST_LOOKED_UP": random.choice((1, 9))}
+    with (
+        patch.multiple(sorting, **sizes),
+        patch.multiple(column_sorting, **limits),
+        patch.multiple(column_joining, **join),
+        patch.object(routing, "_MOST_JOINED", short),
+        patch.multiple(distinct_routing, _MOST_ROWS=random.choice((1, 2**20))),
+        patch.multiple(column_distinct, _FEW_KEYS=random.choice((1, 2**16))),
+    ):
         found = _outcome(made, in_columns=True)
         expected = _outcome(replace(made, columns=None), in_columns=False)
         return found, found if expected is _UNCOMPARABLE else expected
@@ -113,7 +181,7 @@ _UNCOMPARABLE = ("fails", "keys of several types")
 
 def _outcome(made: Program, *, in_columns: bool) -> Outcome:
     try:
-        return "gives", _told(_RUN[made.operator](made, [_given(part, in_columns) for part in made.parts]))
+        return "gives", _told(_RUN[made.operator.split()[0]](made, [_given(part, in_columns) for part in made.parts]))
     except Exception as error:
         failure = known_of(error)
         blamed = None if failure is None else _told(failure.item)
@@ -129,6 +197,8 @@ def _given(part: list[list[Any]], in_columns: bool) -> Iterator[Any]:
 
 
 def _block(items: list[Any]) -> Block:
+    if any(type(item) is Entry for item in items):
+        return iter(items)
     try:
         return column_of(items) if len(items) % 4 else iter(items)
     except Withheld:
@@ -168,7 +238,92 @@ def _top(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
     return list(operated((operation(top),), (item for each in candidates for item in each), StageTask(0, _BOUND)))
 
 
-_RUN: dict[str, Callable[[Program, Sequence[Iterator[Any]]], Any]] = {"sorted": _sorted, "top": _top}
+def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    _, how, held_side, way = made.operator.split()
+    holds_left, in_columns = held_side == "left", made.columns is not None
+    matching, side = Matching.of(how, holds_left), Side(None, _STEP)
+    lefts, rights = parts[:2], parts[2:]
+    held, passing = (lefts, rights) if holds_left else (rights, lefts)
+    route = RouteSide(side, made.targets, in_columns)
+    if way == "travels":
+        payloads = [row.payload for items in held for row in route(items, StageTask(0, _BOUND))]
+        if made.targets % 2:
+            # Batches for several targets stand in the order in which they were full.
+            kept = sorted((row for items in passing for row in route(items, StageTask(1, _BOUND))), key=_target)
+            batches = read_buckets(iter(kept))
+            return list(join_with(payloads, matching, _STEP, pairs_of_batches, batches, StageTask(1, _BOUND)))
+        tasks = [join_with(payloads, matching, _STEP, side.pairs, items, StageTask(1, _BOUND)) for items in passing]
+        return list(chain.from_iterable(tasks))
+    sent = [row for items in held for row in route(items, StageTask(0, _BOUND))]
+    others = (row for items in passing for row in route(items, StageTask(1, _BOUND)))
+    sent += [row._replace(target=row.target + made.targets) for row in others]
+    found: list[Any] = []
+    for target in range(made.targets):
+        here = read_buckets(row for row in sent if row.target % made.targets == target)
+        found += join_batches(matching, _STEP, made.targets, here, StageTask(target, _BOUND))
+    return found
+
+
+def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    is_ordered = made.operator == "distinct ordered"
+    route, rows = RouteFirsts(made.targets, _STEP, is_ordered), list[Row]()
+    for number, items in enumerate(parts):
+        rows += route(items, StageTask(number, _BOUND))
+    found: list[Any] = []
+    sent: list[Row] = []
+    for target in range(made.targets):
+        task, here = StageTask(target, _BOUND), [row for row in rows if row.target == target]
+        if is_ordered:
+            firsts = first_of_each(_STEP, read_placed(iter(here)), task)
+            sent += RouteBack(len(parts), made.targets)(firsts, task)
+        else:
+            found += one_of_each(_STEP, read_columns(iter(here)), task)
+    for target in range(made.targets if is_ordered else 0):
+        batches = read_batches(row for row in sent if row.target == target)
+        found += back_in_order(batches, StageTask(target, _BOUND))
+    return found if is_ordered else sorted(found, key=repr)
+
+
+def _windows(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    """Give the windows of each part, with the items of the others behind it."""
+    kind, before, found = _kind(made), 0, list[Any]()
+    for number, own in enumerate(parts):
+        behind = chain.from_iterable(chain.from_iterable(made.parts[number + 1 :]))
+        found += gathered_ahead(kind, own, behind, lambda seen=before: seen == 0)  # type: ignore[misc]
+        before += sum(map(len, made.parts[number]))
+    return found
+
+
+def _kind(made: Program) -> Any:
+    return window_sliding(made.targets).parallel
+
+
+def _borders(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
+    """Give the windows that lie inside of each part, and then those across borders, in order."""
+    source = "lambda x: (x, len(x))"
+    op = Op("map", function_of(source), None, _STEP, (), expression_of(source) if made.columns else None)
+    behind = operation(Chain(_SOURCE, (op,), step=_STEP))
+    bordering = Bordering(_kind(made), (behind,), Accumulate(to_list().as_collector(), _STEP))
+    rows = list[Row]()
+    for number, items in enumerate(parts):
+        rows += AccumulateInside(bordering)(items, StageTask(number, _BOUND))
+    rows.sort(key=lambda row: (row.source, row.sequence))
+    lists = AccumulateAcross(bordering)(iter(rows), StageTask(0, _BOUND))
+    return [item for row in lists for container in loads(row.payload) for item in container]
+
+
+def _target(row: Row) -> int:
+    return row.target
+
+
+_RUN: dict[str, Callable[[Program, Sequence[Iterator[Any]]], Any]] = {
+    "sorted": _sorted,
+    "top": _top,
+    "join": _joined,
+    "distinct": _distinct,
+    "windows": _windows,
+    "borders": _borders,
+}
 
 
 @contextmanager
@@ -185,7 +340,12 @@ def watched(counts: Counter[str]) -> Iterator[None]:
 
         return call
 
-    with patch.object(column_sorting, "ranks_of_column", counted("ranks", column_sorting.ranks_of_column)):
+    with (
+        patch.object(column_sorting, "ranks_of_column", counted("ranks", column_sorting.ranks_of_column)),
+        patch.object(column_windows, "_windows", counted("windows", column_windows._windows)),
+        patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
+        patch.object(column_joining.HeldSide, "_looked_up", counted("looked up", column_joining.HeldSide._looked_up)),
+    ):
         yield
 
 
@@ -197,7 +357,7 @@ def main(first: int, last: int) -> None:
             made = program(seed)
             counts["programs"] += 1
             found, expected = outcomes(made, seed)
-            counts[f"{made.operator} {found[0]}"] += 1
+            counts[f"{made.operator.split()[0]} {found[0]}"] += 1
             if found != expected:
                 counts["DIFFERS"] += 1
                 print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {expected}"[:3000], flush=True)

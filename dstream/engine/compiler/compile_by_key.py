@@ -11,10 +11,19 @@ from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, acr
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
 from dstream.engine.kernels.core_operations import guarded, operation
+from dstream.engine.worker.distinct_routing import (
+    RouteBack,
+    RouteFirsts,
+    back_in_order,
+    first_of_each,
+    one_of_each,
+    read_placed,
+)
 from dstream.engine.worker.readers import (
     first_of_keys,
     in_place_order,
     one_of_each_key,
+    read_batches,
     read_columns,
     read_places,
 )
@@ -41,6 +50,8 @@ class OneOfEachKey(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         node, step, targets = self.node, self.node.step, self.facts.targets(partitions)
+        if node.key is None and self.facts.reads_functions:
+            return Done(self._in_columns(inputs, partitions, targets))
         if not self.is_ordered:
             routed = Taken(Vertex(inputs, RouteFirstOnes(node.key, targets, step), step))
             met = Rows((routed,), targets, read_columns, is_ordered=False, why=_FIRSTS_MEET)
@@ -52,6 +63,19 @@ class OneOfEachKey(Wide):
         back = Taken(Vertex(firsts, RouteByPlace(partitions, targets), step))
         return Done(back_in_place(node, back, targets))
 
+    def _in_columns(self, inputs: Items, partitions: int, targets: int) -> Items:
+        """Do the same where items are their own keys, and may stand in columns."""
+        node, step, reader = self.node, self.node.step, read_placed if self.is_ordered else read_columns
+        routed = Taken(Vertex(inputs, RouteFirsts(targets, step, self.is_ordered), step))
+        met = Rows((routed,), targets, reader, is_ordered=False, why=_FIRSTS_MEET)
+        find = functools.partial(first_of_each if self.is_ordered else one_of_each, step)
+        firsts = piped((met,), node, find, _FIRSTS)
+        if not self.is_ordered:
+            return firsts
+        back = Taken(Vertex(firsts, RouteBack(partitions, targets), step))
+        placed = Rows((back,), targets, read_batches, is_ordered=True, why=_BACK)
+        return piped((placed,), node, back_in_order, _IN_ORDER)
+
 
 _FIRSTS_MEET = "the first items of each key, one from each task, meet in one place"
 _FIRSTS = "the first item of each key"
@@ -59,8 +83,12 @@ _FIRSTS = "the first item of each key"
 
 def back_in_place(node: Core, rows: Taken, targets: int) -> Items:
     """Return the items of (place, item) pairs in the order of their places."""
-    placed = Rows((rows,), targets, is_ordered=True, why="back to their place, to keep the order")
-    return piped((placed,), node, in_place_order, "in the order that they had")
+    placed = Rows((rows,), targets, is_ordered=True, why=_BACK)
+    return piped((placed,), node, in_place_order, _IN_ORDER)
+
+
+_BACK = "back to their place, to keep the order"
+_IN_ORDER = "in the order that they had"
 
 
 @compile_node.register

@@ -10,7 +10,7 @@ from typing import Any, cast
 from dstream.engine.compiler.compile_gatherers import reads_ahead
 from dstream.engine.compiler.compile_stages import partials
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, compile_end
-from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.compiler.reading_steps import with_expression, with_expressions
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Framed, Last, Listed, Nothing, Pulled
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
@@ -104,11 +104,20 @@ def _(end: Collect, compiling: Compiling) -> Ending:
         end = dataclasses.replace(end, collector=collector)
     apart = None if _has_letters(compiling.root) else reduced_apart(end.upstream, end.collector)
     if apart is not None:
+        apart = dataclasses.replace(apart, behind=tuple(_read(chain, compiling) for chain in apart.behind))
         return compiling.decide(ReducedApart(compiling.items_of(apart.gather.upstream), apart, end))
     items = compiling.items_of(end.upstream)
     if end.collector.keyed is None or is_one_task(items):
         return _one_container_each(items, end)
     return compiling.decide(Groups(items, end, compiling.facts, compiling.is_ordered(end.upstream)))
+
+
+def _read(chain: Chain, compiling: Compiling) -> Chain:
+    """Return a chain with what its functions give, as far as they can be read."""
+    if not compiling.facts.reads_functions:
+        return chain
+    is_verified = compiling.facts.columns == "verify"
+    return dataclasses.replace(chain, ops=tuple(with_expression(op, is_verified=is_verified) for op in chain.ops))
 
 
 def _has_letters(root: Core) -> bool:

@@ -49,12 +49,14 @@ class Matching:
         keeps_left, keeps_right = how in ("left", "full"), how in ("right", "full")
         return Matching(holds_left, *((keeps_left, keeps_right) if holds_left else (keeps_right, keeps_left)))
 
-    def entries(self, index: Index, passing: Iterable[Pair]) -> Iterator[Entry[Any, Any]]:
+    def entries(
+        self, index: Index, passing: Iterable[Pair], matched_before: Iterable[Any] = ()
+    ) -> Iterator[Entry[Any, Any]]:
         """Give the entries of all items that pass by `index`, then those of held items that matched nothing."""
         matches = self._with_held_left if self.holds_left else self._with_held_right
         if not self.keeps_held:
             return matches(index, passing)
-        found: set[Any] = set()
+        found = set(matched_before)
         return chain(matches(index, _noted(passing, index, found)), self._unmatched(index, found))
 
     def joined(self, held: Iterable[Pair], passing: Iterable[Pair], bound: Bound) -> Iterator[Entry[Any, Any]]:

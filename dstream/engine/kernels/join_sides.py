@@ -49,8 +49,8 @@ class Side:
         if not _ENTRIES.issuperset(map(type, items)) or set(map(len, items)) != {2}:
             for item in items:
                 _parts(item)
-        keys, values = map(list, zip(*items, strict=True))
-        return canonical_all(keys), values
+        # `zip(*items)` would make an iterator for each item, which wakes the garbage collector.
+        return canonical_all([key for key, _ in items]), [value for _, value in items]
 
 
 class KeysAlone(Side):

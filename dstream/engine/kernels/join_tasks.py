@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from dstream.engine.kernels.columns.column_items import ColumnItems, given
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.hash_join import Matching, cogrouped, index_of
 from dstream.engine.kernels.item_batches import loads
@@ -14,12 +16,17 @@ from dstream.failures import naming
 from dstream.keys import canonical_all
 from dstream.plan.steps import Step
 
+if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_joining import JoinBatch, JoinRows
+
 __all__ = ["cogroup_batches", "join_batches", "join_with", "pairs_of_batches", "two_sides"]
 
 P = TypeVar("P")
 
-Batches = Iterator[tuple[int, tuple[list[Any], list[Any]]]]
-"""(target, (keys, items)); those of the side that comes second have the targets behind those of the first."""
+Batches = Iterator[tuple[int, Any]]
+"""(target, [keys, items]), or (target, `JoinBatch`).
+
+Those of the side that comes second have the targets behind those of the first."""
 
 
 def join_with(
@@ -32,8 +39,14 @@ def join_with(
 ) -> Iterator[Any]:
     """Join the items of one side, as they pass, with the whole of the other one."""
     with naming(step):
-        held = index_of(pairs_of_batches((0, loads(payload)) for payload in payloads))
-        yield from matching.entries(held, pairs_of(items))
+        batches = [(0, loads(payload)) for payload in payloads]
+        if isinstance(matching, Matching) and (pairs_of is pairs_of_batches or type(items) is ColumnItems):
+            held = _in_columns(batches)
+            if held:
+                passing = items.blocks() if type(items) is ColumnItems else items
+                yield from _matched_in_columns(held, matching, passing, pairs_of)
+                return
+        yield from matching.entries(index_of(pairs_of_batches(batches)), pairs_of(items))
 
 
 def join_batches(
@@ -42,7 +55,73 @@ def join_batches(
     """Join the two sides that met in one partition, the one that is held first."""
     with naming(step):
         held, passing = two_sides(targets, batches)
+        if isinstance(matching, Matching):
+            some = deque[Any]()
+            for batch in held:
+                some.append(batch)
+                if isinstance(batch[1], list) or task.bound.exceeded():
+                    break
+            else:
+                if some:
+                    yield from _matched_in_columns(_in_columns(some), matching, passing, pairs_of_batches)
+                    return
+            held = chain(_drained(some), held)
         yield from matching.joined(pairs_of_batches(held), pairs_of_batches(passing), task.bound)
+
+
+def _in_columns(batches: Iterable[tuple[int, Any]]) -> list[JoinBatch]:
+    """Return the batches, none if one of them has no keys in columns."""
+    held = [batch for _, batch in batches]
+    return [] if any(isinstance(batch, list) for batch in held) else held
+
+
+def _drained(batches: deque[Any]) -> Iterator[Any]:
+    while batches:
+        yield batches.popleft()
+
+
+def _matched_in_columns(
+    held: Sequence[JoinBatch],
+    matching: Matching,
+    passing: Iterator[Any],
+    pairs_of: Callable[[Iterator[Any]], Iterator[Any]],
+) -> Iterator[Any]:
+    """Match rows as long as those that pass by have keys in columns, then items."""
+    from dstream.engine.kernels.columns.column_joining import HeldSide  # loads NumPy, which made the keys
+
+    side, rest = HeldSide(held, matching), list[Any]()
+    are_batches = pairs_of is pairs_of_batches
+    yield from side.entries(_rows_of(passing, are_batches, rest), are_collected=are_batches)
+    if rest:
+        index = index_of(pairs_of_batches((0, batch) for batch in held))
+        others = pairs_of(_again(rest, passing, pairs_of))
+        yield from matching.entries(index, others, side.matched_keys())
+    else:
+        yield from side.unmatched()
+
+
+def _rows_of(passing: Iterator[Any], are_batches: bool, rest: list[Any]) -> Iterator[JoinBatch | JoinRows]:
+    """Give rows with keys in columns, up to the first without, which goes into `rest`."""
+    from dstream.engine.kernels.columns.column_joining import rows_of_block  # loads NumPy, which made the keys
+
+    for each in passing:
+        rows = each[1] if are_batches else rows_of_block(each)
+        if rows is None or isinstance(rows, list):
+            rest.append(each)
+            return
+        yield rows
+
+
+def _again(rest: list[Any], passing: Iterator[Any], pairs_of: Any) -> Iterator[Any]:
+    """Give batches, or the items of blocks: those in `rest`, then those that follow."""
+    if pairs_of is pairs_of_batches:
+        return chain(_popped(rest), passing)
+    return chain.from_iterable(map(given, chain(_popped(rest), passing)))
+
+
+def _popped(rest: list[Any]) -> Iterator[Any]:
+    while rest:
+        yield rest.pop(0)
 
 
 def cogroup_batches(step: Step, targets: int, batches: Batches, task: Task) -> Iterator[Any]:
@@ -77,6 +156,7 @@ def two_sides(
     return first(), second()
 
 
-def pairs_of_batches(batches: Iterable[tuple[int, tuple[list[Any], list[Any]]]]) -> Iterator[tuple[Any, Any]]:
+def pairs_of_batches(batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[Any, Any]]:
     """Give (key, item), with keys that are canonical in this process."""
-    return chain.from_iterable(zip(canonical_all(keys), items, strict=True) for _, (keys, items) in batches)
+    lists = (batch if isinstance(batch, list | tuple) else batch.lists() for _, batch in batches)
+    return chain.from_iterable(zip(canonical_all(keys), items, strict=True) for keys, items in lists)

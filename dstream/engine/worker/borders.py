@@ -9,12 +9,14 @@ where they are made, once, and are not kept.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems, given
 from dstream.engine.kernels.core_operations import Operation, operated
+from dstream.engine.kernels.gathering_ahead import gathered_ahead
 from dstream.engine.kernels.item_batches import dumps_items, loads
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Accumulate
@@ -48,8 +50,7 @@ class Bordering:
 
     def rows(self, own: Iterator[Any], behind: list[Any], is_alone: bool, task: StageTask) -> Iterator[Row]:
         """Give the container of what begins in `own`; `is_alone` says whether no other item is before or in between."""
-        assert self.kind.gather_ahead is not None, "whoever gathers at borders has asked for it"
-        items = self.kind.gather_ahead(own, behind, lambda: is_alone)
+        items = gathered_ahead(self.kind, own, behind, lambda: is_alone)
         return self.sink(operated(self.operations, items, task), task)
 
 
@@ -61,7 +62,9 @@ class AccumulateInside:
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         ends = _Ends(self.bordering.kind.following)
-        own = chain.from_iterable(ends.chunks(items))
+        own: Iterator[Any] = chain.from_iterable(ends.chunks(items))
+        if type(items) is ColumnItems:
+            own = ColumnItems(ends.blocks(items.blocks()))
         yield from self.bordering.rows(own, [], False, task)
         deque(own, maxlen=0)  # A collector may have had enough before the last item.
         told = [ends.size, len(ends.head), *ends.head, *ends.tail]
@@ -79,7 +82,7 @@ class _Ends:
         self.tail: list[Any] = []
         self._count = count
 
-    def chunks(self, items: Iterator[Any]) -> Iterator[list[Any]]:
+    def chunks(self, items: Iterable[Any]) -> Iterator[list[Any]]:
         """Give the items in lists; what passed is counted when the next list is asked for."""
         for chunk in pieces(items, max(_CHUNK, self._count)):
             yield chunk
@@ -88,6 +91,20 @@ class _Ends:
             last = chunk if len(chunk) >= self._count else self.tail + chunk
             self.tail = last[max(len(last) - self._count, 0) :]
             del chunk, last  # They are not held while the next ones are made.
+
+    def blocks(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Give blocks; the items of those that are no columns in lists."""
+        for block in blocks:
+            if isinstance(block, Sequence | Iterator):
+                yield chain.from_iterable(self.chunks(given(block)))
+                continue
+            from dstream.engine.kernels.columns.column_windows import ends_of_column  # loads NumPy
+
+            yield block
+            size, head, tail = ends_of_column(block, self._count)
+            self.head += head[: self._count - len(self.head)]
+            self.size += size
+            self.tail = (self.tail + tail)[-self._count :] if self._count else []
 
 
 @dataclass

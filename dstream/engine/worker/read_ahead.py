@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Operation, Task
+from dstream.engine.kernels.gathering_ahead import gathered_ahead
 from dstream.engine.worker.item_counts import CountItems
 from dstream.engine.worker.stage import Piece
 from dstream.spi import ByPlace
@@ -41,5 +42,6 @@ def _gather_ahead(
     def is_first() -> bool:
         return not any(True for piece in pieces[:number] for _ in piece.open(task))
 
-    assert kind.gather_ahead is not None, "whoever reads ahead has asked for it"
-    return kind.gather_ahead(items, chain.from_iterable(piece.open(task) for piece in pieces[number + 1 :]), is_first)
+    return gathered_ahead(
+        kind, items, chain.from_iterable(piece.open(task) for piece in pieces[number + 1 :]), is_first
+    )

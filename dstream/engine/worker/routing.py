@@ -8,6 +8,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.columns.column_ends import tables_of_groups
+from dstream.engine.kernels.columns.column_items import ColumnItems, given
 from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns
 from dstream.engine.kernels.join_sides import Side, item_key, results
@@ -26,6 +27,7 @@ from dstream.values.blaming import each
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_groups import GroupTable
+    from dstream.engine.kernels.columns.column_joining import JoinRows
     from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
 __all__ = [
@@ -167,20 +169,57 @@ class RouteTogether:
 
 @dataclass(frozen=True)
 class RouteSide:
-    """Send the items of one side of a join to the targets of their keys, as (keys, items)."""
+    """Send the items of one side of a join to the targets of their keys, as [keys, items], or as a `JoinBatch`.
+
+    Attributes:
+        in_columns: whether keys that are ints go in columns.
+    """
 
     side: Side
     targets: int
+    in_columns: bool = False
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
         with naming(self.side.step):
-            router, taking = _ColumnRouter(self.targets, task), Taking(items)
-            while chunk := taking.take(router.count):
-                keys, values = self.side.columns(chunk)
+            router = _ColumnRouter(self.targets, task)
+            blocks = items.blocks() if self.in_columns and type(items) is ColumnItems else iter((items,))
+            for block in blocks:
+                rows = self._rows_of_block(block) if self.in_columns else None
+                if rows is None:
+                    yield from self._items(router, given(block))
+                else:
+                    yield from router.joined(rows)
+            yield from router.rest()
+
+    def _rows_of_block(self, block: Any) -> Any:
+        if isinstance(block, Iterator | Sequence) or self.side.key is not None:
+            return None
+        from dstream.engine.kernels.columns.column_joining import rows_of_block  # loads NumPy, which made the column
+
+        return rows_of_block(block)
+
+    def _items(self, router: _ColumnRouter, items: Iterable[Any]) -> Iterator[Row]:
+        taking = Taking(items)
+        while chunk := taking.take(_MOST_JOINED if self.in_columns else router.count):
+            keys, values = self.side.columns(chunk)
+            rows = self._rows(keys, values)
+            if rows is None:
                 yield from router.rows(keys, [keys, values])
                 yield from router.rest() if taking.is_careful else ()
-            yield from router.rest()
+            else:
+                yield from router.joined(rows)
+
+    def _rows(self, keys: list[Any], values: list[Any]) -> Any:
+        if not self.in_columns or type(keys[0]) is not int:
+            return None
+        from dstream.engine.kernels.columns.column_joining import rows_of_items  # loads NumPy
+
+        return rows_of_items(keys, values)
+
+
+_MOST_JOINED = 16_384
+"""So many items of a side are looked at at a time, if their keys may stand in columns."""
 
 
 @dataclass(frozen=True)
@@ -310,6 +349,15 @@ class _ColumnRouter:
         for target, part in parts_by_target(table, len(self._held)):
             self._sequence += 1
             yield Row(target, self._task.partition, self._sequence, ITEMS, len(part), dumps(part))
+
+    def joined(self, rows: JoinRows) -> Iterator[Row]:
+        """Give rows of a side of a join whose keys stand in columns; nothing waits before them."""
+        from dstream.engine.kernels.columns.column_joining import sent_to_targets  # loads NumPy, which made the keys
+
+        yield from self.rest()
+        for target, size, data in sent_to_targets(rows, len(self._held)):
+            self._sequence += 1
+            yield Row(target, self._task.partition, self._sequence, ITEMS, size, data)
 
     def rest(self) -> Iterator[Row]:
         """Give the batches that are not full; columns of another number may come then."""

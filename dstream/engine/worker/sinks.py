@@ -306,11 +306,16 @@ def _to_buckets(all_groups: Iterable[dict[Any, Any]], writer: MapWriter, task: S
 
 @dataclass(frozen=True)
 class RouteByKey:
-    """Send (position, item) to the target of the item's key, leaving out what this partition repeats."""
+    """Send (position, item) to the target of the item's key, leaving out what this partition repeats.
+
+    Attributes:
+        before: the position of the first item.
+    """
 
     key: Callable[[Any], Any] | None
     targets: int
     step: Step
+    before: int = 0
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         check_hash_seed()
@@ -322,7 +327,7 @@ class RouteByKey:
 
     def _first_ones(self, items: Iterator[Any], task: StageTask) -> Iterator[tuple[int, Any, Any]]:
         seen: set[Any] = set()
-        for piece in pieces(enumerate(items), _CHUNK):
+        for piece in pieces(enumerate(items, self.before), _CHUNK):
             for position, item in piece:
                 key = canonical(item if self.key is None else self.key(item))
                 if key not in seen:

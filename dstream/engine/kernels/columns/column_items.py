@@ -61,9 +61,10 @@ def given(block: Block) -> Iterable[Any]:
         return block
     if isinstance(block, Unmade):
         return chain.from_iterable(block.portions())
-    from dstream.engine.kernels.columns.column_values import items_of  # loads NumPy, which made the column
+    from dstream.engine.kernels.columns.column_values import Tuples, items_of, windows_of  # NumPy made the column
 
-    return items_of(block)
+    # Windows come one by one: each of them is let go of before many others are there.
+    return windows_of(block) if isinstance(block, Tuples) and block.whole is not None else items_of(block)
 
 
 def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,11 +17,12 @@ from dstream.engine.kernels.columns.column_values import (
     Same,
     Tuples,
     Withheld,
+    items_of,
     size_of_column,
     spread,
 )
 
-__all__ = ["stacked"]
+__all__ = ["stacked", "stacked_or_items"]
 
 
 def stacked(columns: Sequence[Column]) -> Column:
@@ -59,3 +60,11 @@ def _of_one_type(columns: Sequence[Any]) -> Column:
             members = zip(*(each.members for each in columns), strict=True)
             return Tuples(tuple(map(stacked, members)), sum(map(size_of_column, columns)))
     raise Withheld(f"columns of {type(first).__name__}")
+
+
+def stacked_or_items(columns: Sequence[Column]) -> Column | Iterator[Any]:
+    """Return the same column, or the items one after another."""
+    try:
+        return stacked(columns)
+    except Withheld:
+        return chain.from_iterable(map(items_of, columns))

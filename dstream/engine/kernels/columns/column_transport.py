@@ -58,6 +58,8 @@ def _made(column: Column) -> tuple[Any, ...]:
     if isinstance(column, Lists):
         return _lists, (_Packed(column.members), column.ends().tolist())
     assert isinstance(column, Tuples), "there are no other columns"
+    if column.whole is not None:
+        return _windows, (_Packed(column.whole), len(column.members))
     return _tuples, (column.size, *map(_Packed, column.members))
 
 
@@ -78,6 +80,12 @@ def _lists(members: list[str], ends: list[int]) -> list[list[str]]:
 
 def _same(value: Any, size: int) -> list[Any]:
     return [value] * size
+
+
+def _windows(values: list[Any], size: int) -> list[Any]:
+    from more_itertools import sliding_window
+
+    return list(sliding_window(values, size))
 
 
 def _tuples(size: int, *members: list[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
+from more_itertools import sliding_window
 from numpy.typing import NDArray
 
 from dstream.engine.kernels.columns.column_texts import Lists, Texts
@@ -40,6 +41,7 @@ __all__ = [
     "tight",
     "typed",
     "whole",
+    "windows_of",
 ]
 
 LEAST = -(2**63)
@@ -99,10 +101,15 @@ class Objects:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuples:
-    """Exact tuples of one length, a column for each place."""
+    """Exact tuples of one length, a column for each place.
+
+    Attributes:
+        whole: where they are windows, the column over which they slide: a row has its value, and those that follow.
+    """
 
     members: tuple[Column, ...]
     size: int
+    whole: Column | None = None
 
 
 Column: TypeAlias = Ints | Floats | Bools | Same | Objects | Tuples | Texts | Lists | Unmade
@@ -200,9 +207,17 @@ def items_of(column: Column) -> list[Any]:
         return column.tolist()
     if isinstance(column, Same):
         return [column.value] * column.size
+    if isinstance(column, Tuples) and column.whole is not None:
+        return list(windows_of(column))
     if isinstance(column, Tuples):
         return list(zip(*map(items_of, column.members), strict=True)) if column.members else [()] * column.size
     return column.values if isinstance(column, Objects) else column.values.tolist()
+
+
+def windows_of(column: Tuples) -> Iterator[tuple[Any, ...]]:
+    """Give the tuples of a column that has a `whole`: its values are made once for all of them."""
+    assert column.whole is not None, "they are windows"
+    return sliding_window(items_of(column.whole), len(column.members))
 
 
 def size_of_column(column: Column) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -264,7 +265,23 @@ def _called(function: str, arguments: list[Column]) -> Column:
         return Bools(truth(arguments[0]))
     if isinstance(arguments[0], Texts) and function in ("int", "float"):
         return number_of_texts(function, arguments[0])
+    if function == "sum":
+        return _sum(arguments[0])
     return _of_number(function, numbers(arguments[0]))
+
+
+def _sum(column: Column) -> Column:
+    """Add up the members of tuples, from the first one on.
+
+    Raises:
+        Withheld: they are none, or Python's own sum of floats is compensated.
+    """
+    if not isinstance(column, Tuples) or sys.version_info >= (3, 12):
+        raise Withheld("a sum that Python adds up")
+    found: Column = numbers(Same(0, column.size))
+    for member in column.members:
+        found = _arithmetic("+", numbers(found), numbers(member))
+    return Same(0, column.size) if not column.members else found
 
 
 def _number_or_same(column: Column) -> Column:

@@ -51,7 +51,9 @@ _METHODS_OF_TEXTS: dict[str, tuple[int, int]] = {
 
 _OF_STR = frozenset(f"str.{name}" for name in _METHODS_OF_TEXTS if name != "findall")
 
-CALLED = EACH_BY_PYTHON | _OF_STR | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "str"}
+CALLED = (
+    EACH_BY_PYTHON | _OF_STR | {"abs", "bool", "float", "int", "len", "math.sqrt", "max", "min", "round", "str", "sum"}
+)
 """Functions that take columns."""
 
 

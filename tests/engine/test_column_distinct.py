@@ -1,0 +1,83 @@
+"""Distinct numbers in columns: the first of equal ones, where they meet, and back in their places."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_values import column_of
+from dstream.engine.kernels.item_batches import loads
+from dstream.engine.worker.distinct_routing import (
+    RouteBack,
+    RouteFirsts,
+    back_in_order,
+    first_of_each,
+    one_of_each,
+    read_placed,
+)
+from dstream.engine.worker.readers import read_batches, read_columns
+from dstream.engine.worker.stage_task import StageTask
+from dstream.keys import canonical, stable_hash
+
+
+@pytest.fixture(autouse=True)
+def fixed_hashes(monkeypatch):
+    """Workers run with a fixed hash seed."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+
+
+def columns(*blocks):
+    """Return items that stand in columns, but for iterators."""
+    return ColumnItems(iter([column_of(block) if isinstance(block, list) else block for block in blocks]))
+
+
+@pytest.mark.parametrize(
+    ("items", "firsts"),
+    [
+        ([3, -1, 3, -(2**63), 2**61 - 2, -1], [3, -1, -(2**63), 2**61 - 2]),
+        ([0.5, -0.0, math.nan, 0.0, -math.nan, 1e300], [0.5, -0.0, math.nan, 1e300]),
+        ([True, False, True], [True, False]),
+    ],
+)
+def test_first_ones_go_where_equal_keys_go(task, step, items, firsts):
+    """Of 0.0 and -0.0 the first one stays, and of NaN; their targets are those of any other items that equal them."""
+    rows = list(RouteFirsts(5, step, True)(columns(items), task))
+    sent = {row.target: loads(row.payload).items() for row in rows}
+
+    expected: dict[int, list[object]] = {}
+    for item in firsts:
+        expected.setdefault(stable_hash(canonical(item)) % 5, []).append(item)
+    assert repr(sorted(sent.items())) == repr(sorted(expected.items()))
+
+
+def test_ordered_items_go_back_to_their_places(step):
+    """Whatever stands between columns: ints that are items, and others."""
+    parts = [columns([5, 1], iter([2, "a"]), [1, 9]), columns([9, 4], [2])]
+    rows = [
+        row for number, items in enumerate(parts) for row in RouteFirsts(1, step, True)(items, StageTask(number, 1))
+    ]
+    firsts = first_of_each(step, read_placed(iter(rows)), StageTask(0, 1))
+    back = RouteBack(2, 1)(firsts, StageTask(0, 1))
+
+    assert list(back_in_order(read_batches(back), StageTask(0, 1))) == [5, 1, 2, "a", 9, 4]
+
+
+def test_ordered_numbers_stay_columns(step):
+    """From the source to the end no item becomes an object."""
+    rows = [
+        row for number in (0, 1) for row in RouteFirsts(1, step, True)(columns([7, number, 7]), StageTask(number, 1))
+    ]
+    firsts = first_of_each(step, read_placed(iter(rows)), StageTask(0, 1))
+    found = back_in_order(read_batches(RouteBack(2, 2)(firsts, StageTask(0, 1))), StageTask(0, 1))
+    (block,) = found.blocks()
+
+    assert block.values.tolist() == [7, 0, 1]
+
+
+def test_numbers_of_several_types_are_one_item(task, step):
+    """An int, a float and a bool that are equal."""
+    rows = [row for items in ([1, 2], [1.0, 3.5], [True]) for row in RouteFirsts(1, step, False)(columns(items), task)]
+
+    assert sorted(one_of_each(step, read_columns(iter(rows)), task)) == [1, 2, 3.5]

@@ -1,0 +1,91 @@
+"""Joins by keys that are ints: which rows go in columns, where they go, and what they become."""
+
+from __future__ import annotations
+
+import pytest
+
+import dstream.engine.kernels.columns.column_joining as column_joining
+from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_joining import HeldSide, JoinBatch, rows_of_block, rows_of_items
+from dstream.engine.kernels.columns.column_values import column_of
+from dstream.engine.kernels.hash_join import Matching
+from dstream.engine.kernels.item_batches import loads
+from dstream.engine.kernels.join_sides import Side
+from dstream.engine.kernels.join_tasks import join_batches, join_with
+from dstream.engine.worker.readers import read_buckets
+from dstream.engine.worker.routing import RouteSide
+from dstream.keys import stable_hash
+
+
+@pytest.fixture(autouse=True)
+def fixed_hashes(monkeypatch):
+    """Workers run with a fixed hash seed."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+
+
+@pytest.mark.parametrize("keys", [[1, True], [1.0], [2**63], ["a"], [None]])
+def test_only_ints_of_64_bits_go_in_columns(keys):
+    """Other keys go as they are."""
+    assert rows_of_items(keys, keys) is None
+    assert rows_of_block(column_of([(1.0, 2)])) is None
+
+
+def test_keys_in_columns_go_where_equal_keys_go(task, step):
+    """Also those below zero, and those that are congruent to others; each target has its rows in order."""
+    keys = [5, -1, -2, 2**61 - 1, 0, 5, -(2**63)]
+    rows = list(RouteSide(Side(None, step), 4, True)(iter([(key, place) for place, key in enumerate(keys)]), task))
+    sent = {row.target: list(zip(*loads(row.payload).lists(), strict=True)) for row in rows}
+
+    expected: dict[int, list[tuple[int, int]]] = {}
+    for place, key in enumerate(keys):
+        expected.setdefault(stable_hash(key) % 4, []).append((key, place))
+    assert sent == expected
+
+
+def test_what_stands_in_columns_stays_there(task, step):
+    """A column of pairs is cut as a column."""
+    (row,) = RouteSide(Side(None, step), 1, True)(ColumnItems(iter([column_of([(1, 1.5), (2, 2.5)])])), task)
+
+    assert loads(row.payload).values() == [1.5, 2.5]
+    assert b"values" in loads(row.payload).data
+
+
+def test_a_hot_key_is_joined_some_entries_at_a_time(monkeypatch):
+    """Entries of a row that has many partners, and of many rows, are made when they are asked for."""
+    monkeypatch.setattr(column_joining, "_MOST_ENTRIES", 2)
+    held = JoinBatch(column_of([1, 1, 1]).values, column_joining.dumps(["a", "b", "c"]))
+    passing = JoinBatch(column_of([1, 2, 1]).values, column_joining.dumps(["x", "y", "z"]))
+    side = HeldSide([held], Matching.of("left", holds_left=False))
+
+    assert [value for _, value in side.entries([passing], are_collected=True)] == [
+        *(("x", "a"), ("x", "b"), ("x", "c")),
+        ("y", None),
+        *(("z", "a"), ("z", "b"), ("z", "c")),
+    ]
+
+
+@pytest.mark.parametrize("is_exceeded", [False, True])
+def test_a_full_join_gives_all_of_both_sides(task, step, monkeypatch, is_exceeded):
+    """Those that matched nothing come last; past the memory bound items are matched, in files."""
+    monkeypatch.setattr(task.bound, "exceeded", lambda: is_exceeded)
+    route = RouteSide(Side(None, step), 1, True)
+    held = list(route(iter([(3, "c"), (1, "a"), (3, "d"), (2, "b")]), task))
+    passing = [row._replace(target=1) for row in route(iter([(1, "x"), (4, "y"), (1, "z")]), task)]
+    batches = read_buckets(iter([*held, *passing]))
+    found = [tuple(each) for each in join_batches(Matching.of("full", False), step, 1, batches, task)]
+
+    expected = [(1, ("x", "a")), (4, ("y", None)), (1, ("z", "a"))]
+    expected += [(3, (None, "c")), (3, (None, "d")), (2, (None, "b"))]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert is_exceeded or found == expected
+
+
+def test_items_that_pass_one_by_one_are_read_one_by_one(task, step):
+    """Where a small side travels, an entry is there before the next item is asked for."""
+    route = RouteSide(Side(None, step), 1, True)
+    payloads = [row.payload for row in route(iter([(1, "a")]), task)]
+    asked: list[int] = []
+    passing = ((1, number) for number in range(9) if not asked.append(number))
+    entries = join_with(payloads, Matching.of("inner", False), step, Side(None, step).pairs, passing, task)
+
+    assert (next(entries), asked) == ((1, (0, "a")), [0])
