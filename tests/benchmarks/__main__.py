@@ -18,6 +18,7 @@ import psutil
 
 import dstream as ds
 from tests.benchmarks import (
+    columns,
     everyday,
     files_in,
     files_out,
@@ -71,6 +72,7 @@ _CASES: dict[str, tuple[str, Rows]] = {
     "B11": ("growth", growth.rows),
     "B12": ("start", _compared(start.cases)),
     "B13": ("keys", _compared(keys.cases)),
+    "B14": ("columns", _compared(columns.cases)),
     "E4": ("filesin", _compared(files_in.cases)),
     "E6": ("indexes", _compared(indexes.cases)),
     "C1": ("graphs", _compared(graphs.graphs_of_processors)),

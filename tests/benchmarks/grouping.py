@@ -59,7 +59,7 @@ def _case(bench: Bench, kind: str, record: Callable[[int], Record], key: Column)
         Contestant("dstream grouping_by(key, averaging(value))", ours),
         [
             Contestant("RDD aggregateByKey", rdd, goal=0.6),
-            Contestant("native DataFrame groupBy.avg", native, goal=3.0),
+            Contestant("native DataFrame groupBy.avg", native, goal=3.0, warm_ups=3),
         ],
     )
 

@@ -73,6 +73,7 @@ class Contestant:
         goal: how many times the CPU of this rival ours may take; None is for information.
         jobs: how often one measurement runs it; figures are for one run.
         uses_spark: whether the JVM and its workers are part of the contestant.
+        warm_ups: how often it runs before it is measured, at least: the JVM compiles a query while that runs again.
         check: gives the result to compare, where `run` gives none; on less data, if it likes.
         detail: another thing to report.
     """
@@ -82,6 +83,7 @@ class Contestant:
     goal: float | None = None
     jobs: int = 1
     uses_spark: bool = True
+    warm_ups: int = 1
     check: Callable[[], Any] | None = None
     detail: Callable[[], Detail] | None = None
 
@@ -139,7 +141,7 @@ def measure(case: Case, bench: Bench, runs: int) -> list[Row]:
 
 
 def _warm_up(case: Case, figures: Sequence[_Figures]) -> None:
-    """Compare the results; watch the memory; the second round of small jobs lets the JVM compile them."""
+    """Compare the results; watch the memory; let the JVM compile small jobs, and what says that it needs that."""
     expected: Any = None
     for index, contestant in enumerate(case.contestants):
         with sampled_memory(with_jvm=contestant.uses_spark) as memory:
@@ -152,7 +154,7 @@ def _warm_up(case: Case, figures: Sequence[_Figures]) -> None:
         assert result == expected, f"{case.code} {case.title}: {contestant.name} gives another result than ours"
         if contestant.detail is not None:
             figures[index].detail = contestant.detail()
-        for _ in range(contestant.jobs if contestant.jobs > 1 else 0):
+        for _ in range(contestant.jobs if contestant.jobs > 1 else contestant.warm_ups - 1):
             contestant.run()
 
 

@@ -44,7 +44,7 @@ def cases(bench: Bench) -> list[Case]:
             Contestant("dstream IntStream", ours),
             [
                 Contestant("RDD", rdd, goal=0.5),
-                Contestant("native DataFrame", native),
+                Contestant("native DataFrame", native, warm_ups=3),
                 Contestant("plain Python, the same functions", functions, goal=1.3, uses_spark=False),
                 Contestant("plain Python, a loop without functions", loop, goal=1.3, uses_spark=False),
             ],

@@ -55,6 +55,7 @@ class Program:
         collector: takes the results; None for a list.
         text: all of it, for messages.
         steps_come_first: all steps run before the collector takes anything.
+        comes_at_once: it takes all items as one batch, as it takes those of a block.
     """
 
     parts: list[list[Any]]
@@ -62,6 +63,7 @@ class Program:
     collector: Collector[Any, Any, Any] | None
     text: str
     steps_come_first: bool = False
+    comes_at_once: bool = False
 
     def plain(self) -> Program:
         """Return it without expressions."""
@@ -187,6 +189,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
     if plain.collector is not None:
         possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
         possible.append(replace(plain, steps_come_first=True))
+        possible.append(replace(plain, comes_at_once=True))
     found = []
     for end in ways_to_run(made):
         with patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS):
@@ -221,9 +224,11 @@ def _told(value: Any) -> Any:
         return (type(value),)
 
 
-def _chained(made: Program, part: list[Any], task: StageTask) -> Iterator[Any]:
+def _chained(made: Program, part: list[Any], task: StageTask) -> Any:
     chain = Chain(Limit(None, 0, step=_STEP), made.ops, step=_STEP)  # type: ignore[arg-type]  # Nobody asks it.
     items = operation(chain)(iter(part), task)
+    if made.comes_at_once:
+        return list(items)
     return iter(list(items)) if made.steps_come_first else items
 
 
