@@ -25,6 +25,9 @@ _ROWS = 32_768
 class ColumnItems(Iterator[Any]):
     """Items, of which some stand in columns.
 
+    Attributes:
+        value_of_pairs: each item is a pair whose second part is this, which is not None; None if that is not known.
+
     Args:
         blocks: they are, in order; each is used up before the next one is asked for.
     """
@@ -33,6 +36,7 @@ class ColumnItems(Iterator[Any]):
         self._blocks = blocks
         self._items = chain.from_iterable(map(given, blocks))
         self._is_begun = False
+        self.value_of_pairs: Any = None
 
     def __iter__(self) -> Iterator[Any]:
         # The chain itself, so that loops ask C code for each item.
