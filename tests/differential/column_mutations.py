@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["MUTATIONS", "ROOT", "path_of"]
+__all__ = ["MUTATIONS", "ROOT", "RUN", "path_of"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,7 +84,7 @@ def path_of(module: str) -> Path:
     return ROOT / f"dstream/engine/kernels/columns/{module}.py"
 
 
-_RUN = """
+RUN = """
 import importlib.util, sys
 from pathlib import Path
 import pytest
@@ -100,7 +100,7 @@ sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *sys.argv[4:]]))
 
 
 def _is_seen(module: str, old: str, new: str) -> bool:
-    command = [sys.executable, "-c", _RUN, module, old, new, *_TESTS]
+    command = [sys.executable, "-c", RUN, module, old, new, *_TESTS]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 1
 
 

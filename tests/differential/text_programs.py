@@ -40,7 +40,7 @@ from dstream.values.encoded_lines import EncodedLines
 from reducers.entries import entries
 from tests.differential.column_programs import STEP, Outcome, Program, chained, outcome_of, watched, ways_to_run
 
-__all__ = ["outcomes", "program"]
+__all__ = ["function_of", "outcomes", "program"]
 
 _ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
 
@@ -137,6 +137,16 @@ _PATTERNS = {
             *[(r"[é-ü]+",), (r"[^a]+", re.IGNORECASE), (r"[\w.-]+",), (r"\w+\b",), (r"[\]a]+",), (r"\s+",)],
         ]
     )
+}
+
+
+_NAMED = {
+    "ANY_CASE": re.compile("[a-k]+", re.IGNORECASE),
+    "IN_ASCII": re.compile(r"\w+", re.ASCII),
+    "LETTERS": re.compile("[a-z]+"),
+    "NO_COMMAS": re.compile("[^,]+"),
+    "SOME_BEYOND": re.compile("[a-é]+"),
+    "WORDS": re.compile(r"\w+"),
 }
 
 
@@ -242,16 +252,16 @@ _FORMS = {
 
 
 @functools.cache
-def _function(source: str) -> Callable[[Any], Any]:
-    """Compile a function, so that its source is found."""
+def function_of(source: str) -> Callable[[Any], Any]:
+    """Compile a function, so that its source is found; some patterns have names in it."""
     name = f"<text program {source}>"
     linecache.cache[name] = len(source), None, [f"{source}\n"], name
-    made: Callable[[Any], Any] = eval(compile(source, name, "eval"), {"__name__": "texts", **_PATTERNS})
+    made: Callable[[Any], Any] = eval(compile(source, name, "eval"), {"__name__": "texts", **_PATTERNS, **_NAMED})
     return made
 
 
 def _op(action: str, source: str, number: int) -> Op:
-    fn = _function(source)
+    fn = function_of(source)
     found = read(fn)
     expression = found if isinstance(found, Expression) else None
     return Op(action, fn, None, Step(source, None, number + 1, 3), (), expression)
@@ -291,17 +301,17 @@ def _collector(random: Random, form: str) -> tuple[str, Collector[Any, Any, Any]
     choice = random.random()
     if choice < 0.1:
         key = writer.function("t", random.randrange(0, 3))
-        return f"to_imap({key}, 1, add)", _known(entries(_function(key), lambda item: 1, operator.add))
+        return f"to_imap({key}, 1, add)", _known(entries(function_of(key), lambda item: 1, operator.add))
     number = writer.function("i", 1)
     if choice < 0.3:
         return "frequencies()", _known(frequencies())
     if choice < 0.4:
-        return f"summing({number})", _known(summing(_function(number)))
+        return f"summing({number})", _known(summing(function_of(number)))
     text, downstream = (
-        (f"summing({number})", summing(_function(number))) if choice < 0.7 else ("counting()", counting())
+        (f"summing({number})", summing(function_of(number))) if choice < 0.7 else ("counting()", counting())
     )
     key = writer.function(random.choice("ttti"), random.randrange(0, 3))
-    return f"grouping_by({key}, {text})", _known(grouping_by(_function(key), downstream))
+    return f"grouping_by({key}, {text})", _known(grouping_by(function_of(key), downstream))
 
 
 def _known(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
