@@ -20,7 +20,7 @@ from dstream.engine.kernels.columns.text_groups import (
     parts_by_target,
     with_texts_together,
 )
-from dstream.engine.kernels.columns.text_runs import _OTHER_BLANKS, BLANKS
+from dstream.engine.kernels.columns.text_runs import _OTHER_BLANKS, BLANKS, has_other_blanks
 from dstream.engine.kernels.item_batches import loads
 from dstream.expressions.expression import Expression
 from dstream.expressions.function_reading import read
@@ -150,6 +150,22 @@ def test_blanks_are_those_of_python() -> None:
     found = {chr(code) for code in range(0x110000) if chr(code).isspace()}
 
     assert found == {*BLANKS, *(each.decode() for each in _OTHER_BLANKS)}
+
+
+def test_blanks_beyond_ascii_are_found_wherever_they_stand() -> None:
+    """Also at both ends, in an array as in joined bytes; what only looks like one is none."""
+    for code in (*_blanks_and_neighbours(), 0xE9, 0x1F433):
+        character = chr(code)
+        is_blank = character.isspace() and code > 127
+        for text in (character, f"a{character}", f"{character}b", f"é{character}"):
+            joined = Texts(None, is_ascii=False, joined=f"{text}\n".encode())
+            assert has_other_blanks(joined) is is_blank
+            assert has_other_blanks(Texts(joined.values, is_ascii=False)) is is_blank
+
+
+def _blanks_and_neighbours() -> set[int]:
+    blanks = {ord(each.decode()) for each in _OTHER_BLANKS}
+    return blanks | {each + 1 for each in blanks} | {each - 1 for each in blanks}
 
 
 @pytest.mark.parametrize(
