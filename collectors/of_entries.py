@@ -17,7 +17,7 @@ from collectors.arithmetic import counting
 from collectors.batches import batches, kinds
 from collectors.grouping import AnyKeys, count_batch, groups_of_any_key
 from dstream.keys import canonical_all
-from dstream.spi import Collector, Keyed
+from dstream.spi import Collector, InColumns, Keyed
 from dstream.values import Entry
 from dstream.values.blaming import each, failed_on, given, shown
 from dstream.values.entry import key_of, value_of
@@ -69,13 +69,18 @@ def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
         {'a': 3, 'b': 2}
     """
     one = _Folded(_nothing, _never, partial(_applied, op))
+    fold_all = partial(_fold_all, op)
+    ones = InColumns("count", operator.add, supplier=int)
     # A Counter adds ones at the speed of C. It holds ints only; for other values a dictionary takes its place.
     return Collector(
         Counter if op is operator.add else dict,
         partial(_fold_one, op),
         partial(_combine, op),
-        accumulate_all=partial(_fold_all, op),
+        accumulate_all=fold_all,
         keyed=Keyed(key_of, one, dict),
+        in_columns=InColumns("groups", downstream=ones, same_as=fold_all, of_pairs=True)
+        if op is operator.add
+        else None,
     )
 
 

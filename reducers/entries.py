@@ -12,7 +12,7 @@ from more_itertools import chunked
 
 from dstream.errors import NullElementError
 from dstream.keys import canonical_all
-from dstream.spi import Collector, Keyed
+from dstream.spi import Collector, InColumns, Keyed
 from dstream.values.blaming import each, given, shown
 from dstream.values.plain_functions import plain
 
@@ -35,15 +35,29 @@ def entries(
         merge: makes one value of two, in encounter order; None: the last one stays.
     """
     split: Split = _parts if key is None or value is None else partial(_mapped, key, value)
+    accumulate_all = partial(_accumulate, split, merge)
     one: Collector[Any, Any, Any] = Collector(_nothing, _never, _last if merge is None else partial(merged, merge))
     # A Counter adds ones at the speed of C. It holds ints only; for other values a dictionary takes its place.
     return Collector(
         Counter if merge is operator.add else dict,
         partial(_accumulate_one, split, merge),
         partial(_combine, merge),
-        accumulate_all=partial(_accumulate, split, merge),
+        accumulate_all=accumulate_all,
         keyed=Keyed(lambda item: split([item])[0][0], one, dict, takes_entries=split is _parts),
+        in_columns=_counted(key, value, accumulate_all) if merge is operator.add else None,
     )
+
+
+def _counted(
+    key: Callable[[Any], Any] | None, value: Callable[[Any], Any] | None, same_as: Callable[..., Any]
+) -> InColumns | None:
+    """Return how ones are added up by key, if it is known that all values are ones."""
+    ones = InColumns("count", operator.add, supplier=int)
+    if key is None or value is None:
+        return InColumns("groups", downstream=ones, same_as=same_as, of_pairs=True)
+    known = plain(value)
+    is_one = known is not None and known[0] == "constant" and type(known[1]) is int and known[1] == 1
+    return InColumns("groups", of=key, downstream=ones, same_as=same_as) if is_one else None
 
 
 def _parts(items: list[Any]) -> tuple[list[Any], list[Any]]:

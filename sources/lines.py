@@ -182,7 +182,9 @@ def _encoded(piece: bytes, codec: str) -> Sequence[str]:
         text = piece.decode(codec)
         if not codec.startswith("utf-8"):
             return _lines(text)
-        piece = piece.removeprefix(codecs.BOM_UTF8) if codec == "utf-8-sig" else piece
+        if codec == "utf-8-sig" and piece.startswith(codecs.BOM_UTF8):
+            piece = piece.removeprefix(codecs.BOM_UTF8)
+            is_ascii = piece.isascii()
     if b"\r" in piece:
         piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if piece and not piece.endswith(b"\n"):

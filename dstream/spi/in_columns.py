@@ -30,6 +30,8 @@ class InColumns:
         same_as: the `accumulate_all` that does the same to items: a collector that has another one does something else.
         total: the `finisher` whose result is the sum.
         average: the one whose result is `sum / count`.
+        supplier: makes the container that `take` begins with; None: the collector's does.
+        of_pairs: items are pairs, counted by their first parts: only such are taken whose second part is known to be 1.
         expression: what `of` gives, if the compiler could read it.
         is_verified: what columns give is compared with what the collector makes of the same items.
     """
@@ -43,5 +45,7 @@ class InColumns:
     same_as: Callable[..., Any] | None = None
     total: Callable[[Any], Any] | None = None
     average: Callable[[Any], Any] | None = None
+    supplier: Callable[[], Any] | None = None
+    of_pairs: bool = False
     expression: Expression | None = None
     is_verified: bool = False

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["MUTATIONS", "ROOT", "path_of"]
+__all__ = ["MUTATIONS", "ROOT", "RUN", "path_of"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -173,7 +173,7 @@ def _full(module: str) -> str:
     return module if "." in module else f"dstream.engine.kernels.columns.{module}"
 
 
-_RUN = """
+RUN = """
 import importlib.util, sys
 from pathlib import Path
 import pytest
@@ -190,7 +190,7 @@ sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *sys.argv[4:]]))
 def _is_seen(module: str, old: str, new: str) -> bool:
     assert old in path_of(module).read_text(encoding="utf-8"), f"{module} has no {old!r} any more"
     tests = _TESTS_OF_SOURCES if "." in module or module == "column_records" or "Unmade" in old else _TESTS
-    command = [sys.executable, "-c", _RUN, _full(module), old, new, "-k", "not spark", *tests]
+    command = [sys.executable, "-c", RUN, _full(module), old, new, "-k", "not spark", *tests]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 1
 
 

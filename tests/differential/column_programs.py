@@ -39,7 +39,18 @@ from dstream.spi import Collector
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
 
-__all__ = ["Outcome", "Program", "outcome_of", "outcomes", "program", "program_on", "watched", "ways_to_run"]
+__all__ = [
+    "STEP",
+    "Outcome",
+    "Program",
+    "chained",
+    "outcome_of",
+    "outcomes",
+    "program",
+    "program_on",
+    "watched",
+    "ways_to_run",
+]
 
 _BOUND = 2**40
 _MOST_MEMORY = 4 * 2**30
@@ -224,20 +235,21 @@ def _told(value: Any) -> Any:
         return (type(value),)
 
 
-def _chained(made: Program, part: list[Any], task: StageTask) -> Any:
-    chain = Chain(Limit(None, 0, step=_STEP), made.ops, step=_STEP)  # type: ignore[arg-type]  # Nobody asks it.
+def chained(made: Program, part: list[Any], task: StageTask) -> Any:
+    """Give what the steps of a program make of a part of its items."""
+    chain = Chain(Limit(None, 0, step=STEP), made.ops, step=STEP)  # type: ignore[arg-type]  # Nobody asks it.
     items = operation(chain)(iter(part), task)
     if made.comes_at_once:
         return list(items)
     return iter(list(items)) if made.steps_come_first else items
 
 
-_STEP = Step("collect", None, 4, 4)
+STEP = Step("collect", None, 4, 4)
 
 
 def _listed(made: Program, given: list[Any]) -> Any:
     for number, part in enumerate(made.parts):
-        given.extend(_chained(made, part, StageTask(number, _BOUND)))
+        given.extend(chained(made, part, StageTask(number, _BOUND)))
     return given
 
 
@@ -245,7 +257,7 @@ def _reduced(made: Program, given: list[Any]) -> Any:
     collector = made.collector
     assert collector is not None
     containers = [
-        collected(collector, _chained(made, part, StageTask(number, _BOUND))) for number, part in enumerate(made.parts)
+        collected(collector, chained(made, part, StageTask(number, _BOUND))) for number, part in enumerate(made.parts)
     ]
     containers = [loads(dumps(each)) for each in containers]
     return collector.finisher(functools.reduce(collector.combined, containers))
@@ -255,10 +267,10 @@ def _shuffled(made: Program, given: list[Any]) -> Any:
     collector = made.collector
     assert collector is not None
     assert collector.keyed is not None
-    step, targets, rows = _STEP, 3, []
+    step, targets, rows = STEP, 3, []
     for number, part in enumerate(made.parts):
         task = StageTask(number, _BOUND)
-        rows += RouteGroups(collector, targets, step)(_chained(made, part, task), task)
+        rows += RouteGroups(collector, targets, step)(chained(made, part, task), task)
     groups: list[Any] = []
     for target in range(targets):
         sent = read_columns(iter([row for row in rows if row.target == target]))

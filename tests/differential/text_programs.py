@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import operator
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -21,16 +23,24 @@ from unittest.mock import patch
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.text_groups as text_groups
 from collectors import counting, frequencies, grouping_by, summing
+from collectors.of_entries import folded_values
 from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.kernels.aggregates import groups_of_partition
 from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.core_operations import written_entries
+from dstream.engine.worker.readers import read_buckets
+from dstream.engine.worker.sinks import RouteToBuckets
+from dstream.engine.worker.stage_task import StageTask
 from dstream.expressions.expression import Expression
 from dstream.expressions.function_reading import read
+from dstream.keys import stable_hash
 from dstream.plan.steps import Op, Step
 from dstream.spi import Collector
 from dstream.values.encoded_lines import EncodedLines
-from tests.differential.column_programs import Outcome, Program, outcome_of, watched, ways_to_run
+from reducers.entries import entries
+from tests.differential.column_programs import STEP, Outcome, Program, chained, outcome_of, watched, ways_to_run
 
-__all__ = ["outcomes", "program"]
+__all__ = ["function_of", "outcomes", "program"]
 
 _ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
 
@@ -127,6 +137,16 @@ _PATTERNS = {
             *[(r"[é-ü]+",), (r"[^a]+", re.IGNORECASE), (r"[\w.-]+",), (r"\w+\b",), (r"[\]a]+",), (r"\s+",)],
         ]
     )
+}
+
+
+_NAMED = {
+    "ANY_CASE": re.compile("[a-k]+", re.IGNORECASE),
+    "IN_ASCII": re.compile(r"\w+", re.ASCII),
+    "LETTERS": re.compile("[a-z]+"),
+    "NO_COMMAS": re.compile("[^,]+"),
+    "SOME_BEYOND": re.compile("[a-é]+"),
+    "WORDS": re.compile(r"\w+"),
 }
 
 
@@ -232,16 +252,16 @@ _FORMS = {
 
 
 @functools.cache
-def _function(source: str) -> Callable[[Any], Any]:
-    """Compile a function, so that its source is found."""
+def function_of(source: str) -> Callable[[Any], Any]:
+    """Compile a function, so that its source is found; some patterns have names in it."""
     name = f"<text program {source}>"
     linecache.cache[name] = len(source), None, [f"{source}\n"], name
-    made: Callable[[Any], Any] = eval(compile(source, name, "eval"), {"__name__": "texts", **_PATTERNS})
+    made: Callable[[Any], Any] = eval(compile(source, name, "eval"), {"__name__": "texts", **_PATTERNS, **_NAMED})
     return made
 
 
 def _op(action: str, source: str, number: int) -> Op:
-    fn = _function(source)
+    fn = function_of(source)
     found = read(fn)
     expression = found if isinstance(found, Expression) else None
     return Op(action, fn, None, Step(source, None, number + 1, 3), (), expression)
@@ -262,7 +282,16 @@ def program(seed: int) -> Program:
         form = {"flat_map": "t", "map": gives, "filter": form}[action]
         if form == "p":
             break
-    text, collector = _collector(random, form) if form != "p" and random.random() < 0.75 else ("list", None)
+    if form != "p" and random.random() < 0.15:
+        ops.append(_op("map", random.choice(["lambda x: (x, 1)", "lambda x: (x, 1)", "lambda x: (x, True)"]), len(ops)))
+        text, collector = random.choice(
+            [
+                ("to_imap(add)", entries(None, None, operator.add)),
+                ("reduce_by_key(add)", folded_values(operator.add)),
+            ]
+        )
+    else:
+        text, collector = _collector(random, form) if form != "p" and random.random() < 0.75 else ("list", None)
     steps = ".".join(f"{op.action}({op.step.label})" for op in ops)
     return Program(list(parts), tuple(ops), collector, f"{parts} {steps} -> {text}")
 
@@ -270,21 +299,69 @@ def program(seed: int) -> Program:
 def _collector(random: Random, form: str) -> tuple[str, Collector[Any, Any, Any]]:
     writer = _Writer(random, form)
     choice = random.random()
+    if choice < 0.1:
+        key = writer.function("t", random.randrange(0, 3))
+        return f"to_imap({key}, 1, add)", _known(entries(function_of(key), lambda item: 1, operator.add))
     number = writer.function("i", 1)
     if choice < 0.3:
         return "frequencies()", _known(frequencies())
     if choice < 0.4:
-        return f"summing({number})", _known(summing(_function(number)))
+        return f"summing({number})", _known(summing(function_of(number)))
     text, downstream = (
-        (f"summing({number})", summing(_function(number))) if choice < 0.7 else ("counting()", counting())
+        (f"summing({number})", summing(function_of(number))) if choice < 0.7 else ("counting()", counting())
     )
     key = writer.function(random.choice("ttti"), random.randrange(0, 3))
-    return f"grouping_by({key}, {text})", _known(grouping_by(_function(key), downstream))
+    return f"grouping_by({key}, {text})", _known(grouping_by(function_of(key), downstream))
 
 
 def _known(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
     found = with_expressions(collector, is_verified=False)
     return found if found.in_columns is not None else replace(found, in_columns=None)
+
+
+def _ways_to_run(made: Program) -> list[Callable[[Program, list[Any]], Any]]:
+    if made.text.rpartition(" -> ")[2].startswith("to_imap"):
+        return [_in_buckets]
+    return [_by_key] if made.text.endswith("reduce_by_key(add)") else ways_to_run(made)
+
+
+class _Writes:
+    """A writer of three buckets, whose receipts are the entries."""
+
+    buckets = 3
+
+    def bucket_of(self, key: Any) -> int:
+        return stable_hash(key) % self.buckets
+
+    def write_bucket(self, bucket: int, entries: Iterator[Any]) -> Iterator[Any]:
+        return ((bucket, *entry) for entry in entries)
+
+
+def _in_buckets(made: Program, given: list[Any]) -> Any:
+    assert made.collector is not None
+    assert made.collector.keyed is not None
+    writer: Any = _Writes()
+    rows: list[Any] = []
+    for number, part in enumerate(made.parts):
+        task = StageTask(number, _BOUND)
+        rows += RouteToBuckets(made.collector, writer, STEP)(chained(made, part, task), task)
+    rows.sort(key=attrgetter("target"))
+    downstream = made.collector.keyed.downstream
+    return list(written_entries(writer, downstream, STEP, read_buckets(iter(rows)), StageTask(0, _BOUND)))
+
+
+def _by_key(made: Program, given: list[Any]) -> Any:
+    reduction = made.collector
+    assert reduction is not None
+    groups = reduction.supplier()
+    for number, part in enumerate(made.parts):
+        task = StageTask(number, _BOUND)
+        for keys, containers in groups_of_partition(reduction, 0, STEP, False, chained(made, part, task), task):
+            groups = reduction.combined(groups, dict(zip(keys, containers, strict=True)))
+    return dict(groups)
+
+
+_BOUND = 2**40
 
 
 def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
@@ -296,7 +373,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
         possible.append(replace(plain, steps_come_first=True))
     found = []
-    for end in ways_to_run(made):
+    for end in _ways_to_run(made):
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.multiple(text_groups, _MOST_GROUPS=rows * 2, _MOST_BYTES=rows * 8),

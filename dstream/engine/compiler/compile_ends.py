@@ -167,6 +167,9 @@ def _(end: Write, compiling: Compiling) -> Ending:
         return compiling.decide(BucketsOfResults(parts, grouped, end, compiling.facts))
     items, step = compiling.items_of(end.upstream), end.step
     if end.collector is not None:
+        if compiling.facts.reads_functions:
+            collector = with_expressions(end.collector, is_verified=compiling.facts.columns == "verify")
+            end = dataclasses.replace(end, collector=collector)
         return compiling.decide(Buckets(items, end, compiling.facts))
     receipts = piped(items, None, functools.partial(written, cast(Writer, end.writer), step))
     return Last(Vertex(receipts, WriteItems(), step, notes=("each task writes its items, in place",)), Listed())

@@ -9,11 +9,12 @@ of later ones.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from dstream.engine.kernels.columns.column_ends import groups_of_table, tables_of_groups
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.engine.kernels.join_sides import results
 from dstream.engine.kernels.spilling import Columns, Groups, merged_as, sorted_items
@@ -28,23 +29,39 @@ from dstream.values import Entry
 from dstream.values.blaming import in_group
 from dstream.values.pairs import Pairs, PairsOfOneValue
 
-__all__ = ["finishing", "partial"]
+__all__ = ["finishing", "groups_of_partition", "partial"]
 
 
 def partial(node: Aggregate, number: int, items_may_travel: bool = True) -> Operation:
     """Return what a partition of one input does with its items; by key, whether it may give some as they are."""
     reduction = node.reductions[number]
     if node.is_keyed:
-        return functools.partial(_groups, reduction, number, node.step, items_may_travel)
+        return functools.partial(groups_of_partition, reduction, number, node.step, items_may_travel)
     if not node.combines:
         return functools.partial(_numbered, number)
     return functools.partial(_containers, reduction, node.step)
 
 
-def _groups(
+def groups_of_partition(
     reduction: Collector[Any, Any, Any], number: int, step: Step, may_travel: bool, items: Iterator[Any], task: Task
 ) -> Iterator[Columns]:
     """Give the groups of a partition as (keys, containers), past the memory bound in several rounds; or its items."""
+    tables = tables_of_groups(reduction, items)
+    if tables is None:
+        yield from _groups_of_items(reduction, number, step, may_travel, items, task)
+        return
+    with naming(step):
+        for each in tables:
+            if isinstance(each, Iterable):
+                yield from _groups_of_items(reduction, number, step, may_travel, iter(each), task)
+            else:
+                groups = groups_of_table(reduction, each)
+                yield list(groups), list(groups.values())
+
+
+def _groups_of_items(
+    reduction: Collector[Any, Any, Any], number: int, step: Step, may_travel: bool, items: Iterator[Any], task: Task
+) -> Iterator[Columns]:
     with naming(step), holding():
         groups, seen, items_travel = reduction.supplier(), 0, False
         for piece in _pieces(items):

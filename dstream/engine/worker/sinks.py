@@ -9,7 +9,7 @@ from itertools import chain, count, islice
 from typing import Any
 
 from dstream.engine.kernels.arrow_columns import batches_of, packed_batch
-from dstream.engine.kernels.columns.column_ends import collected
+from dstream.engine.kernels.columns.column_ends import collected, groups_of_table, tables_of_groups
 from dstream.engine.kernels.core_operations import by_bucket, ops_in_task, partial_groups, written
 from dstream.engine.kernels.fused_steps import run_branches
 from dstream.engine.kernels.item_batches import Batcher, dumps_items
@@ -280,7 +280,15 @@ class RouteToBuckets:
 
     def __call__(self, items: Iterator[Any], task: StageTask) -> Iterator[Row]:
         with naming(self.step):
-            yield from _to_buckets(partial_groups(items, self.collector, task.bound), self.writer, task)
+            yield from _to_buckets(self._groups(items, task), self.writer, task)
+
+    def _groups(self, items: Iterator[Any], task: StageTask) -> Iterator[dict[Any, Any]]:
+        tables = tables_of_groups(self.collector, items)
+        for each in (items,) if tables is None else tables:
+            if isinstance(each, Iterable):
+                yield from partial_groups(each, self.collector, task.bound)
+            else:
+                yield groups_of_table(self.collector, each)
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,8 @@ def added_table(
 ) -> dict[Any, Any]:
     """Take groups into the container of a collector of groups; return it."""
     assert collector.keyed is not None, "it makes groups"
-    supplier, take = collector.keyed.downstream.supplier, take_of_groups(known)
+    assert known.downstream is not None, "groups have one"
+    supplier, take = known.downstream.supplier or collector.keyed.downstream.supplier, take_of_groups(known)
     for key, *found in table.lines():
         groups[key] = take(groups[key] if key in groups else supplier(), *found)
     return groups

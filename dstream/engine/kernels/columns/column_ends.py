@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.expressions import Argument, Constant, Indexed
 from dstream.spi import Collector, InColumns
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_groups import GroupTable
     from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
-__all__ = ["collected", "table_as_lists", "tables_of_groups"]
+__all__ = ["collected", "groups_of_table", "table_as_lists", "tables_of_groups"]
 
 
 def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
@@ -37,6 +39,16 @@ def tables_of_groups(
     return group_tables(collector, known, items.blocks())
 
 
+def groups_of_table(collector: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> dict[Any, Any]:
+    """Return the container that holds the groups of a table."""
+    from dstream.engine.kernels.columns.column_collecting import added_table
+
+    known = collector.on_columns()
+    assert known is not None, "the table was made by it"
+    groups: dict[Any, Any] = added_table(collector, known, collector.supplier(), table)
+    return groups
+
+
 def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> list[list[Any]]:
     """Return groups as the keys, ranks and containers that they are where no columns are."""
     known = downstream.on_columns()
@@ -51,4 +63,13 @@ def _on_columns(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> In
     if type(items) is not ColumnItems:
         return None
     known = collector.on_columns()
+    if known is not None and known.of_pairs:
+        return _on_first_parts(known, items)
     return None if known is None or known.expression is None else known
+
+
+def _on_first_parts(known: InColumns, items: ColumnItems) -> InColumns | None:
+    """Return how pairs are counted by their first parts, if all second parts are 1."""
+    if type(items.value_of_pairs) is not int or items.value_of_pairs != 1:
+        return None
+    return replace(known, expression=Indexed(Argument(0), Constant(0)))

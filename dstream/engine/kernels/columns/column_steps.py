@@ -25,6 +25,7 @@ from dstream.engine.kernels.columns.steps_in_columns import expression_of_step, 
 from dstream.engine.kernels.columns.verifying_columns import compare_step
 from dstream.engine.kernels.fused_steps import run_chain
 from dstream.plan.steps import Op
+from dstream.values.plain_functions import plain
 
 __all__ = ["as_column", "column_chain"]
 
@@ -41,7 +42,16 @@ def column_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | Non
     if blocks is None:
         return None
     made = ColumnItems(_through(first, blocks))
-    return run_chain(ops[len(first) :], made) if len(first) < len(ops) else made
+    if len(first) < len(ops):
+        return run_chain(ops[len(first) :], made)
+    made.value_of_pairs = _value_of_pairs(ops[-1])
+    return made
+
+
+def _value_of_pairs(op: Op) -> Any:
+    """Return the constant that a step puts beside each item, if it does nothing else."""
+    known = plain(op.fn) if op.action == "map" and op.kind is None else None
+    return known[1] if known is not None and known[0] == "pair" else None
 
 
 def _through(ops: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Block]:

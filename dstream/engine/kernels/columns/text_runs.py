@@ -70,8 +70,24 @@ _OTHER_BLANKS = [
 
 def has_other_blanks(texts: Texts) -> bool:
     """Say whether there is a blank beyond ASCII."""
-    data = texts.joined if texts.is_joined else bytes(offsets_and_bytes(texts.values)[1])
-    return data is None or any(blank in data for blank in _OTHER_BLANKS)
+    joined = texts.joined if texts.is_joined else None
+    data = offsets_and_bytes(texts.values)[1] if joined is None else np.frombuffer(joined, np.uint8)
+    places = np.flatnonzero(_BEGINS_BLANK[data])
+    first, second = data[places], data[places + 1]
+    third = np.where(first == _OF_TWO_BYTES, 0, data[np.minimum(places + 2, len(data) - 1)])
+    return bool(np.isin(_number(first, second, third), _NUMBERS_OF_BLANKS).any())
+
+
+_OF_TWO_BYTES = 0xC2
+"""What begins those blanks that have two bytes; all others have three."""
+
+
+def _number(first: Any, second: Any, third: Any) -> Any:
+    return np.asarray(first, np.int64) << 16 | np.asarray(second, np.int64) << 8 | third
+
+
+_NUMBERS_OF_BLANKS = np.array([_number(*blank, *[0] * (3 - len(blank))) for blank in _OTHER_BLANKS])
+_BEGINS_BLANK = np.isin(np.arange(256), [blank[0] for blank in _OTHER_BLANKS])
 
 
 def found_by_pattern(pattern: re.Pattern[str], texts: Texts) -> Lists:

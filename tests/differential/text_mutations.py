@@ -1,0 +1,97 @@
+"""Break each guard of columns of texts on purpose: the tests have to see it.
+
+`python -m tests.differential.text_mutations` runs them against each mutation, as `column_mutations` does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.differential.column_mutations import ROOT, RUN
+
+__all__ = ["MUTATIONS"]
+
+_TESTS = [
+    "tests/engine/test_text_columns.py",
+    "tests/sources/test_encoded_lines.py",
+    "tests/differential/test_text_programs.py",
+]
+
+MUTATIONS: list[tuple[str, str, str]] = [
+    ("text_functions", "    if not texts.is_ascii:\n        raise Withheld(\"a text beyond ASCII\")", "    if False:\n        raise Withheld(\"a text beyond ASCII\")"),
+    ("text_functions", "            if not texts.is_ascii and has_other_blanks(texts):", "            if False:"),
+    ("text_functions", "        elif not _encoded(characters).isascii():", "        elif False:"),
+    ("text_functions", "            characters = BLANKS\n", "            characters = \" \\t\\n\\r\\x0b\\x0c\"\n"),
+    ("text_functions", "    if not before:\n        raise Withheld(\"a replacement between all characters\")\n", ""),
+    ("text_functions", " and b\"\\n\" not in before + after:", ":"),
+    ("text_functions", "is_ascii = texts.is_ascii and after.isascii()", "is_ascii = texts.is_ascii"),
+    ("text_functions", "    if step not in (None, 1) or type(step) is bool:", "    if False:"),
+    ("text_functions", "    if texts.is_ascii:\n        return Texts(_slices_of_bytes", "    if True:\n        return Texts(_slices_of_bytes"),
+    ("text_functions", "np.maximum(lengths + bound, 0)", "lengths + bound"),
+    ("text_functions", "    kept = np.maximum(last - first, 0)", "    kept = np.abs(last - first)"),
+    ("text_functions", "            is_ascii = _encoded(each.value).isascii() and is_ascii\n", "            is_ascii = True\n"),
+    ("text_functions", "            is_ascii = is_ascii and each.is_ascii\n", ""),
+    ("text_functions", "    if not _encoded(separator):\n        raise Withheld(\"an empty separator\")\n", ""),
+    ("text_functions", "    if lists.size and not -int(lengths.min()) <= place < int(lengths.min()):", "    if False:"),
+    ("text_functions", "lists.starts() if place >= 0 else lists.ends()", "lists.starts() if place > 0 else lists.ends()"),
+    ("text_functions", "    if texts.is_ascii:\n        lengths = np.diff", "    if True:\n        lengths = np.diff"),
+    ("text_functions", "np.cumsum(chosen) - 1", "np.arange(len(chosen))"),
+    ("text_functions", "[each for each in values if isinstance(each, str)]", "[str(each) for each in values]"),
+    ("text_functions", "is_ascii=all(each.is_ascii for each in parts)).taken", "is_ascii=True).taken"),
+    ("text_functions", "    except UnicodeEncodeError:\n        raise Withheld(\"a surrogate\") from None", "    except UnicodeEncodeError:\n        return b\"?\""),
+    ("text_runs", "    if not texts.is_ascii and has_other_blanks(texts):", "    if False:"),
+    ("text_runs", "or code == _NEWLINE", ""),
+    ("text_runs", "    if beyond is None and not texts.is_ascii:", "    if False:"),
+    ("text_runs", "_of_pattern(pattern, bool(beyond))", "_of_pattern(pattern, True)"),
+    ("text_runs", "_of_pattern(pattern, bool(beyond))", "_of_pattern(pattern, False)"),
+    ("text_runs", "offsets = before if is_end.all() else before[np.concatenate((_YES, is_end))]", "offsets = before"),
+    ("text_runs", "np.cumsum(is_end)", "np.arange(1, len(is_end) + 1)"),
+    ("text_runs", "for code in range(128) if chr(code).isspace()", "for code in range(28) if chr(code).isspace()"),
+    ("readable_patterns", " or pattern.flags & re.IGNORECASE:", ":"),
+    ("readable_patterns", "or re.search(r\"\\\\[wWdDsS]\", found[2])", ""),
+    ("readable_patterns", "or not found[2].isascii()", ""),
+    ("readable_patterns", "or pattern.flags & ~_FLAGS", ""),
+    ("column_texts", "or np.any(data == _NEWLINE)", ""),
+    ("column_texts", "if not np.any(data == ord(each))", "if True"),
+    ("column_texts", "        return self.lengths() > 0\n", "        return self.lengths() >= 0\n"),
+    ("column_texts", "[first : first + len(array) + 1]", "[: len(array) + 1]"),
+    ("column_values", "\"\".join(items).isascii()", "True"),
+    ("column_values", "    except (UnicodeEncodeError, pa.ArrowException):", "    except pa.ArrowException:"),
+    ("column_values", "    if items.are_few:", "    if False:"),
+    ("text_groups", "        if not len(each):\n            continue\n", ""),
+    ("text_groups", "    except Withheld:\n        yield from tables", "    except Withheld:\n        yield from ()"),
+    ("text_groups", "stable_hashes(table.keys.tolist())", "range(len(table))"),
+    ("text_groups", "            yield from _together(held)\n            held = []\n            yield each\n            continue", "            yield each\n            continue"),
+    ("text_groups", "ranks = np.concatenate([table.ranks for table in tables])[first]", "ranks = np.arange(len(distinct), dtype=np.int64)"),
+    ("text_groups", "first[numbered[::-1]] = np.arange(len(numbered) - 1, -1, -1)", "first[numbered] = np.arange(len(numbered))"),
+    ("column_ends", "    if type(items.value_of_pairs) is not int or items.value_of_pairs != 1:", "    if items.value_of_pairs != 1:"),
+    ("column_ends", "    if known is not None and known.of_pairs:", "    if False:"),
+    ("column_steps", "    if not isinstance(found, Lists):\n        raise Withheld(\"items that are no lists\")", "    if not isinstance(found, Lists):\n        return found"),
+    ("column_steps", "        compare_step(replace(op, action=\"map\"), column, found)", "        pass"),
+    ("steps_in_columns", "if op.kind is None else", "if True else"),
+    ("evaluating_texts", "    except pa.ArrowException as error:", "    except ZeroDivisionError as error:"),
+]  # fmt: skip
+"""(module, text of a guard, what takes its place)."""
+
+
+def _is_seen(module: str, old: str, new: str) -> bool:
+    path = ROOT / f"dstream/engine/kernels/columns/{module}.py"
+    assert old in path.read_text(encoding="utf-8"), f"{module} has no {old!r}"
+    command = [sys.executable, "-c", RUN, module, old, new, *_TESTS]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 1
+
+
+def main() -> None:
+    """Run all of them."""
+    unseen = []
+    for module, old, new in MUTATIONS:
+        if not _is_seen(module, old, new):
+            unseen.append((module, old, new))
+            print(f"not seen in {module}: {old!r} -> {new!r}", flush=True)
+    print(f"{len(MUTATIONS) - len(unseen)} of {len(MUTATIONS)} mutations are seen")
+    sys.exit(bool(unseen))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""What functions give over columns of texts is what they give in Python, or nothing."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dstream.engine.kernels.columns.column_texts import Lists, Texts
+from dstream.engine.kernels.columns.column_transport import packed_columns
+from dstream.engine.kernels.columns.column_values import NotYet, Tuples, Withheld, column_of, items_of, rows_of
+from dstream.engine.kernels.columns.evaluating import evaluated
+from dstream.engine.kernels.columns.supported import unsupported, unsupported_in_flat_map
+from dstream.engine.kernels.columns.text_groups import (
+    groups_of_texts,
+    merged_text_tables,
+    parts_by_target,
+    with_texts_together,
+)
+from dstream.engine.kernels.columns.text_runs import _OTHER_BLANKS, BLANKS, has_other_blanks
+from dstream.engine.kernels.item_batches import loads
+from dstream.expressions.expression import Expression
+from dstream.expressions.function_reading import read
+from dstream.keys import stable_hash
+from dstream.values.encoded_lines import EncodedLines
+from tests.differential.text_programs import function_of
+
+_ASCII = ["", "the sea", " The\tSea ", "a,b,,c", "\x1cx\x1f", "12", "-7", "x_y z9", "\x0b\x0c", "aaa", "don't", "\0a\0"]
+_ALL = [*_ASCII, "é", "İé ß", "a\u2019b", "日本 x", "🐳🐳", "straße"]
+
+SAME: list[tuple[str, list[str]]] = [
+    *[(f"x.{name}()", _ASCII) for name in ("lower", "upper", "strip", "lstrip", "rstrip", "split")],
+    *[(f"x.{name}()", _ALL) for name in ("strip", "split")],
+    *[(f"x.{name}('a ')", _ALL) for name in ("strip", "lstrip", "rstrip")],
+    ("x.strip('')", _ALL),
+    ("x.split(',')", _ALL),
+    ("x.split('aa')", _ALL),
+    ("str.split(x)", _ASCII),
+    ("x.replace('a', 'bc')", _ALL),
+    ("x.replace('aa', 'a')", _ALL),
+    ("x.replace('a', '\\n')", _ALL),
+    ("x.replace('\\u2019', '')", _ALL),
+    *[
+        (f"x[{bounds}]", _ALL)
+        for bounds in ("1:", ":2", "-2:", ":-1", "1:3", "3:1", "-3:2", "-100:100", ":", "2:-1", "0:0")
+    ],
+    ("x + '!'", _ALL),
+    ("'é' + x + x", _ALL),
+    ("f'{x}-{len(x)}'", _ALL),
+    ("str(len(x))", _ALL),
+    ("len(x)", _ALL),
+    ("len(x.split())", _ASCII),
+    ("len(x.split(','))", _ALL),
+    ("x.split(',')[0]", _ALL),
+    ("x.split(',')[-1]", _ALL),
+    *[(f"x {sign} 'don'", _ALL) for sign in ("==", "!=", "<", "<=", ">", ">=")],
+    ("x < x.strip()", _ALL),
+    ("'\\uffff' < x", _ALL),
+    ("x.startswith('a')", _ALL),
+    ("x.endswith('é')", _ALL),
+    ("'a' in x", _ALL),
+    ("'' in x", _ALL),
+    ("'a' not in x", _ALL),
+    ("x in ('12', 'é', 7)", _ALL),
+    ("not x", _ALL),
+    ("bool(x.split())", _ASCII),
+    ("x or 'none'", _ALL),
+    ("x if x < 'b' else 'é'", _ALL),
+    ("x if 'a' in x else x.strip('x')", _ALL),
+    ("x and x + x", _ALL),
+    ("int(x)", ["1", " 12 ", "1_000", "-7"]),
+    ("float(x)", ["1", "inf", "1e3"]),
+    ("LETTERS.findall(x)", _ALL),
+    ("WORDS.findall(x)", _ASCII),
+    ("NO_COMMAS.findall(x)", _ALL),
+    ("IN_ASCII.findall(x)", _ASCII),
+    ("ANY_CASE.findall(x)", _ASCII),
+    ("(x, len(x), 1)", _ALL),
+]
+
+
+@pytest.mark.parametrize(("source", "items"), SAME)
+def test_a_column_of_texts_gives_what_python_gives(source: str, items: list[str]) -> None:
+    """Value and type of each, whether the texts stand in an array, or joined as in a file."""
+    function = function_of(f"lambda x: {source}")
+    expected = [(type(function(item)), function(item)) for item in items]
+    joined = Texts(None, is_ascii="".join(items).isascii(), joined="".join(f"{item}\n" for item in items).encode())
+
+    for column in (column_of(items), joined):
+        found = evaluated(_expression(source), [column])
+
+        assert [(type(each), each) for each in items_of(found)] == expected
+
+
+def _expression(source: str) -> Expression:
+    found = read(function_of(f"lambda x: {source}"))
+    assert isinstance(found, Expression)
+    return found
+
+
+WITHHELD: list[tuple[str, list[str], str]] = [
+    *[(f"x.{name}()", ["é"], "beyond ASCII") for name in ("lower", "upper")],
+    *[(f"x.{name}()", ["a\u2028b"], "blank beyond") for name in ("strip", "lstrip", "rstrip", "split")],
+    ("x.strip('é')", ["é"], "beyond ASCII"),
+    ("WORDS.findall(x)", ["é"], "beyond ASCII"),
+    ("ANY_CASE.findall(x)", ["\u212a"], "beyond ASCII"),
+    ("SOME_BEYOND.findall(x)", ["é"], "beyond ASCII"),
+    ("x.split()", ["a\nb"], "newline"),
+    ("LETTERS.findall(x)", ["a\nb"], "newline"),
+    ("x.replace('', '-')", ["a"], "between"),
+    ("x.split('')", ["a"], "empty separator"),
+    ("x[::2]", ["abc"], "step"),
+    ("x[len(x):]", ["abc"], "not the same"),
+    ("x.split(',')[1]", ["a,b", "a"], "out of range"),
+    ("x.split(',')[-2]", ["a,b", "a"], "out of range"),
+    ("x + '\\ud800'", ["a"], "surrogate"),
+    ("x == '\\ud800'", ["a"], "surrogate"),
+    ("x in ('\\ud800', 'a')", ["a"], "surrogate"),
+    ("x.startswith('\\ud800')", ["a"], "surrogate"),
+    ("'\\ud800' in x", ["a"], "surrogate"),
+    ("x + 1", ["a"], "no text"),
+    ("x < 1", ["a"], "no text"),
+    ("1 in x", ["a"], "no text"),
+    ("x * 2", ["a"], "no \\*"),
+    ("int(x)", ["0x10"], "ValueError"),
+    ("x if x else 1", ["a", ""], "no text"),
+    ("str(len(x) == 1)", ["a"], "digits"),
+]
+
+
+@pytest.mark.parametrize(("source", "items", "reason"), WITHHELD)
+def test_texts_are_withheld_where_a_column_cannot_give_the_same(source: str, items: list[str], reason: str) -> None:
+    """What Python would do then, a column does not try."""
+    with pytest.raises(Withheld, match=reason):
+        evaluated(_expression(source), [column_of(items)])
+
+
+@pytest.mark.parametrize("items", [["\ud800"], ["a", 1], ["a", None]])
+def test_what_is_no_text_of_utf_8_makes_no_column(items: list[Any]) -> None:
+    """Surrogates cannot be encoded."""
+    with pytest.raises(Withheld):
+        column_of(items)
+
+
+def test_blanks_are_those_of_python() -> None:
+    """In ASCII, and beyond it."""
+    found = {chr(code) for code in range(0x110000) if chr(code).isspace()}
+
+    assert found == {*BLANKS, *(each.decode() for each in _OTHER_BLANKS)}
+
+
+def test_blanks_beyond_ascii_are_found_wherever_they_stand() -> None:
+    """Also at both ends, in an array as in joined bytes; what only looks like one is none."""
+    for code in (*_blanks_and_neighbours(), 0xE9, 0x1F433):
+        character = chr(code)
+        is_blank = character.isspace() and code > 127
+        for text in (character, f"a{character}", f"{character}b", f"é{character}"):
+            joined = Texts(None, is_ascii=False, joined=f"{text}\n".encode())
+            assert has_other_blanks(joined) is is_blank
+            assert has_other_blanks(Texts(joined.values, is_ascii=False)) is is_blank
+
+
+def _blanks_and_neighbours() -> set[int]:
+    blanks = {ord(each.decode()) for each in _OTHER_BLANKS}
+    return blanks | {each + 1 for each in blanks} | {each - 1 for each in blanks}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_read"),
+    [
+        *[(each, True) for each in (r"[a-z]+", r"\w+", r"[^,]+", r"[\w'-]+", r"\S+", r"[\]a]+")],
+        *[(each, False) for each in (r"[a-z]*", "a+", "([a-z])+", "[a-z]+?", r"\b\w+", "[a-z]+|b", "[a-z]{2}", ".+")],
+    ],
+)
+def test_patterns_of_one_class_of_characters_are_found(pattern: str, is_read: bool) -> None:
+    """Each run is as long as it can be, which a plus behind one class says alone."""
+    found = unsupported_in_flat_map(_expression_of_pattern(re.compile(pattern)))
+
+    assert (found is None) is is_read
+
+
+def _expression_of_pattern(pattern: re.Pattern[str]) -> Expression:
+    found = read(pattern.findall)
+    assert isinstance(found, Expression)
+    return found
+
+
+@pytest.mark.parametrize("pattern", [re.compile("[a-z]+", re.VERBOSE), re.compile(b"[a-z]+")])
+def test_patterns_with_other_flags_and_of_bytes_are_left_to_python(pattern: Any) -> None:
+    """They are seldom seen, and nobody has looked at them."""
+    assert unsupported_in_flat_map(_expression_of_pattern(pattern)) is not None
+
+
+@pytest.mark.parametrize(
+    "source", ["x.title()", "x.split(',', 1)", "x.startswith(('a', 'b'))", "f'{x:>5}'", "f'{x!r}'"]
+)
+def test_what_columns_of_texts_cannot_do_is_known_before(source: str) -> None:
+    """The drawing of a plan says it."""
+    assert unsupported(_expression(source)) is not None
+
+
+def test_lists_are_no_items_of_columns() -> None:
+    """A map that gives lists runs item by item; a flat_map takes them apart."""
+    assert unsupported(_expression("x.split()")) == "columns hold no lists"
+    assert unsupported_in_flat_map(_expression("x.lower()")) is not None
+    assert unsupported_in_flat_map(_expression("x.lower().split()")) is None
+
+
+def test_rows_of_texts_and_lists_are_chosen() -> None:
+    """In order; lists become objects."""
+    chosen = np.array([True, False, True])
+    joined = Texts(None, is_ascii=True, joined=b"a\n\nb c\n")
+    lists = evaluated(_expression("x.split()"), [joined])
+
+    assert items_of(rows_of(joined, chosen)) == ["a", "b c"]
+    assert isinstance(lists, Lists)
+    assert items_of(rows_of(lists, chosen)) == [["a"], ["b", "c"]]
+
+
+@pytest.mark.parametrize("items", [["a", "", "é"], ["a\n", "b"], ["\n\0", "\x1f"], ["\n\0\x1f", "a"], []])
+def test_texts_travel_as_they_are(items: list[str]) -> None:
+    """Whatever characters they hold; they become a list where they are unpickled."""
+    column = Texts(column_of(["x", *items, "y"]).values.slice(1, len(items)), is_ascii=False)  # type: ignore[union-attr]
+
+    assert [each for _, data in packed_columns(column) for each in loads(data)] == items
+
+
+def test_lists_travel_beside_other_columns() -> None:
+    """As lists of their members."""
+    texts = column_of(["a b", "", "c"])
+    column = Tuples((evaluated(_expression("x.split()"), [texts]), texts), 3)
+
+    assert [each for _, data in packed_columns(column) for each in loads(data)] == [
+        (["a", "b"], "a b"),
+        ([], ""),
+        (["c"], "c"),
+    ]
+
+
+def test_groups_of_texts_count_and_add_up_in_the_order_of_their_keys() -> None:
+    """The first key stands first; tables are put together, and a later part adds to an earlier one."""
+    first = groups_of_texts(_texts("b a b"), column_of([1, 2, 3])).ranked(0)  # type: ignore[arg-type]
+    second = groups_of_texts(_texts("c b"), column_of([5, 2**60])).ranked(10)  # type: ignore[arg-type]
+
+    assert list(first.lines()) == [("b", 2, 4), ("a", 1, 2)]
+    merged = merged_text_tables([first, second])
+    assert list(merged.lines()) == [("b", 3, 2**60 + 4), ("a", 1, 2), ("c", 1, 5)]
+    assert merged.ranks.tolist() == [0, 1, 10]
+
+
+def _texts(words: str) -> Texts:
+    found = column_of(words.split())
+    assert isinstance(found, Texts)
+    return found
+
+
+def test_groups_whose_sums_need_more_bits_stay_apart() -> None:
+    """Whoever takes both adds ints of any size."""
+    tables = [groups_of_texts(_texts("a"), column_of([2**62])) for _ in range(3)]  # type: ignore[arg-type]
+
+    assert [list(each.lines()) for each in with_texts_together(iter(tables))] == [[("a", 1, 2**62)]] * 3
+    with pytest.raises(Withheld):
+        merged_text_tables(tables)
+
+
+def test_texts_go_where_equal_keys_of_objects_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of both kinds meet."""
+    table = groups_of_texts(_texts("a b c d e f g h"), None).ranked(0)
+
+    for target, part in parts_by_target(table, 3):
+        assert {stable_hash(key) % 3 for key, _ in part.lines()} == {target}
+        assert all(one < other for one, other in pairwise(part.ranks.tolist()))
+
+
+def test_few_lines_make_no_column() -> None:
+    """What makes one takes longer to load."""
+    with pytest.raises(NotYet):
+        column_of(EncodedLines(b"a\n", is_ascii=True, are_few=True))
+    assert items_of(column_of(EncodedLines(b"a\n", is_ascii=True))) == ["a"]
