@@ -1,5 +1,6 @@
 """What methods and operators of `str` give for columns of texts, exactly as Python does, or not at all."""
 
+# pyright: reportAttributeAccessIssue=false  # pyarrow makes its functions when it is loaded
 from __future__ import annotations
 
 import re
