@@ -15,7 +15,6 @@ from dstream.errors import CollectionDestroyedError, IllegalStateError
 from dstream.keys import canonical
 from dstream.spi.store import MapStore
 from dstream.values import Entry, Predicate
-from dstream.values.forked_locks import RenewedLock
 from dstream.values.predicates import And, Comparison, IsNone, OneOf, Or
 
 __all__ = ["Indexes"]
@@ -32,6 +31,8 @@ class Indexes:
 
     def __init__(self, store: MapStore) -> None:
         self._store = store
+        from dstream.values.forked_locks import RenewedLock  # here: few maps have indexes
+
         self._lock = RenewedLock()  # Reading a field may run a property of the user's, which may look up too.
         self._by_path: dict[str, FieldIndex] = {}
         self._forms: dict[Any, Any] = {}

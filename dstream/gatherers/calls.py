@@ -16,13 +16,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from dstream.gatherers.pace import Clock, Pace
 from dstream.gatherers.retry import Retry
 from dstream.keys import canonical
 from dstream.spi import Outcome
-from dstream.values.attached_files import JobFiles, files_here, of_job
+
+if TYPE_CHECKING:
+    from dstream.values.attached_files import JobFiles
 
 __all__ = ["Calls", "LoopCalls", "Remembered", "ThreadCalls", "in_order"]
 
@@ -87,6 +89,8 @@ class ThreadCalls:
     def __init__(self, fn: Callable[[Any], Any], n: int, retry: Retry, pace: Pace | None, clock: Clock) -> None:
         self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
         self._stop = threading.Event()
+        from dstream.values.attached_files import files_here, of_job  # here: few programs call functions in threads
+
         self._pool = ThreadPoolExecutor(n, "dstream-call", of_job, (files_here(),))
 
     def start(self, item: Any) -> Future[Outcome]:
@@ -131,6 +135,8 @@ class LoopCalls:
     ) -> None:
         self._fn, self._retry, self._pace, self._clock = fn, retry, pace, clock
         self._loop = asyncio.new_event_loop()
+        from dstream.values.attached_files import files_here
+
         self._thread = threading.Thread(target=self._run, args=(files_here(),), name="dstream-calls", daemon=True)
         self._thread.start()
 
@@ -142,6 +148,8 @@ class LoopCalls:
         self._thread.join(_PATIENCE)
 
     def _run(self, files: JobFiles | None) -> None:
+        from dstream.values.attached_files import of_job
+
         of_job(files)
         try:
             self._loop.run_forever()

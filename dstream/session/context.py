@@ -26,7 +26,6 @@ from dstream.session.workers import refuse_on_a_worker
 from dstream.spi import Engine, Kind, ListStore, MapStore, Options, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
-from dstream.values.forked_locks import RenewedLock
 from dstream.values.secrets import shown_url
 
 if TYPE_CHECKING:
@@ -85,6 +84,8 @@ class Context:
         self._jobs: Jobs | None = None
         self._is_closed = False
         self._is_beside = False
+        from dstream.values.forked_locks import RenewedLock  # here: a program without a context needs none
+
         self._lock = RenewedLock()
 
     @property
