@@ -354,9 +354,11 @@ class UnboundedRun:
         self._retained.note(now, time.of_stamps(ran.record.times))
         seconds = monotonic() - began
         self._measures.take(seconds, ran.seconds)
-        self._admissions = {
-            stage: admission.after(ran.items.get(stage, 0), seconds) for stage, admission in self._admissions.items()
-        }
+        if not self._is_first:  # In the first one workers start, which says nothing of what items cost.
+            self._admissions = {
+                stage: admission.after(ran.items.get(stage, 0), seconds)
+                for stage, admission in self._admissions.items()
+            }
         self._is_first = False
         self._progressed()
         log_late(self._job, before, ran.record)

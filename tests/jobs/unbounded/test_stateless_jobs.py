@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import dstream as ds
 from reducers import to_ilist, to_imap
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
@@ -38,3 +40,27 @@ def test_items_reach_every_sink(ctx):
     job.join(10)
 
     assert (ctx.get_list("out").copy(), dict(ctx.get_map("map"))) == (["a", "b"], {"a": 1, "b": 1})
+
+
+def test_the_first_epoch_says_nothing_of_what_items_cost(ctx, tmp_path):
+    """Workers start in it: the next one may take as many items as it, however long it took."""
+    feed, asked = Feed({"0": list(range(20_000))}), []
+    reach = feed.reach
+
+    def noted(offsets, most=None):
+        asked.append(most)
+        return reach(offsets, most)
+
+    feed.reach = noted
+    feed.end()
+
+    def slow_at_first(n):
+        if n == 0:
+            time.sleep(0.5)
+        return n
+
+    plan = pipeline_of(feed, to_ilist(tmp_path.name), through=lambda stage: stage.map(slow_at_first))
+    ctx.new_job(plan, config=ds.JobConfig(epoch_length=0.2)).join(30)
+
+    assert asked[:2] == [10_000, 10_000]
+    assert len(ctx.get_list(tmp_path.name)) == 20_000
