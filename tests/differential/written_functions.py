@@ -16,11 +16,16 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+from dstream.engine.compiler.reading_entries import read_around
 from dstream.engine.kernels.fused_steps import run_chain
 from dstream.expressions import Expression
 from dstream.expressions.function_reading import read
 from dstream.failures import failure
 from dstream.plan.steps import Op, Step
+from dstream.stream.entry_operations import _IfValue, _OnValue
+from dstream.stream.keyed import _Keying
+from dstream.stream.shorthands import Starred
+from dstream.values import Entry
 
 __all__ = ["Outcome", "Program", "drawn", "is_same", "outcome"]
 
@@ -30,6 +35,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter, methodcaller
 from typing import NamedTuple
+from dstream.values import Entry
 
 LOG = []
 
@@ -153,11 +159,13 @@ class Program:
         text: defines `items()` and `functions`.
         steps: what each function is for: the action, and the kind of its results.
         is_apart: the items run one by one, so that a failure of one hides nothing.
+        around: what stands around the function of each step, if anything does: a call such as `map_values`.
     """
 
     text: str
     steps: tuple[tuple[str, type | None], ...]
     is_apart: bool
+    around: tuple[Callable[[Any], Any] | None, ...]
 
 
 class _Writer:
@@ -253,7 +261,22 @@ class _Writer:
         items = [self.one_of(*_ITEMS) for _ in range(self._random.randint(2, 8))]
         lines.append(f"def items(): return [{', '.join(items)}]")
         lines.append(f"functions = [{', '.join(f'fn{number}' for number in range(count))}]")
-        return Program("\n".join(lines) + "\n", steps, self._random.random() < 0.8)
+        is_apart = self._random.random() < 0.8
+        around = tuple(self._around(action, kind) for action, kind in steps)
+        if any(around):
+            written = ", ".join(
+                self.one_of("Entry({0}, {0})", "({0}, {0})", "(1, {0})", "{0}").format(x) for x in items
+            )
+            lines[-2] = f"def items(): return [{written}]"
+        steps = tuple(
+            ("flat_map", None) if each is _IfValue else step for step, each in zip(steps, around, strict=True)
+        )
+        return Program("\n".join(lines) + "\n", steps, is_apart, around)
+
+    def _around(self, action: str, kind: type | None) -> Callable[[Any], Any] | None:
+        if action == "flat_map" or kind is not None or self._random.random() < 0.7:
+            return None
+        return _IfValue if action == "filter" else self._random.choice((_Keying, _OnValue, Starred))
 
     def _step(self) -> tuple[str, type | None]:
         action = self.one_of("map", "map", "map", "filter", "filter", "flat_map")
@@ -302,8 +325,10 @@ def outcome(program: Program, reading: Callable[[Any], Any] | None = read) -> Ou
         warnings.simplefilter("ignore", SyntaxWarning)  # Some functions make no sense.
         exec(compile(program.text, file, "exec"), names)
     ops = [
-        Op(action, fn, kind, Step(f".{action}", None, number, len(program.steps)), expression=_read(fn, reading))
-        for number, ((action, kind), fn) in enumerate(zip(program.steps, names["functions"], strict=True), start=1)
+        _op(action, kind, around(fn) if around else fn, Step(f".{action}", None, number, len(program.steps)), reading)
+        for number, ((action, kind), around, fn) in enumerate(
+            zip(program.steps, program.around, names["functions"], strict=True), start=1
+        )
     ]
     result = Outcome([], [], [], sum(op.expression is not None for op in ops))
     log, source = names["LOG"], names["items"]()
@@ -338,9 +363,11 @@ def _prelude() -> dict[str, Any]:
     return names
 
 
-def _read(fn: Any, reading: Callable[[Any], Any] | None) -> Expression | None:
-    found = None if reading is None else reading(fn)
-    return found if isinstance(found, Expression) else None
+def _op(action: str, kind: type | None, fn: Any, step: Step, reading: Callable[[Any], Any] | None) -> Op:
+    if reading is None:
+        return Op(action, fn, kind, step)
+    found = read_around(fn, None) if hasattr(type(fn), "around") else reading(fn)
+    return Op(action, fn, kind, step, expression=found if isinstance(found, Expression) else None)
 
 
 def _failure(error: BaseException, file: str) -> tuple[Any, ...]:
@@ -361,7 +388,7 @@ def told(value: Any) -> str:
     kind = type(value)
     if kind.__name__ in ("Point", "Pair"):
         return f"{kind.__name__}({told(value.x)}, {told(value.y)})"
-    if kind in (list, tuple):
+    if kind in (list, tuple, Entry):
         return f"{kind.__name__}({', '.join(map(told, value))})"
     return f"{kind.__name__} {_shown(value)}"
 

@@ -110,7 +110,7 @@ def test_a_predicate_of_values_is_asked_for_its_truth_as_often_as_when_called() 
     op = _op(lambda stream: stream.filter_values(lambda value: value and value))
     times = []
     for each in (op, replace(op, expression=None)):
-        asked = Asked(answer=True)
+        asked = Asked(answer=False)
         list(run_chain([each], [(1, asked)]))
         times.append(asked.times)
     assert times == [2, 2]

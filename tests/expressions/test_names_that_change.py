@@ -53,6 +53,12 @@ def test_read_refuses_a_global_that_a_function_reaches_without_naming_it(body: s
     assert _reason(names["fn"]) == "looks at rate, which globals(), exec or eval may change"
 
 
+def test_read_refuses_a_global_that_a_function_without_a_name_reaches() -> None:
+    """No global leads to it: it stands in a plan, or in a list."""
+    names = _script("rate = 3\nfn = lambda x: x * rate\nothers = [lambda x: globals().update(rate=x)]\n")
+    assert _reason(names["fn"]) == "looks at rate, which globals(), exec or eval may change"
+
+
 @pytest.mark.parametrize("body", ["exec('rate = 5', {})", "model.eval()", "eval('x + 1', {'x': x})"])
 def test_read_takes_a_global_that_a_text_with_names_of_its_own_cannot_change(body: str) -> None:
     """Nor do methods that are called `eval`."""
@@ -111,6 +117,10 @@ def test_read_refuses_a_stand_in_for_a_function_that_workers_import(imported: An
     helper = imported.helper
     assert read(imported.calls) == Applied("+", (_X, Constant(1)))
     imported.helper = stand_in
+    assert _reason(imported.calls) == "has the name of another function, which every worker imports anew"
+    of_another: Any = _script("def helper(x):\n    return x + 9\n")["helper"]
+    of_another.__module__ = imported.__name__
+    imported.helper = of_another
     assert _reason(imported.calls) == "has the name of another function, which every worker imports anew"
     imported.helper = helper
     imported.helper.__code__ = imported.other.__code__
