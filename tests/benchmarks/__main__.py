@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = Path(tempfile.gettempdir()) / "dstream-benchmarks"
     folder.mkdir(exist_ok=True)
     rows: list[Row] = []
-    with ds.connect(options.master, config=_CONFIG) as ctx, ds.connect(engine="local") as local:
+    with ds.connect(options.master, config=_CONFIG, class_archive=False) as ctx, ds.connect(engine="local") as local:
         bench = Bench(ctx, local, _session_of_rivals(ctx), folder, options.quick)
         for code in options.cases:
             rows += _CASES[code][1](bench, options.runs)

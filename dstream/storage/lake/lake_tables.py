@@ -189,7 +189,7 @@ def takes_more(batch: pa.RecordBatch, size: int) -> bool:
 
     What the buffers hold is known in 0.2 us. Rows may be a part of that; how much they take is known in 9 us.
     """
-    return batch.get_total_buffer_size() > size and batch.nbytes > size
+    return bool(batch.get_total_buffer_size() > size and batch.nbytes > size)
 
 
 def write_parts(folder: Folder, parts: Sequence[pa.RecordBatch], bucket: int, prefix: str = "") -> DataFile:
