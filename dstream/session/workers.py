@@ -11,8 +11,8 @@ __all__ = ["inside_a_worker", "refuse_on_a_worker"]
 
 def inside_a_worker() -> bool:
     """Say whether this process runs a Spark task: streams made there without a context run on the spot."""
-    module = sys.modules.get("pyspark.taskcontext")
-    return module is not None and module.TaskContext.get() is not None
+    context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)  # It may be half imported.
+    return context is not None and context.get() is not None
 
 
 def refuse_on_a_worker(what: str) -> None:

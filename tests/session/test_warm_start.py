@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,6 +17,7 @@ from dstream.engine.spark.session import launch
 from dstream.errors import EngineError, SetupError
 from dstream.session import connecting
 from dstream.session.warm_start import WarmStart
+from dstream.session.workers import inside_a_worker
 
 ROOT = Path(__file__).parents[2]
 
@@ -258,3 +260,14 @@ def test_the_shell_of_the_command_is_a_prompt(folder, begun, monkeypatch):
     connected("spark", "local[3]", is_for_a_prompt=True).close()
 
     assert begun == ["local[1]"]
+
+
+def test_what_a_thread_has_half_imported_is_not_asked(monkeypatch):
+    """A stream may be shown while Spark starts beside it."""
+    monkeypatch.setitem(sys.modules, "pyspark.sql", ModuleType("pyspark.sql"))
+    monkeypatch.setitem(sys.modules, "pyspark.taskcontext", ModuleType("pyspark.taskcontext"))
+    monkeypatch.setattr(launch, "_running", None)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+
+    assert (launch.starts_here("local[2]"), launch.known_cores("local[2]", {})) == (True, 2)
+    assert not inside_a_worker()

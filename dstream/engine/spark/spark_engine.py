@@ -101,8 +101,8 @@ class SparkEngine:
 
     def warm_up(self) -> None:
         """Run a job without items, so that workers are there, and what a first job needs is loaded."""
-        nothing = Piece(None, (), (), None)
-        list(self._cluster.rows(piece_rows([nothing, nothing], WriteItems(), 0, self._cluster)))
+        nothing = [Piece(None, (), (), None)] * min(self.cores(), 2)
+        list(self._cluster.rows(piece_rows(nothing, WriteItems(), 0, self._cluster)))
 
     def is_lost(self) -> bool:
         """Say whether Spark was stopped, or its process is gone."""

@@ -241,7 +241,8 @@ def _is_this_machine(master: str | None) -> bool:
 
 def _session_of_the_user() -> SparkSession | None:
     module = sys.modules.get("pyspark.sql")
-    return None if module is None or is_forked() else module.SparkSession.getActiveSession()
+    session = getattr(module, "SparkSession", None)  # It may be half imported, by a thread that starts Spark.
+    return None if session is None or is_forked() else session.getActiveSession()
 
 
 def _guest_session(theirs: SparkSession, settings: Settings) -> SparkSession:
