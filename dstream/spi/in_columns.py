@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "InColumns"]
 
-Found = Literal["count", "sum", "statistics", "groups"]
+Found = Literal["count", "sum", "statistics", "groups", "first"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class InColumns:
 
     Attributes:
         finds: `"count"`: how many items there are; `"sum"`: that and the sum of their numbers; `"statistics"`: also the
-            least and the greatest one; `"groups"`: the same for each key, as `downstream` says.
+            least and the greatest one; `"groups"`: the same for each key, as `downstream` says;
+            `"first"`: of the items of a block only the `first` ones by their keys matter, which it takes as items.
         take: takes (container, count, sum, least, greatest), as far as `finds` says, of ints; returns the container.
             Of groups there is none: their container is a dictionary.
         take_all: takes (container, numbers), where these are floats; returns the container.
@@ -31,6 +32,8 @@ class InColumns:
         total: the `finisher` whose result is the sum.
         average: the one whose result is `sum / count`.
         expression: what `of` gives, if the compiler could read it.
+        first: how many items come first.
+        reverse: the greatest key comes first; equal ones keep their order.
         is_verified: what columns give is compared with what the collector makes of the same items.
     """
 
@@ -45,3 +48,5 @@ class InColumns:
     average: Callable[[Any], Any] | None = None
     expression: Expression | None = None
     is_verified: bool = False
+    first: int = 0
+    reverse: bool = False
