@@ -290,7 +290,7 @@ def _grouping(
 
 def _in_columns(keys: _Keys, downstream: Downstream, same_as: Callable[..., Any]) -> InColumns | None:
     known = downstream.on_columns()
-    if known is None or known.finds == "groups":
+    if known is None or known.finds in ("groups", "first"):
         return None
     of = None if isinstance(keys, _ItemsAsKeys) else keys.classifier
     return InColumns("groups", of=of, downstream=known, same_as=same_as)

@@ -18,7 +18,7 @@ from collectors.arguments import checked_count, checked_function
 from collectors.batches import applied, batches, kinds
 from collectors.naming import named
 from collectors.shapes import OfItems
-from dstream.spi import Collector
+from dstream.spi import Collector, InColumns
 from dstream.values import Optional
 
 __all__ = ["bottom_n", "max_by", "min_by", "sorting", "top_n"]
@@ -69,12 +69,14 @@ def max_by(key: Callable[[T], Any] | None = None) -> Collector[T, OfItems, Optio
 
 
 def _selecting(better: Callable[[Any, Any], bool], select: Callable[..., Any], key: Key) -> Collector[Any, Any, Any]:
+    all_at_once = partial(_consider_all, better, select, key)
     return Collector(
         list,
         partial(_consider, better, _optional_key(key)),
         partial(_consider_other, better, _optional_key(key)),
         _selected,
-        accumulate_all=partial(_consider_all, better, select, key),
+        accumulate_all=all_at_once,
+        in_columns=InColumns("first", of=key, same_as=all_at_once, first=1, reverse=select is max),
     )
 
 
@@ -207,12 +209,14 @@ def bottom_n(n: int, key: Callable[[T], Any] | None = None) -> Collector[T, OfIt
 
 
 def _leading(n: int, key: Key, descending: bool) -> Collector[Any, Any, Any]:
+    all_at_once = partial(_lead_all, n, key, descending)
     return Collector(
         list,
         partial(_lead_one, n, _optional_key(key), descending),
         partial(_lead_others, n, key, descending),
         partial(_leaders, n, key, descending),
-        accumulate_all=partial(_lead_all, n, key, descending),
+        accumulate_all=all_at_once,
+        in_columns=InColumns("first", of=key, same_as=all_at_once, first=n, reverse=descending),
     )
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "InColumns"]
 
-Found = Literal["count", "sum", "statistics", "groups"]
+Found = Literal["count", "sum", "statistics", "groups", "first"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class InColumns:
 
     Attributes:
         finds: `"count"`: how many items there are; `"sum"`: that and the sum of their numbers; `"statistics"`: also the
-            least and the greatest one; `"groups"`: the same for each key, as `downstream` says.
+            least and the greatest one; `"groups"`: the same for each key, as `downstream` says;
+            `"first"`: of the items of a block only the `first` ones by their keys matter, which it takes as items.
         take: takes (container, count, sum, least, greatest), as far as `finds` says, of ints; returns the container.
             Of groups there is none: their container is a dictionary.
         take_all: takes (container, numbers), where these are floats; returns the container.
@@ -33,6 +34,8 @@ class InColumns:
         supplier: makes the container that `take` begins with; None: the collector's does.
         of_pairs: items are pairs, counted by their first parts: only such are taken whose second part is known to be 1.
         expression: what `of` gives, if the compiler could read it.
+        first: how many items come first.
+        reverse: the greatest key comes first; equal ones keep their order.
         is_verified: what columns give is compared with what the collector makes of the same items.
     """
 
@@ -49,3 +52,5 @@ class InColumns:
     of_pairs: bool = False
     expression: Expression | None = None
     is_verified: bool = False
+    first: int = 0
+    reverse: bool = False

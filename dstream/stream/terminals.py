@@ -16,6 +16,7 @@ import collectors  # As a module: whoever imports it first is loading it while t
 from dstream.errors import NullElementError
 from dstream.failures import shown
 from dstream.spi.collector import Collector
+from dstream.spi.in_columns import InColumns
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics, Optional
 from dstream.values.order import choose as first_extreme
 from dstream.values.order import holds_nan
@@ -130,7 +131,9 @@ def _fresh(identity: Any) -> Any:
 def extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None) -> Collector[Any, list[Any], list[Any]]:
     """Choose the first of the extreme items by `min` or `max`: a list of it, or of none."""
     choose_all = functools.partial(_choose_all, choose, key)
-    return Collector(list, functools.partial(_choose_one, choose, key), choose_all, accumulate_all=choose_all)
+    in_columns = InColumns("first", of=key, same_as=choose_all, first=1, reverse=choose is max)
+    one = functools.partial(_choose_one, choose, key)
+    return Collector(list, one, choose_all, accumulate_all=choose_all, in_columns=in_columns)
 
 
 def _choose_one(choose: Callable[..., Any], key: Callable[[Any], Any] | None, held: list[Any], item: Any) -> list[Any]:

@@ -26,7 +26,8 @@ import dstream.engine.kernels.columns.column_windows as column_windows
 import dstream.engine.worker.distinct_routing as distinct_routing
 import dstream.engine.worker.routing as routing
 import dstream.engine.worker.sorting as sorting
-from collectors import to_list
+from collectors import bottom_n, max_by, min_by, to_list, top_n
+from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems
 from dstream.engine.kernels.columns.column_values import Withheld, column_of
 from dstream.engine.kernels.core_operations import operated, operation
@@ -50,10 +51,12 @@ from dstream.engine.worker.rows import SAMPLE, Row
 from dstream.engine.worker.sinks import Accumulate
 from dstream.engine.worker.sorting import RouteByRange, SortRuns, merge_ranges
 from dstream.engine.worker.stage_task import StageTask
+from dstream.failures import naming
 from dstream.failures.known import known_of
 from dstream.gatherers import window_sliding
 from dstream.plan.core import Chain, Limit, Top
 from dstream.plan.steps import KeyInColumns, Op, Step
+from dstream.stream.terminals import extreme
 from dstream.values import Entry
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
@@ -71,7 +74,7 @@ class Program:
 
     Attributes:
         parts: the items of each task, in blocks.
-        operator: `"sorted"`, `"top"`, `"join"`, `"distinct"`, `"windows"` or `"borders"`.
+        operator: `"sorted"`, `"top"`, `"join"`, `"distinct"`, `"windows"`, `"borders"` or `"first"`.
         key: gives the key of an item; None: the item is it.
         columns: how keys may stand in columns; None: not at all.
         reverse: the greatest key comes first.
@@ -100,7 +103,11 @@ def program(seed: int) -> Program:
     source = None if random.random() < 0.3 and not form.is_tuple else _key(form, random)
     key = None if source is None else function_of(source)
     columns = KeyInColumns(expression_of(source or "lambda x: x") if random.random() < 0.8 else None, False)
-    operator, reverse, targets = random.choice(("sorted", "top")), random.random() < 0.5, random.randrange(1, 5)
+    operator, reverse, targets = (
+        random.choice(("sorted", "top", "first")),
+        random.random() < 0.5,
+        random.randrange(1, 5),
+    )
     choice = random.random()
     if choice < 0.3:
         return _join(random, targets)
@@ -294,6 +301,20 @@ def _windows(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
     return found
 
 
+def _first(made: Program, parts: Sequence[Iterator[Any]]) -> Any:
+    """Collect the first of some items in the order of their keys, in each part, and together."""
+    extremes = [min_by, max_by, functools.partial(top_n, made.targets), functools.partial(bottom_n, made.targets)]
+    extremes += [functools.partial(extreme, max), functools.partial(extreme, min)]
+    collector: Any = extremes[(made.targets + 3 * made.reverse) % len(extremes)](made.key)
+    known = collector.on_columns()
+    if made.columns is not None:
+        known = replace(known, expression=made.columns.expression, is_verified=made.columns.is_verified)
+    collector = replace(collector, in_columns=None if made.columns is None else known)
+    with naming(_STEP):
+        containers = [collected(collector, items) for items in parts]
+        return repr(collector.finisher(functools.reduce(collector.combined, containers)))
+
+
 def _kind(made: Program) -> Any:
     return window_sliding(made.targets).parallel
 
@@ -319,6 +340,7 @@ def _target(row: Row) -> int:
 _RUN: dict[str, Callable[[Program, Sequence[Iterator[Any]]], Any]] = {
     "sorted": _sorted,
     "top": _top,
+    "first": _first,
     "join": _joined,
     "distinct": _distinct,
     "windows": _windows,

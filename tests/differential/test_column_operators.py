@@ -38,7 +38,7 @@ def test_operators_on_columns_give_what_they_give_without(first: int) -> None:
     assert counts["looked up"] > 50
     assert counts["firsts"] > 50
     assert counts["windows"] > 5
-    for operator in ("sorted", "top", "join"):
+    for operator in ("sorted", "top", "first", "join"):
         assert counts[f"{operator} gives"] > 20
         assert counts[f"{operator} fails"] > 5
 

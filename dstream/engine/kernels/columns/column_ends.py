@@ -22,6 +22,10 @@ def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
     known = _on_columns(collector, items)
     if known is None or not isinstance(items, ColumnItems):
         return collector.accumulated(collector.supplier(), items)
+    if known.finds == "first":
+        from dstream.engine.kernels.columns.column_top import first_of_blocks  # loads NumPy, which made the columns
+
+        return collector.accumulated(collector.supplier(), first_of_blocks(collector, known, items.blocks()))
     from dstream.engine.kernels.columns.column_collecting import accumulated_blocks
 
     return accumulated_blocks(collector, known, collector.supplier(), items.blocks())

@@ -161,7 +161,8 @@ class HeldSide:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found = pc.fill_null(pc.index_in(pa.array(keys), value_set=self._keys), -1)
+        options = pc.SetLookupOptions(value_set=self._keys)
+        found: Any = pc.call_function("index_in", [pa.array(keys)], options).fill_null(-1)
         numbers: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
         return numbers
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from dstream.engine.kernels.columns.column_items import Block
+from dstream.engine.kernels.columns.column_items import Block, given
 from dstream.engine.kernels.columns.column_sorting import Ranks, ranks_of_items, ranks_of_rows
 from dstream.engine.kernels.columns.column_values import Column, Withheld, items_of, rows_at
 from dstream.engine.kernels.columns.verifying_columns import compare_results
 from dstream.engine.kernels.core_operations import taken_first
 from dstream.plan.steps import KeyInColumns
+from dstream.spi import Collector, InColumns
 
-__all__ = ["top_of_blocks"]
+__all__ = ["first_of_blocks", "top_of_blocks"]
 
 
 def top_of_blocks(
@@ -79,3 +81,32 @@ def _first_rows(column: Column, ranks: Ranks, count: int, before: Ranks | None) 
         values = values.take(places)
     first = np.argsort(values, kind="stable")[:count]
     return items_of(rows_at(column, first if places is None else places.take(first)))
+
+
+def first_of_blocks(collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]) -> Iterator[Any]:
+    """Give the items that a collector of first ones needs, in order: of blocks that have ranks no others.
+
+    Raises:
+        EngineError: what is verified is not what Python gives.
+    """
+    return chain.from_iterable(_needed(collector, known, block) for block in blocks)
+
+
+def _needed(collector: Collector[Any, Any, Any], known: InColumns, block: Block) -> Iterable[Any]:
+    if isinstance(block, Sequence | Iterator):
+        return given(block)
+    try:
+        ranks = ranks_of_rows(known.expression, block, known.reverse).values
+    except Withheld:
+        return given(block)
+    if known.first == 1 and len(ranks):
+        places = np.array([np.argmin(ranks)])
+    else:
+        places = np.sort(np.argsort(ranks, kind="stable")[: known.first])
+    found = items_of(rows_at(block, places))
+    if known.is_verified:
+        one, other = (
+            collector.finisher(collector.accumulated(collector.supplier(), each)) for each in (found, given(block))
+        )
+        compare_results(repr(collector), [one], [other], lambda: f"a block of {len(ranks):,} items")
+    return found
