@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
