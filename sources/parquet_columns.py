@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -166,7 +166,7 @@ def _rows(
     names: Sequence[str],
     form: FormOfItem | None,
     ways: Mapping[str, _Way],
-    make: Callable[[list[Any]], list[Any]],
+    make: Callable[[list[Any]], Iterable[Any]],
 ) -> ArrowRows:
     parts = {name: partial(_floats if ways.get(name) == "as floats" else _as_it_is, column, name) for name in names}
     return ArrowRows(size, parts, _reached_by(form, names), partial(_items, column, names, make), group.batch_rows)
@@ -191,14 +191,13 @@ def _reached_by(form: FormOfItem | None, names: Sequence[str]) -> frozenset[Lite
     return frozenset({"attribute", "place"} if are_all_there else {"attribute"})
 
 
-def _items(column: Column, names: Sequence[str], make: Callable[[list[Any]], list[Any]], places: Any) -> list[Any]:
-    import pyarrow as pa
+def _items(
+    column: Column, names: Sequence[str], make: Callable[[list[Any]], Iterable[Any]], places: Any
+) -> Iterable[Any]:
+    return make([ArrowRows.chosen(column(name), places) for name in names])
 
-    columns = [column(name) for name in names]
-    return make(columns if places is None else [each.take(pa.array(places)) for each in columns])
 
-
-def _maker(names: Sequence[str], form: FormOfItem | None) -> Callable[[list[Any]], list[Any]]:
+def _maker(names: Sequence[str], form: FormOfItem | None) -> Callable[[list[Any]], Iterable[Any]]:
     """Return what makes items of columns."""
     if form is None:
         return partial(_dictionaries, names)
@@ -212,5 +211,5 @@ def _dictionaries(names: Sequence[str], columns: list[Any]) -> list[Any]:
     return found
 
 
-def _made(make: Callable[[Sequence[Any]], Any], columns: list[Any]) -> list[Any]:
-    return list(map(make, zip(*map(values_of, columns), strict=True)))
+def _made(make: Callable[[Sequence[Any]], Any], columns: list[Any]) -> Iterator[Any]:
+    return map(make, zip(*map(values_of, columns), strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -122,11 +122,9 @@ class TableSplit:
             parts = {name: functools.partial(batch.column, name) for name in batch.schema.names}
             yield ArrowRows(batch.num_rows, parts, ways, functools.partial(self._items, batch), BATCH_ROWS)
 
-    def _items(self, batch: Any, places: Any) -> list[Any]:
-        import pyarrow as pa
-
-        rows: list[Any] = (batch if places is None else batch.take(pa.array(places))).to_pylist()
-        return rows if self.kind is None else [self.kind(**row) for row in rows]
+    def _items(self, batch: Any, places: Any) -> Iterable[Any]:
+        rows: list[Any] = ArrowRows.chosen(batch, places).to_pylist()
+        return rows if self.kind is None else (self.kind(**row) for row in rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         import pyarrow as pa

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -100,8 +100,8 @@ def _entries_of(pairs: ArrowRows | Iterator[Any]) -> ArrowRows | Iterator[Any]:
     return dataclasses.replace(pairs, reached_by=ways, items=functools.partial(_made_entries, pairs.items))
 
 
-def _made_entries(pairs: Callable[[Any], list[Any]], places: Any) -> list[Any]:
-    return list(map(as_entry, pairs(places)))
+def _made_entries(pairs: Callable[[Any], Iterable[Any]], places: Any) -> Iterator[Any]:
+    return map(as_entry, pairs(places))
 
 
 # An exception of the user's function names the entry, which `dstream.failures` finds by the name `item`.

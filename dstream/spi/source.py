@@ -71,15 +71,21 @@ class ArrowRows:
             there; nulls are None.
         reached_by: how items give their parts: `"attribute"`: `item.name`; `"key"`: `item["name"]`; `"place"`:
             `item[0]`, in the order of `parts`. None runs code of the item's class. Nothing: the items are the one part.
-        items: gives the items at some places, which are an array of NumPy, or all for None, as `Split.read` gives them.
+        items: gives the items at some places, a `slice` or an array of NumPy, as `Split.read` gives them; one after
+            another where that saves memory.
         most: so many items are made at a time, for the sake of memory.
     """
 
     size: int
     parts: Mapping[str, Callable[[], Any]]
     reached_by: frozenset[Literal["attribute", "key", "place"]]
-    items: Callable[[Any], list[Any]]
+    items: Callable[[Any], Iterable[Any]]
     most: int
+
+    @staticmethod
+    def chosen(of: Any, places: Any) -> Any:
+        """Return the rows of an array or a batch of Arrow at some places, as `items` takes them."""
+        return of.slice(places.start, places.stop - places.start) if isinstance(places, slice) else of.take(places)
 
 
 @runtime_checkable

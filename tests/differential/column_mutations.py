@@ -119,7 +119,7 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("column_records", "if name not in self.rows.parts:", "if False:"),
     ("column_records", "        if array is None:\n            raise", "        if False:\n            raise"),
     ("column_records", "places if self._places is None else self._places[places]", "places"),
-    ("column_records", "self.rows.items(None if stop - start == self.size else np.arange(start, stop))", "self.rows.items(None)"),
+    ("column_records", "few if self._places is None else self._places[few]", "few"),
     ("column_records", "return column if self._places is None else rows_at(column, self._places)", "return column"),
     ("column_records", "not array.null_count and _is_number(array.type):\n                column", "_is_number(array.type):\n                column"),
     ("column_records", "if not array.null_count and _is_number(array.type):\n        return", "if _is_number(array.type):\n        return"),

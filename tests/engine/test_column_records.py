@@ -66,7 +66,7 @@ class Watched:
         return self.columns[name]
 
     def _items(self, places: Any) -> list[Any]:
-        self.made.append([ALL[place] for place in (range(10) if places is None else places.tolist())])
+        self.made.append([ALL[place] for place in np.arange(10)[places].tolist()])
         return self.made[-1]
 
     # As a split

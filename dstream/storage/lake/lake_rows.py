@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -78,7 +78,7 @@ def rows_of_entries(layout: Layout, batch: pa.RecordBatch) -> ArrowRows | Iterat
         if kind is None or column is None or column.null_count:
             return _entries(layout, batch)
         parts[name] = partial(_part, kind, column)
-    items = partial(_at, batch, lambda rows: list(_entries(layout, rows)))
+    items = partial(_at, batch, partial(_entries, layout))
     return ArrowRows(batch.num_rows, parts, frozenset({"place"}), items, _ITEMS)
 
 
@@ -126,7 +126,7 @@ def _part(kind: Type, column: Any) -> Any:
     return _record(kind, column, partial(_at, column, kind.from_array))
 
 
-def _record(kind: Record, column: Any, items: Callable[[Any], list[Any]]) -> ArrowRows:
+def _record(kind: Record, column: Any, items: Callable[[Any], Iterable[Any]]) -> ArrowRows:
     parts = {name: partial(_part, part, column.field(place)) for place, (name, part) in enumerate(kind.fields)}
     return ArrowRows(len(column), parts, _reached_by(kind), items, _ITEMS)
 
@@ -139,6 +139,6 @@ def _reached_by(kind: Record) -> frozenset[Literal["attribute", "key", "place"]]
     return frozenset({"attribute", "place"} if issubclass(made, tuple) else {"attribute"})
 
 
-def _at(of: Any, make: Callable[[Any], list[Any]], places: Any) -> list[Any]:
-    """Make items of some rows, or of all."""
-    return make(of if places is None else of.take(pa.array(places)))
+def _at(of: Any, make: Callable[[Any], Iterable[Any]], places: Any) -> Iterable[Any]:
+    """Make items of some rows."""
+    return make(ArrowRows.chosen(of, places))

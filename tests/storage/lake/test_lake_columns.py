@@ -56,7 +56,9 @@ def _given(store: Any) -> list[Any]:
 
 
 def _items(given: list[Any]) -> list[Any]:
-    return [item for each in given for item in (each.items(None) if isinstance(each, ArrowRows) else each)]
+    return [
+        item for each in given for item in (each.items(slice(0, each.size)) if isinstance(each, ArrowRows) else each)
+    ]
 
 
 def _part(given: list[Any], name: str) -> list[Any]:
@@ -118,7 +120,7 @@ def test_objects_that_give_something_else_have_no_parts(lake: Any) -> None:
     (given,) = _given(store)
 
     assert given.reached_by == frozenset()
-    assert [each.amount for each in given.items(None)] == [2, 3]
+    assert [each.amount for each in given.items(slice(0, 2))] == [2, 3]
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 50), (3, 4), (7, 31), (49, 50)])

@@ -6,7 +6,7 @@ at is never decoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -53,14 +53,11 @@ class Records(Unmade):
     def at(self, places: Any) -> Records:
         return Records(self.rows, self._step, places if self._places is None else self._places[places], self._known)
 
-    def portions(self) -> Iterator[list[Any]]:
+    def portions(self) -> Iterator[Iterable[Any]]:
         with naming(self._step):
             for start in range(0, self.size, self.rows.most):
-                stop = min(start + self.rows.most, self.size)
-                if self._places is not None:
-                    yield self.rows.items(self._places[start:stop])
-                else:
-                    yield self.rows.items(None if stop - start == self.size else np.arange(start, stop))
+                few = slice(start, min(start + self.rows.most, self.size))
+                yield self.rows.items(few if self._places is None else self._places[few])
 
     def part(self, name: str) -> Column:
         """Return the column of a part.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 __all__ = ["Unmade"]
@@ -19,8 +19,8 @@ class Unmade(ABC):
     size: int
 
     @abstractmethod
-    def portions(self) -> Iterator[list[Any]]:
-        """Make the items, so many at a time that they fit into memory."""
+    def portions(self) -> Iterator[Iterable[Any]]:
+        """Give the items, so many at a time that they fit into memory."""
 
     @abstractmethod
     def at(self, places: Any) -> Unmade:
