@@ -48,7 +48,7 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("text_runs", "offsets = before if is_end.all() else before[np.concatenate((_YES, is_end))]", "offsets = before"),
     ("text_runs", "np.cumsum(is_end)", "np.arange(1, len(is_end) + 1)"),
     ("text_runs", "for code in range(128) if chr(code).isspace()", "for code in range(28) if chr(code).isspace()"),
-    ("readable_patterns", " or pattern.flags & re.IGNORECASE:", ":"),
+    ("readable_patterns", "        or pattern.flags & re.IGNORECASE\n", ""),
     ("readable_patterns", "or re.search(r\"\\\\[wWdDsS]\", found[2])", ""),
     ("readable_patterns", "or not found[2].isascii()", ""),
     ("readable_patterns", "or pattern.flags & ~_FLAGS", ""),

@@ -44,9 +44,11 @@ SAME: list[tuple[str, list[str]]] = [
     ("x.replace('a', '\\n')", _ALL),
     ("x.replace('\\u2019', '')", _ALL),
     *[
-        (f"x[{bounds}]", _ALL)
+        (f"x[{bounds}]", items)
         for bounds in ("1:", ":2", "-2:", ":-1", "1:3", "3:1", "-3:2", "-100:100", ":", "2:-1", "0:0")
+        for items in (_ASCII, _ALL)
     ],
+    ("x[1:].strip()[:-1]", _ASCII),
     ("x + '!'", _ALL),
     ("'é' + x + x", _ALL),
     ("f'{x}-{len(x)}'", _ALL),
@@ -64,7 +66,7 @@ SAME: list[tuple[str, list[str]]] = [
     ("'a' in x", _ALL),
     ("'' in x", _ALL),
     ("'a' not in x", _ALL),
-    ("x in ('12', 'é', 7)", _ALL),
+    ("x in ('12', 'é', 7)", [*_ALL, "7"]),
     ("not x", _ALL),
     ("bool(x.split())", _ASCII),
     ("x or 'none'", _ALL),
@@ -105,6 +107,8 @@ WITHHELD: list[tuple[str, list[str], str]] = [
     *[(f"x.{name}()", ["é"], "beyond ASCII") for name in ("lower", "upper")],
     *[(f"x.{name}()", ["a\u2028b"], "blank beyond") for name in ("strip", "lstrip", "rstrip", "split")],
     ("x.strip('é')", ["é"], "beyond ASCII"),
+    *[(f"({x}).lower()", ["a"], "beyond ASCII") for x in ("x.replace('a', 'é')", "x + 'é'", "'é' + x")],
+    ("(x if x > 'b' else x + 'é').lower()", ["a", "c"], "beyond ASCII"),
     ("WORDS.findall(x)", ["é"], "beyond ASCII"),
     ("ANY_CASE.findall(x)", ["\u212a"], "beyond ASCII"),
     ("SOME_BEYOND.findall(x)", ["é"], "beyond ASCII"),
