@@ -7,6 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dstream.engine.kernels.columns.column_texts import Lists, Texts
@@ -111,6 +113,7 @@ WITHHELD: list[tuple[str, list[str], str]] = [
     ("(x if x > 'b' else x + 'é').lower()", ["a", "c"], "beyond ASCII"),
     ("WORDS.findall(x)", ["é"], "beyond ASCII"),
     ("ANY_CASE.findall(x)", ["\u212a"], "beyond ASCII"),
+    ("WORDS_AND_SIGNS.findall(x)", ["é"], "beyond ASCII"),
     ("SOME_BEYOND.findall(x)", ["é"], "beyond ASCII"),
     ("x.split()", ["a\nb"], "newline"),
     ("LETTERS.findall(x)", ["a\nb"], "newline"),
@@ -140,6 +143,17 @@ def test_texts_are_withheld_where_a_column_cannot_give_the_same(source: str, ite
     """What Python would do then, a column does not try."""
     with pytest.raises(Withheld, match=reason):
         evaluated(_expression(source), [column_of(items)])
+
+
+def test_what_arrow_refuses_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As texts of more than two gigabytes."""
+
+    def refuse(*arguments: Any) -> Any:
+        raise pa.ArrowCapacityError("too long")
+
+    monkeypatch.setattr(pc, "binary_join_element_wise", refuse)
+    with pytest.raises(Withheld, match="ArrowCapacityError"):
+        evaluated(_expression("x + x"), [column_of(["a"])])
 
 
 @pytest.mark.parametrize("items", [["\ud800"], ["a", 1], ["a", None]])
