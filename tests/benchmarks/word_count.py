@@ -48,8 +48,8 @@ def cases(bench: Bench) -> list[Case]:
             [
                 Contestant("textbook RDD", functools.partial(_textbook, bench, path), goal=0.5),
                 Contestant("hand-tuned RDD", functools.partial(_hand_tuned, bench, path), goal=0.9),
-                Contestant("native DataFrame", functools.partial(_native, bench, path), goal=1.4),
-                Contestant("plain Python", functools.partial(count_plainly, path), goal=1.5, uses_spark=False),
+                Contestant("native DataFrame", functools.partial(_native, bench, path), goal=0.8),
+                Contestant("plain Python", functools.partial(count_plainly, path), goal=0.8, uses_spark=False),
                 Contestant("Dask Bag", functools.partial(_dask, path), goal=0.8, uses_spark=False),
             ],
             also=[

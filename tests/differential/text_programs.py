@@ -146,6 +146,7 @@ _NAMED = {
     "LETTERS": re.compile("[a-z]+"),
     "NO_COMMAS": re.compile("[^,]+"),
     "SOME_BEYOND": re.compile("[a-é]+"),
+    "WORDS_AND_SIGNS": re.compile(r"[\w'-]+"),
     "WORDS": re.compile(r"\w+"),
 }
 

@@ -7,6 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dstream.engine.kernels.columns.column_texts import Lists, Texts
@@ -44,9 +46,11 @@ SAME: list[tuple[str, list[str]]] = [
     ("x.replace('a', '\\n')", _ALL),
     ("x.replace('\\u2019', '')", _ALL),
     *[
-        (f"x[{bounds}]", _ALL)
+        (f"x[{bounds}]", items)
         for bounds in ("1:", ":2", "-2:", ":-1", "1:3", "3:1", "-3:2", "-100:100", ":", "2:-1", "0:0")
+        for items in (_ASCII, _ALL)
     ],
+    ("x[1:].strip()[:-1]", _ASCII),
     ("x + '!'", _ALL),
     ("'é' + x + x", _ALL),
     ("f'{x}-{len(x)}'", _ALL),
@@ -64,7 +68,7 @@ SAME: list[tuple[str, list[str]]] = [
     ("'a' in x", _ALL),
     ("'' in x", _ALL),
     ("'a' not in x", _ALL),
-    ("x in ('12', 'é', 7)", _ALL),
+    ("x in ('12', 'é', 7)", [*_ALL, "7"]),
     ("not x", _ALL),
     ("bool(x.split())", _ASCII),
     ("x or 'none'", _ALL),
@@ -105,8 +109,11 @@ WITHHELD: list[tuple[str, list[str], str]] = [
     *[(f"x.{name}()", ["é"], "beyond ASCII") for name in ("lower", "upper")],
     *[(f"x.{name}()", ["a\u2028b"], "blank beyond") for name in ("strip", "lstrip", "rstrip", "split")],
     ("x.strip('é')", ["é"], "beyond ASCII"),
+    *[(f"({x}).lower()", ["a"], "beyond ASCII") for x in ("x.replace('a', 'é')", "x + 'é'", "'é' + x")],
+    ("(x if x > 'b' else x + 'é').lower()", ["a", "c"], "beyond ASCII"),
     ("WORDS.findall(x)", ["é"], "beyond ASCII"),
     ("ANY_CASE.findall(x)", ["\u212a"], "beyond ASCII"),
+    ("WORDS_AND_SIGNS.findall(x)", ["é"], "beyond ASCII"),
     ("SOME_BEYOND.findall(x)", ["é"], "beyond ASCII"),
     ("x.split()", ["a\nb"], "newline"),
     ("LETTERS.findall(x)", ["a\nb"], "newline"),
@@ -136,6 +143,17 @@ def test_texts_are_withheld_where_a_column_cannot_give_the_same(source: str, ite
     """What Python would do then, a column does not try."""
     with pytest.raises(Withheld, match=reason):
         evaluated(_expression(source), [column_of(items)])
+
+
+def test_what_arrow_refuses_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As texts of more than two gigabytes."""
+
+    def refuse(*arguments: Any) -> Any:
+        raise pa.ArrowCapacityError("too long")
+
+    monkeypatch.setattr(pc, "binary_join_element_wise", refuse)
+    with pytest.raises(Withheld, match="ArrowCapacityError"):
+        evaluated(_expression("x + x"), [column_of(["a"])])
 
 
 @pytest.mark.parametrize("items", [["\ud800"], ["a", 1], ["a", None]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 import sources.lines
 import sources.text
 from collectors import counting, frequencies
+from collectors.of_entries import folded_values
 from dstream.engine.compiler.reading_steps import with_expression, with_expressions
-from dstream.engine.kernels.columns.column_ends import collected
+from dstream.engine.kernels.columns.column_ends import collected, tables_of_groups
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_texts import Texts
 from dstream.engine.kernels.columns.column_values import Column, column_of, items_of
@@ -23,6 +25,7 @@ from dstream.errors import EngineError, SourceError
 from dstream.plan.core import Chain, Limit
 from dstream.plan.steps import Op, Step
 from dstream.values.encoded_lines import EncodedLines
+from reducers.entries import entries
 from sources import text_files
 
 _STEP = Step("read", None, 1, 1)
@@ -195,3 +198,30 @@ def test_a_flat_map_to_numbers_and_one_of_other_lists_take_items(tmp_path: Path)
     with pytest.raises(TypeError, match="an int is needed"):
         list(_items(path, numbers))
     assert list(_items(path, _op("flat_map", lambda line: (line, line)))) == ["1 2", "1 2", "3", "3"]
+
+
+@pytest.mark.parametrize("fold", [entries(None, None, operator.add), folded_values(operator.add)])
+def test_words_that_are_no_pairs_are_refused_as_items_are(tmp_path: Path, fold: Any) -> None:
+    """Counting pairs by their first parts takes no words."""
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"a b\n")
+
+    with pytest.raises(TypeError):
+        collected(with_expressions(fold, is_verified=False), _items(path, _op("flat_map", str.split)))
+
+
+@pytest.mark.parametrize("fold", [entries(None, None, operator.add), folded_values(operator.add)])
+def test_pairs_of_words_and_ones_are_counted_in_columns(tmp_path: Path, fold: Any) -> None:
+    """Where the step says that each second part is 1; True is left to Python."""
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"a b\na c\n")
+    words = _op("flat_map", str.split)
+
+    ones = _items(path, words, _op("map", lambda word: (word, 1)))
+    truths = _items(path, words, _op("map", lambda word: (word, True)))
+
+    assert tables_of_groups(fold, truths) is None
+    assert collected(fold, truths) == {"a": 2, "b": True, "c": True}
+    tables = tables_of_groups(fold, ones)
+    assert tables is not None
+    assert [list(table.lines()) for table in tables] == [[("a", 2), ("b", 1), ("c", 1)]]  # type: ignore[union-attr]

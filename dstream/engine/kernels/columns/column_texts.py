@@ -190,7 +190,8 @@ def _joined(array: Any) -> bytes | None:
 def _ended(array: Any, separator: str) -> bytes:
     """Return the texts, of which there is one, each followed by a character."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    from pyarrow.compute import call_function
 
     together = pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array)
-    return bytes(pc.binary_join(together, separator)[0].as_buffer()) + separator.encode()
+    joined: Any = call_function("binary_join", [together, separator])
+    return bytes(joined[0].as_buffer()) + separator.encode()

@@ -9,14 +9,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from dstream.engine.kernels.columns.column_texts import Lists, Texts, array_of, offsets_and_bytes
 from dstream.engine.kernels.columns.column_values import Bools, Column, Ints, Same, Withheld, size_of_column
 from dstream.engine.kernels.columns.text_runs import BLANKS, found_by_pattern, has_other_blanks, words_of
 
 __all__ = [
-    "are_texts",
     "compared_texts",
     "contained_in_texts",
     "index_of_lists",
@@ -31,10 +30,8 @@ __all__ = [
 
 Given: TypeAlias = "Sequence[Column]"
 
-
-def are_texts(column: Column) -> bool:
-    """Say whether a column holds texts only."""
-    return isinstance(column, Texts) or (isinstance(column, Same) and type(column.value) is str)
+pc: Any = pyarrow.compute
+"""Arrow makes its functions when it is loaded, where type checkers see none."""
 
 
 def method_of_texts(name: str, of: Column, arguments: Given) -> Column:
