@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.executor.arrivals_of_graphs import GraphBlock
+from dstream.executor.arrivals_of_graphs import GraphBlock, block_of
 from dstream.executor.edge_routing import EdgeRouter, router_of
 from dstream.executor.graph_shard import BlocksOfShard, GraphShard
 from dstream.memory import pieces
@@ -91,7 +91,7 @@ class _Counted:
         if not self._are_blocks:
             for piece in pieces((item for _, item in self._left), _BLOCK):
                 self.items += len(piece)
-                yield 0, piece
+                yield 0, block_of(piece)
             return
         for _, block in self._left:
             assert isinstance(block, GraphBlock), "another part of the graph sends blocks"
