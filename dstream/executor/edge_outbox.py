@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from dstream.errors import IllegalStateError
 from dstream.executor.arrivals_of_graphs import Mark, MarkedBlock, has_marks
 from dstream.failures import MISSING, shown
+from dstream.spi.names_of_jet import NamesOfJet
 from dstream.spi.processor import Targets, Watermark
 
 __all__ = ["EdgeOutbox", "Way"]
@@ -33,7 +34,7 @@ class Way(Protocol):
         ...
 
 
-class EdgeOutbox:
+class EdgeOutbox(NamesOfJet):
     """An outbox with a bucket for each outbound edge.
 
     Args:

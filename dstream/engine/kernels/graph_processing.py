@@ -8,13 +8,13 @@ from itertools import chain, groupby
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
-from dstream.engine.kernels.processor_logs import ProcessorLogs
 from dstream.engine.kernels.spilling import sorted_items
 from dstream.engine.kernels.stamping import telling
 from dstream.engine.memory_bound import holding
 from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark, MarkedBlock
 from dstream.executor.graph_doors import checked_items
 from dstream.executor.graph_run import GraphRun
+from dstream.executor.processor_logs import ProcessorLogs
 from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.plan.core_of_graphs import Processing
