@@ -8,12 +8,17 @@ from typing import Any, TypeVar
 
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext, Targets, Watermark
 
-__all__ = ["BlockProcessor", "without_none"]
+__all__ = ["BlockProcessor", "kinds_of", "without_none"]
 
 T = TypeVar("T")
 
 _AT_ONCE = 1024
 """So many items are made before they are offered."""
+
+
+def kinds_of(items: Iterable[Any]) -> set[type]:
+    """Return the types of items."""
+    return set(map(type, items))
 
 
 def without_none(items: Iterable[T]) -> Iterable[T]:

@@ -14,6 +14,7 @@ from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import GraphVertex, VertexGraph
+from dstream.spi.names_of_jet import NamesOfJet
 from dstream.spi.processor_suppliers import AnySupplier
 from dstream.stream.stream_arguments import kind_of
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["DAG"]
 
 
-class DAG:
+class DAG(NamesOfJet):
     """A value that says which processors a job runs, and which way items go between them.
 
     Building one starts nothing. It belongs to no context, travels pickled, and may run again, anywhere. A copy can be

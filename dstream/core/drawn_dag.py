@@ -22,7 +22,7 @@ def _lines(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> Iterator[str]:
         yield "  ".join(["", vertex.name, *vertex.said()])
         inbound = (each for each in edges if each.destination is vertex)
         for edge in sorted(inbound, key=lambda each: each.destination_ordinal):
-            source = f"from {edge.source.name}({edge.source_ordinal}) to ({edge.destination_ordinal})"
+            source = f"from {edge.source.name}({edge.source_ordinal}) to {vertex.name}({edge.destination_ordinal})"
             yield f"    {', '.join([source, *edge.how()])}"
 
 

@@ -13,6 +13,7 @@ from dstream.plan import call_site
 from dstream.plan.vertex_graph import GraphEdge, Routing
 from dstream.plan.where import Where
 from dstream.spi.functions import shown_function
+from dstream.spi.names_of_jet import NamesOfJet
 from dstream.stream.stream_arguments import count, function, kind_of, optional_function, partition_count, whole
 
 __all__ = ["Edge", "EdgeConfig"]
@@ -44,7 +45,7 @@ class EdgeConfig:
             partition_count(getattr(self, field.name), field.name)
 
 
-class Edge:
+class Edge(NamesOfJet):
     """A way from a vertex to another one, which says which processors get an item; by default any of them, in turn.
 
     The methods that say how change the edge and return it.

@@ -21,6 +21,7 @@ from dstream.pipeline.pipeline_plan import (
 )
 from dstream.pipeline.source_in_parts import InParts
 from dstream.plan import Node, Peek, Read, Union
+from dstream.plan.core import node as plan_node
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Spread
@@ -141,6 +142,14 @@ class _Blocks:
         return ItemsOfOutlet(self._node, _OfOutlet(-1))
 
 
+@plan_node
+class _EdgesOfSink(Union):
+    """The items of several edges into one sink."""
+
+    def label(self) -> str:
+        return f"edges into {self.name!r}"
+
+
 def _write(
     vertex: GraphVertex, writing: Writing, edges: Sequence[GraphEdge], given: Mapping[str, Node], blocks: _Blocks
 ) -> PlannedWrite:
@@ -148,7 +157,7 @@ def _write(
         _peeked(_checked(edge, given, blocks), vertex, [f"Input from ordinal {edge.destination_ordinal}: "])
         for edge in edges
     ]
-    end = nodes[0] if len(nodes) == 1 else Union(tuple(nodes))
+    end = nodes[0] if len(nodes) == 1 else _EdgesOfSink(tuple(nodes), vertex.name)
     if (parts := writing.parallelism(vertex.name, vertex.parallelism)) != -1:
         end = Spread(end, parts, "local_parallelism")
     return PlannedWrite(vertex.name, end, writing.sink, vertex.step.where, is_named=True)

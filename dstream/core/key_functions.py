@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from dstream.values.entry import key_of, value_of
+from dstream.values.entry import entry_key, entry_value
 
 __all__ = ["constant_key", "entry_key", "entry_value", "same_key", "whole_item"]
 
@@ -14,24 +14,6 @@ T = TypeVar("T")
 def whole_item(item: T) -> T:
     """Return the item: it is its own key."""
     return item
-
-
-def entry_key(item: Any) -> Any:
-    """Return the key of an entry, or the first of a pair.
-
-    Raises:
-        TypeError: the item is neither.
-    """
-    return key_of(item)
-
-
-def entry_value(item: Any) -> Any:
-    """Return the value of an entry, or the second of a pair.
-
-    Raises:
-        TypeError: the item is neither.
-    """
-    return value_of(item)
 
 
 def constant_key(item: Any) -> str:

@@ -8,13 +8,14 @@ from typing import Any, Self
 
 from dstream.plan import call_site
 from dstream.plan.where import Where
+from dstream.spi.names_of_jet import NamesOfJet
 from dstream.spi.processor_suppliers import AnySupplier, ProcessorMetaSupplier, meta_supplier
 from dstream.stream.stream_arguments import function, kind_of, whole
 
 __all__ = ["Vertex"]
 
 
-class Vertex:
+class Vertex(NamesOfJet):
     """A name, what makes the processors, and how many of them there are.
 
     `dag.new_vertex(...)` makes one and adds it.

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
 from dstream.spi.processor import Watermark
 
-__all__ = ["MARKS", "GraphArrival", "GraphBlock", "Mark", "items_of_outlet", "users_items"]
+__all__ = [
+    "MARKS",
+    "GraphArrival",
+    "GraphBlock",
+    "Mark",
+    "MarkedBlock",
+    "block_of",
+    "has_marks",
+    "items_of_outlet",
+    "users_items",
+]
 
 
 class Mark(Enum):
@@ -20,6 +30,22 @@ class Mark(Enum):
 
 MARKS: frozenset[type] = frozenset((Watermark, Mark))
 """The kinds of what travels among items and is none."""
+
+
+class MarkedBlock(list[Any]):
+    """A block with marks or watermarks among its items. Inside a run, a plain list has none, and is not searched."""
+
+    __slots__ = ()
+
+
+def has_marks(kinds: Collection[type]) -> bool:
+    """Say whether marks or watermarks are among items of these types."""
+    return not MARKS.isdisjoint(kinds)
+
+
+def block_of(items: list[Any]) -> list[Any]:
+    """Return items of any origin as a block that tells whether there are marks among them."""
+    return MarkedBlock(items) if has_marks(set(map(type, items))) else items
 
 
 class GraphBlock(NamedTuple):
@@ -71,6 +97,6 @@ def items_of_outlet(outlet: int, blocks: Iterable[GraphBlock]) -> Iterator[Any]:
 
 def users_items(block: GraphBlock) -> list[Any]:
     """Return the items of a block without watermarks and marks."""
-    if MARKS.isdisjoint(map(type, block.items)):
+    if type(block.items) is not MarkedBlock:
         return block.items
     return [item for item in block.items if type(item) not in MARKS]

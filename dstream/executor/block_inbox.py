@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dstream.failures import MISSING
+from dstream.spi.names_of_jet import NamesOfJet
 
 __all__ = ["BlockInbox"]
 
 
-class BlockInbox:
+class BlockInbox(NamesOfJet):
     """An inbox. Only when it is empty does another block come in."""
 
     __slots__ = ("_at", "_items", "_last")

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import Any
 
-from dstream.executor.arrivals_of_graphs import MARKS
+from dstream.executor.arrivals_of_graphs import MARKS, MarkedBlock
 from dstream.executor.waiting_blocks import WaitingBlocks
 from dstream.plan.vertex_graph import GraphEdge
 from dstream.values.order import NanLast
@@ -50,9 +50,21 @@ class EdgeInflow:
         """Whether nothing waits."""
         return not self._split and not len(self._blocks)
 
-    def has_room(self) -> bool:
-        """Say whether a block may be put; the last one may go beyond the bound."""
-        return not self._is_bounded or self._waiting < self.edge.queue_size
+    def put_some(self, sender: int, items: list[Any]) -> list[Any]:
+        """Add as many items of a block as there is room for, and return those that are left.
+
+        A small part of a block waits until half of the queue is free: many small blocks would cost much more.
+        """
+        size = self.edge.queue_size
+        room = size - self._waiting if self._is_bounded else len(items)
+        if len(items) <= room:
+            self.put(sender, items)
+            return []
+        if room < max(size // 2, 1):
+            return items
+        same = type(items)  # A slice of a marked block is a plain list.
+        self.put(sender, same(items[:room]))
+        return same(items[room:])
 
     def put(self, sender: int, items: list[Any]) -> None:
         """Add a block of one sender, which may have marks in it."""
@@ -68,7 +80,7 @@ class EdgeInflow:
                     return None
                 sender, items = self._blocks.take()
                 self._waiting -= len(items)
-            if MARKS.isdisjoint(map(type, items)):
+            if type(items) is not MarkedBlock:
                 return sender, items
             self._split.extend((sender, part) for part in _split(items))
         return self._split.popleft()

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from dstream.errors import IllegalStateError
-from dstream.executor.arrivals_of_graphs import Mark
+from dstream.executor.arrivals_of_graphs import Mark, MarkedBlock, has_marks
 from dstream.failures import MISSING, shown
+from dstream.spi.names_of_jet import NamesOfJet
 from dstream.spi.processor import Targets, Watermark
 
 __all__ = ["EdgeOutbox", "Way"]
@@ -33,7 +34,7 @@ class Way(Protocol):
         ...
 
 
-class EdgeOutbox:
+class EdgeOutbox(NamesOfJet):
     """An outbox with a bucket for each outbound edge.
 
     Args:
@@ -82,7 +83,8 @@ class EdgeOutbox:
         """Put the first items of a block into buckets, as many as fit, and return how many those were."""
         if not items:
             return 0
-        if type(None) in set(map(type, items)):
+        kinds = set(map(type, items))
+        if type(None) in kinds:
             raise TypeError("a processor emits no None: it stands for nothing in the protocol")
         ordinals = self._all if to is None else self._checked(to)
         if self._is_closed:
@@ -91,6 +93,8 @@ class EdgeOutbox:
             self._check_again(items[0])
         room = min((_FULL - len(self._buckets[each]) for each in ordinals), default=len(items))
         fitting = items if room >= len(items) else items[: max(room, 0)]
+        if has_marks(kinds):
+            self._mark(ordinals)
         for each in ordinals:
             self._buckets[each].extend(fitting)
             self.sent[each] += len(fitting)
@@ -134,8 +138,14 @@ class EdgeOutbox:
 
     def forward(self, mark: Watermark | Mark) -> None:
         """Send a mark by every edge, behind what was emitted."""
+        self._mark(self._all)
         for bucket in self._buckets:
             bucket.append(mark)
+
+    def _mark(self, ordinals: Sequence[int]) -> None:
+        """Let buckets tell that there are marks among their items."""
+        for each in ordinals:
+            self._buckets[each] = MarkedBlock(self._buckets[each])
 
     def flush(self) -> bool:
         """Send what is in the buckets as far as there is room; say whether all of it was sent."""

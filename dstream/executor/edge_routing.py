@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import compress
 from typing import Any
 
-from dstream.executor.arrivals_of_graphs import MARKS
+from dstream.executor.arrivals_of_graphs import MARKS, MarkedBlock
 from dstream.keys import canonical_all
 from dstream.keys.shards import shard_numbers
 from dstream.plan.vertex_graph import GraphEdge, Routing
 from dstream.spi.epochs import target_of
 from dstream.spi.processor import SHARDS
 from dstream.values.blaming import each
+from dstream.values.entry import keys_of
 
 __all__ = ["EdgeRouter", "router_of"]
 
@@ -40,14 +41,14 @@ class EdgeRouter:
         """
         if self._all == 1:
             return [(0, items)]
-        if MARKS.isdisjoint(map(type, items)):
+        if type(items) is not MarkedBlock:
             return self._route(items)
         found: list[tuple[int, list[Any]]] = []
         run: list[Any] = []
         for item in items:
             if type(item) in MARKS:
                 found += self._route(run) if run else ()
-                found += [(target, [item]) for target in range(self._all)]
+                found += [(target, MarkedBlock([item])) for target in range(self._all)]
                 run = []
             else:
                 run.append(item)
@@ -73,18 +74,23 @@ class _ToAll(EdgeRouter):
 class _ByKey(EdgeRouter):
     """Routes to the processor that has the key of an item."""
 
+    def __init__(self, edge: GraphEdge, sender: int, targets: range, all_targets: int) -> None:
+        super().__init__(edge, sender, targets, all_targets)
+        self._target_of = [target_of(shard, SHARDS, all_targets) for shard in range(SHARDS)]
+
     def _route(self, items: list[Any]) -> list[tuple[int, list[Any]]]:
         numbers = self._numbers(items)
-        return [
-            (target, list(compress(items, [number == target for number in numbers]))) for target in sorted(set(numbers))
-        ]
+        found = sorted(set(numbers))
+        if len(found) == 1:
+            return [(found[0], items)]
+        return [(target, list(compress(items, map(target.__eq__, numbers)))) for target in found]
 
     def _numbers(self, items: list[Any]) -> list[int]:
         key, partitioner, count = self.edge.key, self.edge.partitioner, self._all
         assert key is not None, "a partitioned edge has a key"
-        keys = each(key, items)
+        keys = keys_of(key, items)
         if partitioner is None:
-            return [target_of(shard, SHARDS, count) for shard in self._shards(keys, items)]
+            return list(map(self._target_of.__getitem__, self._shards(keys, items)))
         numbers = each(lambda one, item: partitioner(one, count), items, keys)
         for number, item in zip(numbers, items, strict=True):
             if not isinstance(number, int) or not 0 <= number < count:

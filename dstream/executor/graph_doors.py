@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark
+from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark, MarkedBlock, has_marks
 from dstream.executor.edge_inflow import EdgeInflow
 from dstream.executor.edge_routing import EdgeRouter, router_of
 from dstream.failures import blame, naming
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import GraphEdge
 
-__all__ = ["Door", "Feed", "Giving", "Sending", "check_items"]
+__all__ = ["Door", "Feed", "Giving", "Sending", "checked_items"]
 
 _AT_ONCE = 4
 """So many blocks come in before the processors have their next turn; one for each inlet, if there are more."""
@@ -42,10 +42,14 @@ class Sending:
     def flush(self) -> bool:
         """Put what waits where it goes, as long as there is room, and say whether all has gone."""
         left = self._left
-        while left and self._inflows[left[0][0]].has_room():
-            target, block = left.pop(0)
-            self._inflows[target].put(self._sender, block)
-        return not left
+        while left:
+            target, block = left[0]
+            rest = self._inflows[target].put_some(self._sender, block)
+            if rest:
+                left[0] = target, rest
+                return False
+            del left[0]
+        return True
 
     @property
     def is_empty(self) -> bool:
@@ -106,7 +110,7 @@ class Door:
         """
         sender, items = arrival.sender, arrival.items
         with naming(self.step):
-            check_items(items, self.edge.destination, self.step)
+            items = checked_items(items, self.edge.destination, self.step)
             if arrival.target is not None:
                 return [(self.inflows[arrival.target], sender, items)]
             if sender not in self._routers:
@@ -114,16 +118,20 @@ class Door:
             return [(self.inflows[target], sender, block) for target, block in self._routers[sender].route(items)]
 
 
-def check_items(items: list[Any], vertex: str, step: Step) -> None:
-    """Refuse None, which stands for nothing in the protocol.
+def checked_items(items: list[Any], vertex: str, step: Step) -> list[Any]:
+    """Return the items as a block that tells whether there are marks among them.
+
+    None is refused: it stands for nothing in the protocol.
 
     Raises:
         TypeError: one of the items is None.
     """
-    if type(None) in set(map(type, items)):
+    kinds = set(map(type, items))
+    if type(None) in kinds:
         error = TypeError(f"None came to the vertex {vertex!r}: processors take items alone")
         blame(error, step, None)
         raise error
+    return MarkedBlock(items) if has_marks(kinds) else items
 
 
 class Feed:
@@ -165,14 +173,18 @@ class Feed:
     def _let_in(self) -> bool:
         """Put what waits where it goes; say whether there was room for all of it."""
         left = self._left
-        while left and left[0][0].has_room():
-            inflow, sender, items = left.pop(0)
-            inflow.put(sender, items)
-        return not left
+        while left:
+            inflow, sender, items = left[0]
+            rest = inflow.put_some(sender, items)
+            if rest:
+                left[0] = inflow, sender, rest
+                return False
+            del left[0]
+        return True
 
     def _end(self) -> None:
         for door in (self._doors[number] for number in sorted(self._ended)):
             for inflow in door.inflows.values():
                 for sender in range(door.senders):
                     if sender not in inflow.ended:
-                        inflow.put(sender, [Mark.ENDED])
+                        inflow.put(sender, MarkedBlock([Mark.ENDED]))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.executor.arrivals_of_graphs import GraphBlock
+from dstream.executor.arrivals_of_graphs import GraphBlock, block_of
 from dstream.executor.edge_routing import EdgeRouter, router_of
 from dstream.executor.graph_shard import BlocksOfShard, GraphShard
+from dstream.executor.processor_logs import ProcessorLogs
 from dstream.memory import pieces
 from dstream.plan.vertex_graph import GraphEdge, Routing, VertexGraph
 from dstream.spi.state_operator import Moment, Partials
@@ -32,12 +33,14 @@ class GraphOperator:
         shards: how many processors each vertex has; the job keeps the number with which it began.
         senders: how many processors send by each inlet, in order; 1 unless it carries blocks.
         guarantee: what processors are told.
+        logs: lets processors be heard where they run, as the caller hears them.
     """
 
     graph: VertexGraph
     shards: int
     senders: tuple[int, ...]
     guarantee: str = "exactly-once"
+    logs: ProcessorLogs = field(default_factory=ProcessorLogs, compare=False)
 
     kind = "graph"
     ticks = True
@@ -71,6 +74,7 @@ class GraphOperator:
 
     def new(self) -> GraphShard:
         """Return the processors of one number, which have seen nothing."""
+        self.logs.begin()
         return GraphShard(self.graph, self.shards, self.senders, self.guarantee)
 
 
@@ -91,7 +95,7 @@ class _Counted:
         if not self._are_blocks:
             for piece in pieces((item for _, item in self._left), _BLOCK):
                 self.items += len(piece)
-                yield 0, piece
+                yield 0, block_of(piece)
             return
         for _, block in self._left:
             assert isinstance(block, GraphBlock), "another part of the graph sends blocks"

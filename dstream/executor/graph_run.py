@@ -24,7 +24,7 @@ from dstream.executor.shared_suppliers import shared_suppliers
 from dstream.failures import naming
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, VertexGraph
 from dstream.spi.processor import Processor, ProcessorContext
-from dstream.spi.processor_suppliers import ProcessorSupplier, SupplierContext, checked_count
+from dstream.spi.processor_suppliers import ProcessorSupplier, SupplierContext, checked_count, supplier_at
 
 __all__ = ["SLICE", "GraphRun", "Saved"]
 
@@ -112,7 +112,7 @@ class GraphRun:
     def _made(self, vertex: GraphVertex) -> list[ProcessorTasklet]:
         numbers = self._numbers(vertex.name)
         with naming(vertex.step):
-            supplier = vertex.supplier.get([HERE])(HERE)
+            supplier = supplier_at(HERE, vertex.supplier)
             self._suppliers.append((vertex.name, supplier))
             count = self._parallelism[vertex.name]
             shared_suppliers.take(supplier, SupplierContext(vertex.name, count, self._guarantee))

@@ -8,7 +8,7 @@ import logging
 from dstream.executor.graph_run import HERE
 from dstream.failures import naming
 from dstream.plan.vertex_graph import GraphVertex, VertexGraph
-from dstream.spi.processor_suppliers import MetaSupplierContext, ProcessorMetaSupplier
+from dstream.spi.processor_suppliers import MetaSupplierContext, ProcessorMetaSupplier, supplier_at
 
 __all__ = ["ReadySuppliers"]
 
@@ -37,7 +37,7 @@ class ReadySuppliers:
         with naming(vertex.step):
             self._ready.append(vertex)
             vertex.supplier.init(MetaSupplierContext(vertex.name, vertex.parallelism, guarantee))
-            supplier = vertex.supplier.get([HERE])(HERE)
+            supplier = supplier_at(HERE, vertex.supplier)
             return dataclasses.replace(vertex, supplier=ProcessorMetaSupplier.of(supplier))
 
     def close(self, error: BaseException | None) -> None:

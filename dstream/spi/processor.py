@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dstream.errors import UnsupportedError
+from dstream.spi.names_of_jet import NamesOfJet
 from dstream.values.state_values import state_value
 
 __all__ = [
@@ -184,7 +185,7 @@ class ProcessorContext:
         return self.guarantee != "none"
 
 
-class Processor:
+class Processor(NamesOfJet):
     """What a vertex runs: one of several alike, each with a part of the items. A method here does nothing, and is done.
 
     The calls come in this order: `init`; if there is a snapshot, `restore_from_snapshot` until its inbox is empty, then

@@ -23,6 +23,7 @@ __all__ = [
     "TwoStages",
     "checked_count",
     "meta_supplier",
+    "supplier_at",
 ]
 
 Address = str
@@ -193,7 +194,47 @@ def supplier_of(supplier: Any) -> ProcessorSupplier:
         return supplier
     if isinstance(supplier, ProcessorMetaSupplier | Processor) or not callable(supplier):
         raise TypeError(f"a vertex takes a function that makes a processor, or a supplier, not {supplier!r}")
+    if wanted := _arguments(supplier):
+        raise TypeError(
+            f"a vertex takes a function that makes a processor, which is called without arguments, and {supplier!r} "
+            f"wants {wanted}; processor_of(fn) makes processors of a generator function fn(ordinal, items)"
+        )
     return ProcessorSupplier.of(cast("Callable[[], Processor]", supplier))
+
+
+def _arguments(fn: Callable[..., Any]) -> str:
+    """Return the arguments without which a function cannot be called; nothing also if nobody knows."""
+    import inspect  # Graphs alone need it.
+
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):  # Some builtins do not say it.
+        return ""
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return ", ".join(
+        each.name for each in parameters if each.default is inspect.Parameter.empty and each.kind not in optional
+    )
+
+
+def supplier_at(address: Address, supplier: ProcessorMetaSupplier) -> ProcessorSupplier:
+    """Return what a meta-supplier gives for the only member.
+
+    Raises:
+        TypeError: it gives no function, or that gives no supplier.
+    """
+    gives: Any = supplier.get([address])
+    if not callable(gives):
+        raise TypeError(
+            f"get(addresses) of {type(supplier).__name__} must return a function that takes an address and gives a "
+            f"ProcessorSupplier, not {gives!r}"
+        )
+    made: Any = gives(address)
+    if not isinstance(made, ProcessorSupplier):
+        raise TypeError(
+            f"the function that get(addresses) of {type(supplier).__name__} returned must give a ProcessorSupplier for "
+            f"the address {address!r}, not {made!r}"
+        )
+    return made
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from dstream.errors import IllegalStateError
 from dstream.executor.block_inbox import BlockInbox
 from dstream.failures import MISSING, shown
+from dstream.spi.names_of_jet import NamesOfJet
 from dstream.spi.processor import ProcessorContext, Targets
 
 __all__ = ["TestInbox", "TestOutbox", "TestProcessorContext"]
@@ -61,7 +62,7 @@ class TestInbox(BlockInbox):
         return waiting
 
 
-class TestOutbox:
+class TestOutbox(NamesOfJet):
     """An outbox whose buckets take few items, and which checks that a processor keeps the protocol.
 
     Args:

@@ -11,7 +11,13 @@ from typing import Any
 from dstream.failures import MISSING, shown
 from dstream.pickling import dumps
 from dstream.spi.processor import Processor, Watermark
-from dstream.spi.processor_suppliers import AnySupplier, MetaSupplierContext, SupplierContext, meta_supplier
+from dstream.spi.processor_suppliers import (
+    AnySupplier,
+    MetaSupplierContext,
+    SupplierContext,
+    meta_supplier,
+    supplier_at,
+)
 from dstream.testing.processor_boxes import TestInbox, TestOutbox, TestProcessorContext
 
 __all__ = ["REFUSED_FIRST", "RUNS", "ProcessorRun", "RunLimits"]
@@ -69,7 +75,7 @@ class ProcessorRun:
         self._guarantee = "exactly-once" if self._saves else "none"
         self._meta = meta_supplier(supplier)
         self._meta.init(MetaSupplierContext("tested", guarantee=self._guarantee))
-        self.supplier = self._meta.get([_HERE])(_HERE)
+        self.supplier = supplier_at(_HERE, self._meta)
         self.supplier.init(SupplierContext("tested", guarantee=self._guarantee))
         self.outputs: list[list[Any]] = [[] for _ in range(outputs)]
         self.saved: dict[Any, Any] = {}

@@ -12,6 +12,7 @@ from typing import Any
 from dstream.spi.processor import Processor, Watermark
 from dstream.spi.processor_suppliers import AnySupplier, meta_supplier
 from dstream.stream.stream_arguments import function, kind_of
+from dstream.testing.class_state import ClassState
 from dstream.testing.comparing import difference, difference_in_any_order, report
 from dstream.testing.processor_run import REFUSED_FIRST, RUNS, ProcessorRun, RunLimits
 from dstream.values.time_units import seconds
@@ -35,7 +36,7 @@ def verify_processor(
     one item at a time, and the outbox takes one item in each call. A fifth run refuses each item that is emitted once,
     and has all items of an edge in the inbox, where no other edge has its priority. Each call makes progress, and one
     of a cooperative processor takes at most a second. What was refused is offered again first, and no key is saved
-    twice. Entries of a snapshot come back in another order.
+    twice. Entries of a snapshot come back in another order. No attribute of a class of the user's changes meanwhile.
 
     Args:
         supplier: what a vertex takes. A processor itself can be made once, so it is not restored.
@@ -190,8 +191,14 @@ class VerifiedProcessor:
         if self.completes_within is None:
             limits = replace(limits, most_items=_MORE + 10 * max(map(len, expected), default=0))
         one = ProcessorRun(self.supplier, run, len(expected), limits)
+        on_class = ClassState(one.processor)
         try:
             self._drive(one)
+            if changed := on_class.change():
+                raise AssertionError(
+                    f"the processor keeps state on its class: {changed}, in the run {run!r}. All processors of a "
+                    "process share it, and no snapshot has it: set it in start(context), on self"
+                )
         except BaseException as error:
             one.close(error)
             raise

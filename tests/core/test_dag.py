@@ -283,8 +283,8 @@ def test_dag_text_says_what_edges_do():
         "  a",
         "  b",
         "  c",
-        "    from a(0) to (0), all to one",
-        "    from b(0) to (1), broadcast, priority -1",
+        "    from a(0) to c(0), all to one",
+        "    from b(0) to c(1), broadcast, priority -1",
     ]
 
 
@@ -314,7 +314,7 @@ def test_dag_shows_itself_in_notebooks():
     shown = dag._repr_html_()
 
     assert shown.startswith(
-        "<pre>DAG with 2 vertices\n  &lt;read&gt;\n  write\n    from &lt;read&gt;(0) to (0)</pre>\n"
+        "<pre>DAG with 2 vertices\n  &lt;read&gt;\n  write\n    from &lt;read&gt;(0) to write(0)</pre>\n"
     )
     assert "<svg" in shown
 
@@ -322,3 +322,15 @@ def test_dag_shows_itself_in_notebooks():
 def test_dag_that_cannot_run_shows_why():
     """In a notebook nothing is raised for looking at it."""
     assert "<pre>ValueError: this graph has no vertices: " in DAG()._repr_html_()
+
+
+def test_several_edges_into_a_sink_are_drawn_as_edges():
+    """The user wrote no union."""
+    dag = DAG()
+    a, b = (dag.new_vertex(name, processors.read(items(name))) for name in "ab")
+    sink = dag.new_vertex("sink", processors.write(to_ilist("any")))
+    dag.edge(Edge.between(a, sink)).edge(Edge.from_(b).to(sink, 1))
+
+    (write,) = dag.plan().writes
+
+    assert write.node.label() == "edges into 'sink'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dstream.core import (
+    DAG,
     Edge,
     EdgeConfig,
     Processor,
@@ -20,7 +21,7 @@ from dstream.core import (
     whole_item,
 )
 from dstream.errors import IllegalStateError
-from dstream.spi.processor_suppliers import MetaSupplierContext
+from dstream.spi.processor_suppliers import MetaSupplierContext, supplier_at
 from dstream.values.entry import Entry
 
 A, B = Vertex("a", processors.noop()), Vertex("b", processors.noop())
@@ -281,3 +282,42 @@ def test_what_is_no_entry_is_refused(fn):
     """With the item."""
     with pytest.raises(TypeError, match="7"):
         fn(7)
+
+
+def generated(ordinal, items):
+    """Yield items, as `processor_of` takes it."""
+    yield from items
+
+
+class WantsArguments(Processor):
+    """Cannot be made without one."""
+
+    def __init__(self, limit, step=1):
+        """Take it."""
+
+
+@pytest.mark.parametrize(
+    ("supplier", "wanted"), [(generated, "ordinal, items"), (WantsArguments, "limit"), (lambda n: ONE, "n")]
+)
+def test_a_supplier_that_wants_arguments_is_refused(supplier, wanted):
+    """Where the vertex is made, and not when the job runs."""
+    with pytest.raises(TypeError, match=rf"wants {wanted}; processor_of\(fn\) makes processors of a generator"):
+        DAG().new_vertex("a", supplier)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, r"get\(addresses\) of Gives must return a function .* gives a ProcessorSupplier, not None"),
+        (lambda address: None, r"must give a ProcessorSupplier for the address 'here', not None"),
+    ],
+)
+def test_a_meta_supplier_that_gives_nothing_is_an_error(given, message):
+    """Said in the terms of its author, with its class."""
+
+    class Gives(ProcessorMetaSupplier):
+        def get(self, addresses):
+            return given
+
+    with pytest.raises(TypeError, match=message):
+        supplier_at("here", Gives())

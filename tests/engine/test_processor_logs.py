@@ -9,7 +9,11 @@ from uuid import uuid4
 import pytest
 
 from dstream.core import DAG, AbstractProcessor, Edge, processors
-from dstream.engine.kernels.processor_logs import ProcessorLogs
+from dstream.executor.graph_operator import GraphOperator
+from dstream.executor.processor_logs import ProcessorLogs
+from dstream.plan.steps import Step
+from dstream.plan.vertex_graph import GraphVertex, VertexGraph
+from dstream.spi.processor_suppliers import meta_supplier
 from dstream.values.log_lines import tell
 from reducers import to_ilist
 from sources import items
@@ -108,3 +112,14 @@ def test_processors_are_heard_on_both_engines(engine, caplog, level, is_heard):
     engine.context.new_job(dag.edge(Edge.between(numbers, heard)).edge(Edge.between(heard, sink))).join()
 
     assert sorted(engine.context.get_list(name)) == [(1, is_heard, True), (2, is_heard, True)]
+
+
+def test_processors_of_epochs_are_heard_in_a_worker(monkeypatch, capsys):
+    """Before the first of them is made, so also what it says in init()."""
+    cut_off(monkeypatch)
+    graph = VertexGraph((GraphVertex("heard", meta_supplier(Heard), 1, Step("heard", None, 1, 1)),), ())
+    operator = GraphOperator(graph, 1, (), logs=elsewhere(logging.INFO))
+    operator.new()
+    PROCESSORS.getChild("heard.0").info("here")
+
+    assert capsys.readouterr().err == "INFO dstream.core.heard.0: here\n"

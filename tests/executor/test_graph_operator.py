@@ -11,7 +11,7 @@ import pytest
 
 from dstream.core import processors
 from dstream.errors import IllegalStateError
-from dstream.executor.arrivals_of_graphs import GraphBlock, Mark, items_of_outlet
+from dstream.executor.arrivals_of_graphs import GraphBlock, Mark, MarkedBlock, items_of_outlet
 from dstream.executor.graph_operator import GraphOperator
 from dstream.plan.vertex_graph import Routing
 from dstream.spi.processor import BroadcastKey, Processor, Watermark
@@ -114,11 +114,11 @@ def test_time_and_ends_of_senders_are_known_again(fate):
         given = items_of_outlet(0, epochs.epoch(list(blocks)))
         return sorted({(what, item) for _, what, item in given})
 
-    assert told(GraphBlock(0, 0, [Watermark(5)])) == []
-    assert told(GraphBlock(0, 1, [Watermark(3)])) == []
-    assert told(GraphBlock(0, 2, [Mark.ENDED])) == [("watermark", 3)]
-    assert told(GraphBlock(0, 1, [Watermark(9)])) == [("watermark", 5)]
-    assert told(GraphBlock(0, 0, [Mark.ENDED]), GraphBlock(0, 1, [Mark.ENDED])) == [
+    assert told(GraphBlock(0, 0, MarkedBlock([Watermark(5)]))) == []
+    assert told(GraphBlock(0, 1, MarkedBlock([Watermark(3)]))) == []
+    assert told(GraphBlock(0, 2, MarkedBlock([Mark.ENDED]))) == [("watermark", 3)]
+    assert told(GraphBlock(0, 1, MarkedBlock([Watermark(9)]))) == [("watermark", 5)]
+    assert told(GraphBlock(0, 0, MarkedBlock([Mark.ENDED])), GraphBlock(0, 1, MarkedBlock([Mark.ENDED]))) == [
         ("end", None),
         ("end of", 0),
         ("watermark", 9),
@@ -242,4 +242,4 @@ def test_a_source_that_stands_still_lets_go_what_it_has_emitted(monkeypatch):
     graph = graph_of([vertex("source", lambda: Endless("")), vertex("slow", OneByOne)], edges)
     epochs = Epochs(GraphOperator(graph, 1, ()))
 
-    assert len(list(items_of_outlet(0, epochs.epoch()))) == 3 * 2048
+    assert len(list(items_of_outlet(0, epochs.epoch()))) == 2048

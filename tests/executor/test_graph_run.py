@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from dstream.errors import IllegalStateError
-from dstream.executor.arrivals_of_graphs import GraphArrival, items_of_outlet
+from dstream.executor.arrivals_of_graphs import GraphArrival, Mark, items_of_outlet
 from dstream.executor.graph_run import GraphRun
 from dstream.executor.processor_tasklet import ProcessorTasklet
 from dstream.failures import failure
@@ -112,7 +112,27 @@ def test_a_full_outbox_holds_the_one_before_back():
     given = run_of(vertices, [edge("source", "slow", queue_size=10), edge("slow", "out")])
 
     assert given == list(range(50_000))
-    assert max(seen) <= 2048
+    assert max(seen) == 10
+
+
+def test_no_more_waits_than_the_queue_of_an_edge_may_hold():
+    """A block that is larger goes in parts, in order, with the watermarks in it; also one that comes from outside."""
+    seen = []
+
+    class Noting(Log):
+        def process(self, ordinal, inbox):
+            seen.append(len(inbox))
+            super().process(ordinal, inbox)
+
+    items = [1, 2, 3, Watermark(3), 4, Watermark(4)]
+    for size in (1, 2):
+        edges = [edge("in", "first", queue_size=size), edge("first", "log", queue_size=size), edge("log", "out")]
+        vertices = [vertex("first", lambda: Mapped(lambda n: n)), vertex("log", Noting)]
+
+        told = run_of(vertices, edges, [GraphArrival(0, 0, None, [*items, Mark.ENDED])])
+
+        assert [what for _, _, what in told] == [1, 2, 3, 3, 4, 4, 0, None]
+        assert max(seen) == size
 
 
 def test_an_ordered_edge_merges_what_its_senders_send_in_order():
@@ -194,7 +214,7 @@ def test_a_processor_that_is_not_cooperative_has_a_thread_of_its_own():
 
 def run_on_5000(create):
     """Run one processor on so many numbers, more than an outbox takes in one call."""
-    edges = [edge("in", "careless"), edge("careless", "out")]
+    edges = [edge("in", "careless", queue_size=5000), edge("careless", "out")]
     return run_of([vertex("careless", create)], edges, [GraphArrival(0, 0, None, list(range(5000)))])
 
 

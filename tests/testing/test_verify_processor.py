@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -365,29 +367,30 @@ def test_a_method_that_returns_nothing_is_found():
         verify_processor(silent).expect_output([])
 
 
+CLOCK = SimpleNamespace(now=0.0)
+
+
 class Slow(AbstractProcessor):
     """Lets three seconds pass for each item."""
 
-    now = 0.0
-
     def try_process(self, ordinal, item):
         """Let time pass."""
-        Slow.now += 3
+        CLOCK.now += 3
         return self.try_emit(item)
 
 
 def test_a_cooperative_processor_that_is_too_slow_is_found():
     """By a clock that the test gives."""
     with pytest.raises(AssertionError, match=r"Slow.process\(0, \['x'\]\) took 3 s, .* cooperative .* may take 1 s"):
-        verify_processor(Slow, clock=lambda: Slow.now).input(["x"]).expect_output(["x"])
+        verify_processor(Slow, clock=lambda: CLOCK.now).input(["x"]).expect_output(["x"])
 
 
 def test_one_with_a_thread_of_its_own_may_be_slow():
     """And any one, if the test says so."""
     waiting = type("Waiting", (Slow,), {"is_cooperative": False})
 
-    verify_processor(waiting, clock=lambda: Slow.now).input(["x"]).expect_output(["x"])
-    slow = verify_processor(Slow, clock=lambda: Slow.now).input(["x"])
+    verify_processor(waiting, clock=lambda: CLOCK.now).input(["x"]).expect_output(["x"])
+    slow = verify_processor(Slow, clock=lambda: CLOCK.now).input(["x"])
     slow.cooperative_timeout(0).expect_output(["x"])
     slow.cooperative_timeout(timedelta(seconds=3)).expect_output(["x"])
 
@@ -491,53 +494,55 @@ def test_progress_is_not_asserted():
         verify_processor(Waits).expect_output([])
 
 
+CALLS: list[str] = []
+"""Processors are made again, so what they get is noted here."""
+
+
 class Logged(Total):
     """Notes the calls that it gets, and all that is made for it."""
 
-    calls = []  # noqa: RUF012  # Shared on purpose: processors are made again.
-
     def start(self, context):
         """Note the guarantee."""
-        self.calls.append(context.guarantee)
+        CALLS.append(context.guarantee)
 
     def tick(self):
         """Note it."""
-        self.calls.append("tick")
+        CALLS.append("tick")
         return True
 
     def finish_snapshot_restore(self):
         """Note it."""
-        self.calls.append("restored")
+        CALLS.append("restored")
         return True
 
     def close(self, error):
         """Note the error."""
-        self.calls.append(f"close({error!r})")
+        CALLS.append(f"close({error!r})")
 
 
 def test_calls_come_in_the_order_of_the_protocol():
     """`tick` before items and before the end; a processor that is restored is another one."""
-    Logged.calls.clear()
+    CALLS.clear()
     verify_processor(Logged).input([1]).expect_output([1])
     once = ["tick", "tick", "tick", "close(None)"]
 
-    assert Logged.calls[:5] == ["none", *once]
-    assert Logged.calls[5:11] == ["none", "tick", *once]  # One more: the item is refused first.
-    assert Logged.calls[11:16] == ["exactly-once", *once]
-    assert Logged.calls[16:20] == ["exactly-once", "tick", "tick", "close(None)"]
-    assert Logged.calls[20:22] == ["exactly-once", "restored"]
+    assert CALLS[:5] == ["none", *once]
+    assert CALLS[5:11] == ["none", "tick", *once]  # One more: the item is refused first.
+    assert CALLS[11:16] == ["exactly-once", *once]
+    assert CALLS[16:20] == ["exactly-once", "tick", "tick", "close(None)"]
+    assert CALLS[20:22] == ["exactly-once", "restored"]
 
 
 def test_a_failure_reaches_close_and_is_not_hidden_by_it():
     """What `close` raises then is less than why."""
-    Logged.calls.clear()
-    failing = type("Failing", (Logged,), {"close": lambda self, error: self.calls.append(error) or 1 // 0})
+    CALLS.clear()
+    failing = type("Failing", (Logged,), {"close": lambda self, error: CALLS.append(error) or 1 // 0})
 
     with pytest.raises(AssertionError, match="unexpected: 1"):
         verify_processor(Logged).input([1]).expect_output([])
     with pytest.raises(TypeError, match="unsupported operand"):
         verify_processor(failing).input(["x"]).expect_output([])
-    assert type(Logged.calls[-1]) is TypeError
+    assert type(CALLS[-1]) is TypeError
 
 
 class Suppliers(ProcessorMetaSupplier, ProcessorSupplier):
@@ -589,18 +594,16 @@ def test_the_end_is_disabled():
 class Endless(AbstractProcessor):
     """Counts seconds, and is never done."""
 
-    now = 0
-
     def complete(self):
         """Let a second pass."""
-        Endless.now += 1
+        CLOCK.now += 1
         self.try_emit("tick")
         return False
 
 
 def test_a_source_without_an_end_runs_for_a_time():
     """That of the clock of the test."""
-    endless = verify_processor(Endless, clock=lambda: Endless.now).cooperative_timeout(0)
+    endless = verify_processor(Endless, clock=lambda: CLOCK.now).cooperative_timeout(0)
 
     endless.disable_run_until_completed(3).expect_output(["tick"] * 3)
     with pytest.raises(AssertionError, match="says that it never does"):
@@ -624,3 +627,70 @@ def test_wrong_arguments_are_refused():
         verify_processor(Total).inputs([[], []], priorities=[1])
     with pytest.raises(ValueError, match="timeout must be a finite number of seconds"):
         verify_processor(Total).cooperative_timeout(-1)
+
+
+class OnItsClass(AbstractProcessor):
+    """Counts and collects on the class."""
+
+    count = 0
+    seen: ClassVar[list[int]] = []
+
+    def try_process(self, ordinal, item):
+        """Emit the item."""
+        self.keep(item)
+        return self.try_emit(item)
+
+    def keep(self, item):
+        """Remember it."""
+
+
+class Rebinds(OnItsClass):
+    """Binds an attribute of the class anew."""
+
+    def keep(self, item):
+        """Count."""
+        OnItsClass.count += 1
+
+
+class Adds(OnItsClass):
+    """Binds a new one."""
+
+    def keep(self, item):
+        """Keep the last one."""
+        type(self).last = item
+
+
+class Shares(OnItsClass):
+    """Changes a list that all instances share, since it looks like one of its own."""
+
+    def keep(self, item):
+        """Add it."""
+        self.seen.append(item)
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        (Rebinds, r"OnItsClass\.count was 0, and is 1"),
+        (Adds, r"Adds\.last was set to 7"),
+        (Shares, r"OnItsClass\.seen was \[\], and is \[7\]"),
+    ],
+)
+def test_a_state_on_the_class_is_found(kind, found):
+    """It is right while there is one processor, and no snapshot has it."""
+    with pytest.raises(AssertionError, match=f"keeps state on its class: {found}, in the run 'not saved'"):
+        verify_processor(kind).input([7]).expect_output([7])
+
+
+def test_a_state_of_its_own_is_none_of_the_class():
+    """Also where the class has a value of the same name, which instances begin with."""
+
+    class Own(OnItsClass):
+        def start(self, context):
+            self.seen = []
+
+        def keep(self, item):
+            self.count += 1
+            self.seen.append(item)
+
+    verify_processor(Own).input([7, 8]).expect_output([7, 8])

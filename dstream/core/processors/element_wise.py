@@ -10,7 +10,7 @@ from typing import Any
 
 from more_itertools import chunked
 
-from dstream.core.block_processor import BlockProcessor, without_none
+from dstream.core.block_processor import BlockProcessor, kinds_of, without_none
 from dstream.core.traverser import Traverser
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Inbox, Processor
@@ -132,9 +132,15 @@ class FlatMapping(BlockProcessor):
         """Give the same in lists; what a few items become is read together."""
         for few in chunked(items, _FEW):
             made = each(self._fn, few)
-            for item in compress(few, [several is None for several in made]):
-                raise self._gave_none(item)
+            kinds = kinds_of(made)
+            if type(None) in kinds:
+                raise self._gave_none(next(compress(few, [several is None for several in made])))
             left = iter(made)
+            if kinds <= _KEPT:  # What fails later finds its item in them.
+                for block in _of_kept(made):
+                    _check_no_none(block, made, few)
+                    yield block
+                continue
             flat = chain.from_iterable(without_none(several) for several in left)
             while block := self._next(flat, left, few):
                 yield block
@@ -152,6 +158,23 @@ class FlatMapping(BlockProcessor):
         return error
 
 
+def _of_kept(made: list[Any]) -> Iterator[list[Any]]:
+    flat = chain.from_iterable(made)
+    return iter(lambda: list(islice(flat, _AT_ONCE)), [])
+
+
+def _check_no_none(block: list[Any], made: list[Any], items: Sequence[Any]) -> None:
+    """Refuse None among what was made; the failure is about the item that it was made of."""
+    if type(None) in kinds_of(block):
+        for item, several in zip(items, made, strict=True):
+            try:
+                without_none(several)
+            except TypeError as error:
+                failed_on(error, item)
+                raise
+
+
+_KEPT = frozenset((list, tuple))
 _FEW = 64
 _AT_ONCE = 1024
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from dstream.core.key_functions import entry_key, entry_value, whole_item
-from dstream.core.processors.grouping_processor import FirstGrouping, GroupingProcessor
+from dstream.core.key_functions import entry_value, whole_item
+from dstream.core.processors.grouping_processor import CombiningProcessor, FirstGrouping, GroupingProcessor
 from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.core.processors.taken_containers import of_containers, to_containers
 from dstream.operators.window_arguments import check_keys
@@ -163,7 +163,7 @@ def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = 
         combine_by_key(counting())
     """
     checked = of_containers(checked_operation(operation, "combine_by_key"), entry_value, "combine_by_key")
-    create = partial(GroupingProcessor, (entry_key,), checked, optional_function(to, "to") or Entry)
+    create = partial(CombiningProcessor, checked, optional_function(to, "to") or Entry)
     return LibrarySupplier(create, shown_call("combine_by_key", operation, to=to))
 
 

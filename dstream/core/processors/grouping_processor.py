@@ -21,8 +21,9 @@ from dstream.spi import AggregateOperation, Collector, identity
 from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, ShardKey
 from dstream.values import Entry
 from dstream.values.blaming import in_group
+from dstream.values.entry import are_pairs, entry_key
 
-__all__ = ["FirstGrouping", "GroupingProcessor"]
+__all__ = ["CombiningProcessor", "FirstGrouping", "GroupingProcessor"]
 
 _ENDED = BroadcastKey("ended")
 _MOST = 100_000
@@ -115,6 +116,25 @@ class GroupingProcessor(BlockProcessor):
                 self._has_ended = value
             else:
                 dict.update(self._groups, with_keys_of_this_process(value))  # A Counter would add.
+
+
+class CombiningProcessor(GroupingProcessor):
+    """Combines the containers that come as values of entries, by their keys.
+
+    Args:
+        operation: takes entries, whose values are containers of its own.
+        to: makes of (key, result) what is emitted.
+    """
+
+    def __init__(self, operation: AggregateOperation[Any, Any, Any], to: Callable[[Any, Any], Any]) -> None:
+        super().__init__((entry_key,), operation, to)
+        self._of_pairs = _of_entries(operation)
+
+    def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
+        """Take the entries; those that are pairs for certain are not asked one by one."""
+        reduction = self._of_pairs if are_pairs(items) else self._reductions[ordinal]
+        self._groups = reduction.accumulated(self._groups, items)
+        return ()
 
 
 class FirstGrouping(GroupingProcessor):

@@ -8,12 +8,13 @@ from itertools import chain, groupby
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
-from dstream.engine.kernels.processor_logs import ProcessorLogs
 from dstream.engine.kernels.spilling import sorted_items
 from dstream.engine.kernels.stamping import telling
-from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark
-from dstream.executor.graph_doors import check_items
+from dstream.engine.memory_bound import holding
+from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark, MarkedBlock
+from dstream.executor.graph_doors import checked_items
 from dstream.executor.graph_run import GraphRun
+from dstream.executor.processor_logs import ProcessorLogs
 from dstream.failures import naming
 from dstream.memory import pieces
 from dstream.plan.core_of_graphs import Processing
@@ -68,7 +69,8 @@ class RunsGraph:
         run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check)
         failed: BaseException | None = None
         try:
-            yield from run.run(arrivals)
+            with holding():
+                yield from run.run(arrivals)
             task.peeking(self.receipts)(as_written(run.counts(), self.first_stages))
         except BaseException as error:  # Also where the job was cancelled, or what reads the blocks failed.
             failed = error
@@ -167,9 +169,9 @@ class BlocksOfTask:
         sender = task.partition - self.first
         for piece in pieces(items, _BLOCK):
             with naming(self.step):
-                check_items(piece, self.destination, self.step)
-            yield GraphBlock(0, sender, piece)
-        yield GraphBlock(0, sender, [Mark.ENDED])
+                block = checked_items(piece, self.destination, self.step)
+            yield GraphBlock(0, sender, block)
+        yield GraphBlock(0, sender, MarkedBlock([Mark.ENDED]))
 
 
 @dataclass(frozen=True)
