@@ -1,6 +1,8 @@
 """What methods and operators of `str` give for columns of texts, exactly as Python does, or not at all."""
 
-# pyright: reportAttributeAccessIssue=false  # pyarrow makes its functions when it is loaded
+# pyarrow makes its functions when it is loaded, which checkers do not see.
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import re
