@@ -25,6 +25,7 @@ __all__ = [
     "SerializationError",
     "SetupError",
     "SinkError",
+    "SinkTakenError",
     "SourceError",
     "UnstableKeyError",
     "UnsupportedError",
@@ -81,6 +82,10 @@ class SourceError(DStreamError, OSError):
 
 class SinkError(DStreamError, OSError):
     """A sink cannot take what is written to it: its file, server or table is missing, full, or refuses it."""
+
+
+class SinkTakenError(SinkError):
+    """Another process is at work in the sink, such as a driver that was stopped and goes on; to try again may help."""
 
 
 class SetupError(DStreamError, RuntimeError):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dstream.errors import SinkError
+from dstream.errors import SinkError, SinkTakenError
 from dstream.values.blaming import each, shown
 from dstream.values.kafka_settings import KafkaSettings
 
@@ -135,7 +135,7 @@ class Handing:
         except BufferError:
             return False
         except KafkaException as error:
-            raise self._failure(error.args[0].str()) from None
+            raise self._failure(error.args[0]) from None
         return True
 
     def _delivered(self, error: KafkaError | None, message: object) -> None:
@@ -156,19 +156,30 @@ class Handing:
             # A producer that was cut off raises so; if it also has to report a message, Python sees two errors at once
             # (confluent-kafka 2.16).
             cause = error.__cause__ if isinstance(error, SystemError) else error
-            raise self._failure(cause.args[0].str() if isinstance(cause, KafkaException) else str(error)) from None
+            raise self._failure(cause.args[0] if isinstance(cause, KafkaException) else str(error)) from None
         if self._failed is not None:
-            raise self._failure(self._failed.str())
+            raise self._failure(self._failed)
         return number
 
-    def _failure(self, reason: str) -> SinkError:
+    def _failure(self, reason: KafkaError | str) -> SinkError:
         return failure(self._settings, self._label, reason, self._client.said)
 
 
-def failure(settings: KafkaSettings, label: str, reason: str, said: str = "") -> SinkError:
-    """Return an error that names the sink and the cluster, and what a client has said."""
-    more = f" ({said})" if said and said not in reason else ""
-    return SinkError(settings.without_secrets(f"{label}: {settings.servers}: {reason}{more}"))
+def failure(settings: KafkaSettings, label: str, reason: KafkaError | str, said: str = "") -> SinkError:
+    """Return an error that names the sink and the cluster, and what a client has said.
+
+    It is a SinkTakenError if another process has begun a transaction of the job, and so ended the one of this process.
+    """
+    words = reason if isinstance(reason, str) else reason.str()
+    more = f" ({said})" if said and said not in words else ""
+    kind = SinkError if isinstance(reason, str) or not _is_cut_off(reason) else SinkTakenError
+    return kind(settings.without_secrets(f"{label}: {settings.servers}: {words}{more}"))
+
+
+def _is_cut_off(error: KafkaError) -> bool:
+    from confluent_kafka import KafkaError
+
+    return error.code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
 def taken(settings: KafkaSettings) -> Client:

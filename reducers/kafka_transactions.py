@@ -70,7 +70,7 @@ class Transactions:
 
         [found] = self._asked(lambda: self._consumer().committed([TopicPartition(self._topic, 0)], PATIENCE))
         if found.error is not None:
-            raise self._failure(found.error.str())
+            raise self._failure(found.error)
         return max(0, found.offset)
 
     def _consumer(self) -> Consumer:
@@ -89,8 +89,9 @@ class Transactions:
             messages: gives them; it is called once nobody else can write.
 
         Raises:
-            SinkError: the cluster refuses, or another process has taken over. Nothing is there, unless only the answer
-                was lost; a repetition finds out.
+            SinkTakenError: another process has taken over.
+            SinkError: the cluster refuses. Here as there, nothing is written, unless only the answer was lost; a
+                repetition finds out.
         """
         from confluent_kafka import KafkaException
 
@@ -100,7 +101,7 @@ class Transactions:
                 if self.epoch() < epoch:
                     self._write(client, epoch, messages())
         except KafkaException as error:
-            failed = self._failure(error.args[0].str())
+            failed = self._failure(error.args[0])
             self._give_up()
             raise failed from None
         except BaseException:
@@ -139,7 +140,7 @@ class Transactions:
                 return ask()
             except KafkaException as error:
                 if time.monotonic() + _PAUSE > last or not _may_pass(error.args[0]):
-                    raise self._failure(error.args[0].str()) from None
+                    raise self._failure(error.args[0]) from None
             time.sleep(_PAUSE)
 
     def forget(self) -> None:
@@ -158,7 +159,7 @@ class Transactions:
                 client.producer.purge()
                 client.producer.abort_transaction(5)
 
-    def _failure(self, reason: str) -> SinkError:
+    def _failure(self, reason: KafkaError | str) -> SinkError:
         return failure(self._settings, self._label, reason, self._client.said if self._client else "")
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from dstream.errors import SinkError
+from dstream.errors import SinkError, SinkTakenError
 
 __all__ = ["HIDDEN", "LONGEST_WAIT", "LocalPlace", "NewFile", "Place", "writing_to"]
 
@@ -281,7 +281,7 @@ def _lock(descriptor: int, path: str) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() >= last:
-                raise SinkError(
+                raise SinkTakenError(
                     f"{path}: {_holder(descriptor)} is in the middle of a commit, and does not end; let it go on "
                     "(kill -CONT) or end it"
                 ) from error

@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from dstream.errors import EngineError, IllegalStateError, JobTakenOverError, SinkError
+from dstream.errors import EngineError, IllegalStateError, JobTakenOverError, SinkTakenError
 from dstream.failures import is_full, known_of, origin_of, shorten
 from dstream.jobs.bounded_run import BoundedRun
 from dstream.jobs.epoch_record import EpochRecord
@@ -402,6 +402,6 @@ def _is_no_fault_of_the_user(error: BaseException) -> bool:
     if isinstance(error, EngineError):
         origin = known.origin if known is not None and known.origin is not None else origin_of(error)
         return origin is None or not origin.is_raiser
-    if isinstance(error, SinkError):  # A process that is stopped has the lock of a folder: it may go on, or end.
-        return isinstance(error.__cause__, BlockingIOError)
+    if isinstance(error, SinkTakenError):  # By a process that was stopped: it may go on, or end.
+        return True
     return isinstance(error, ConnectionError) and (known is None or known.step is None)

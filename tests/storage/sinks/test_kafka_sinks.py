@@ -6,7 +6,7 @@ import pytest
 
 import dstream as ds
 from dstream import Pipeline
-from dstream.errors import IllegalStateError, SetupError, SinkError
+from dstream.errors import IllegalStateError, SetupError, SinkError, SinkTakenError
 from dstream.values import kafka_settings
 from reducers import kafka_transactions, to_kafka
 from sources import kafka
@@ -149,7 +149,7 @@ def test_to_kafka_cuts_off_who_was_there_before(storage, topic, monkeypatch):
     monkeypatch.setattr(kafka_transactions, "_OPEN", {})
     case.commit("job", 2, ["second"])
     receipts = case.written(late, ["third"])
-    with pytest.raises(SinkError, match=f"{topic.name}.*[Ff]enced"):
+    with pytest.raises(SinkTakenError, match=f"{topic.name}.*[Ff]enced"):
         late.commit(receipts)
 
     assert sorted(values(topic)) == ["first", "second"]
