@@ -39,7 +39,7 @@ class DAG(NamesOfJet):
         DAG with 2 vertices
           words
           upper  local_parallelism=2
-            from words(0) to (0), partitioned by whole_item
+            from words(0) to upper(0), partitioned by whole_item
     """
 
     __slots__ = ("_edges", "_vertices")

@@ -29,9 +29,9 @@ def without_a_step(monkeypatch):
 
 
 def batches(held, passing):
-    """Give batches as rows hold them: (target, (keys, items)), the held side first."""
-    yield from ((0, (list(keys), list(keys))) for keys in held)
-    yield from ((TARGETS, (list(keys), list(keys))) for keys in passing)
+    """Give batches as rows hold them: (target, [keys, items]), the held side first."""
+    yield from ((0, [list(keys), list(keys)]) for keys in held)
+    yield from ((TARGETS, [list(keys), list(keys)]) for keys in passing)
 
 
 def joined(held, passing, how="inner"):
@@ -68,12 +68,12 @@ def test_the_side_that_passes_by_is_not_kept():
     most = []
 
     def read():
-        yield 0, ([0], [0])
+        yield 0, [[0], [0]]
         for _ in range(50):
             items = [Item() for _ in range(20)]
             alive.update(items)
             most.append(len(alive))
-            yield TARGETS, ([0] * 20, items)
+            yield TARGETS, [[0] * 20, items]
             del items
 
     for _ in meeting.join_batches(Matching.of("inner", True), None, TARGETS, read(), Here):

@@ -79,7 +79,6 @@ def test_a_folder_of_state_is_relative_to_the_file(folder):
         ("[job]\nauto_restart = [1, -2]", "auto_restart in {path}, line 2: the pause of auto_restart must be above 0"),
         ('[job]\nname = "sales"', "name in {path}, line 2, is for one job: give it to new_job(..., config="),
         ("[job]\nforce = true", "force in {path}, line 2, is for one job"),
-        ('[job]\nfiles = ["a"]', "files in {path}, line 2, does not exist yet"),
         ("job = 3", "job in {path}, line 1, must be a table, [job]"),
     ],
 )
