@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -46,6 +47,8 @@ class _Program(click.Group):
                 click.secho(line, fg="red", err=True)
             ctx.exit(1)
         except KeyboardInterrupt:
+            # As Python notes it of a program that ends so: jobs that are still there are cancelled, not waited for.
+            sys.last_type = KeyboardInterrupt
             ctx.exit(_INTERRUPTED)
 
 

@@ -106,7 +106,7 @@ class _Supervisor:
         """Return the exit code of the last driver."""
         with _appending(self._log) as log, _Follower(self._log, log.tell()):
             signal.signal(signal.SIGTERM, self._end)
-            signal.signal(signal.SIGINT, self._end)
+            signal.signal(signal.SIGINT, self._interrupted)
             pause = _FIRST_PAUSE
             while True:
                 began = time.monotonic()
@@ -128,11 +128,32 @@ class _Supervisor:
     def _is_wanted_again(self, code: int) -> bool:
         return self._restart == "always" or code < 0 or (self._restart == "on-failure" and code != 0)
 
+    def _interrupted(self, number: int, frame: object) -> None:
+        """End as the driver does: Ctrl-C at a terminal reaches both, and told twice it would break off its own end."""
+        if _is_at_a_terminal():
+            self._is_asked_to_end.set()
+        else:
+            self._end(number, frame)
+
     def _end(self, number: int, frame: object) -> None:
         """End the driver, and then this process."""
         self._is_asked_to_end.set()
         if self._driver is not None and self._driver.poll() is None:
             self._driver.send_signal(number)
+
+
+def _is_at_a_terminal() -> bool:
+    """Say whether what is typed at a terminal, Ctrl-C too, comes to the group of this process."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:  # it has none
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:  # it was closed
+        return False
+    finally:
+        os.close(terminal)
 
 
 def _how(code: int) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import dstream as ds
+from tests.command.conftest import environment
 
 SUBMIT = ("-m", "dstream", "submit", "--engine", "local", "--log", "log")
 SCRIPT = """
@@ -115,6 +118,73 @@ ctx.new_job(plan_of(ctx.stream(range(1000)).map(slow), to_ilist("out"))).join()
 
     with ds.connect(engine="local", storage=tmp_path / "kept") as ctx:
         assert (code, ctx.job("long").status) == (128 + signal.SIGINT, ds.JobStatus.CANCELLED)
+
+
+COUNTS = """
+import signal, time
+heard = []
+signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+print("listens", flush=True)
+while not heard:
+    time.sleep(0.01)
+time.sleep(0.5)
+print(f"heard {len(heard)} time(s)", flush=True)
+"""
+
+
+def test_ctrl_c_reaches_a_driver_once(terminal, tmp_path):
+    """The terminal tells it; a second time would break off what it does to end."""
+    (tmp_path / "counts.py").write_text(COUNTS)
+    running = terminal(*SUBMIT, "counts.py")
+    running.expect("listens")
+    running.type("\x03")
+
+    running.expect("heard 1 time(s)")
+    assert running.end() == 0
+
+
+def test_an_interrupt_of_the_supervisor_alone_reaches_its_driver(tmp_path):
+    """There is no terminal that would tell both."""
+    (tmp_path / "counts.py").write_text(COUNTS)
+    with subprocess.Popen(
+        [sys.executable, *SUBMIT, "counts.py"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "listens\n"
+        running.send_signal(signal.SIGINT)
+        assert (running.stdout.readline(), running.wait(60)) == ("heard 1 time(s)\n", 0)
+
+
+def test_a_second_ctrl_c_cancels_as_the_first_does(process, tmp_path):
+    """It may come before the end of the context has asked for anything; nobody waits for the job then."""
+    text = """
+import time
+from reducers import to_ilist
+from tests.jobs.planned import plan_of
+
+def again(self, *, is_interrupted):
+    raise KeyboardInterrupt
+
+def slow(n):
+    time.sleep(0.1)
+    return n
+
+type(ctx)._end = again
+ctx.new_job(plan_of(ctx.stream(range(1000)).map(slow), to_ilist("out")), name="long")
+raise KeyboardInterrupt
+"""
+    (tmp_path / "long.py").write_text(text)
+    began = time.monotonic()
+    ended = process("-m", "dstream", "run", "--engine", "local", "--storage", "kept", "long.py")
+
+    assert (ended.returncode, time.monotonic() - began < 50) == (128 + signal.SIGINT, True), ended.stderr
+    with ds.connect(engine="local", storage=tmp_path / "kept") as ctx:
+        assert ctx.job("long").status == ds.JobStatus.CANCELLED
 
 
 def test_a_script_that_cannot_be_read_is_refused_at_once(command):
