@@ -162,8 +162,8 @@ def csv_rows(
     paths, kind = kind_behind(paths, kind)
     quoting = csv.QUOTE_MINIMAL if quotechar is not None else csv.QUOTE_NONE
     dialect = {"delimiter": delimiter, "quotechar": quotechar, "quoting": quoting, "strict": True}
-    csv.reader([], **dialect)  # type: ignore[arg-type]  # Refuses what is not one character.
     _refuse_mixed(delimiter, quotechar)
+    csv.reader([], **dialect)  # type: ignore[arg-type]  # Refuses what is not one character.
     names = checked_names(fieldnames, "fieldnames")
     form = None if kind is None else form_of(kind, TEXTS)
     if names is not None and form is not None and (missing := missing_columns(form, names)):
@@ -174,7 +174,7 @@ def csv_rows(
 
 
 def _refuse_mixed(delimiter: str, quotechar: str | None) -> None:
-    """Refuse characters of which a reader cannot tell what they stand for, as `csv` does from Python 3.13 on."""
+    """Refuse characters of which a reader cannot tell what they stand for, as `csv` of 3.13 does in other words."""
     for name, sign in (("delimiter", delimiter), ("quotechar", quotechar)):
         if sign in ("\r", "\n"):
             raise ValueError(f"{name} must not be {sign!r}, which ends a line")

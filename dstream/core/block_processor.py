@@ -61,7 +61,8 @@ class BlockProcessor(Processor):
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Return what is emitted for the items of a block.
 
-        What runs a function on an item calls it `item` in a loop: so failures find it.
+        What runs a function on an item does so with `each` or `chosen`, or calls it `item` in a `for` statement: so
+        failures find it. What a comprehension calls it is gone by then.
         """
         raise NotImplementedError(f"{type(self).__name__} has no made_of()")
 

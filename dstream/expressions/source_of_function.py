@@ -73,15 +73,22 @@ _one_at_a_time = RenewedLock()
 def _looked_up(code: CodeType, file: str) -> Found | NoSource:
     lines = linecache.getlines(file)
     if not lines:
-        return NoSource("its source is not at hand", "write it in a file, or in a cell of a notebook")
+        return _NOT_AT_HAND
     source = _parsed("".join(lines))
     if source is None:
         return NoSource("its source cannot be parsed", "")
     imported = sorted(source.imported.intersection(code.co_names))
     candidates = [each for each in source.by_line.get(code.co_firstlineno, ()) if _gives(each, imported, code)]
+    if not candidates and file == _TEXT_OF_EVAL:
+        return _NOT_AT_HAND
     if len(candidates) != 1:
         return NoSource("its source has changed since it was loaded", "load it again")
     return Found(candidates[0], source.rebound)
+
+
+_NOT_AT_HAND = NoSource("its source is not at hand", "write it in a file, or in a cell of a notebook")
+_TEXT_OF_EVAL = "<string>"
+"""The file of all that `eval` and `exec` compile, and of `python -c`, whose text is at hand from Python 3.13 on."""
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ def test_a_forked_process_drives_jobs_of_its_own(start, place):
 
 
 FORKED = """
-import os, sys, threading, time, dstream as ds
+import os, sys, threading, time, warnings, dstream as ds
 from concurrent.futures import CancelledError
 from tests.jobs.killed_driver import submitted
 from tests.jobs.planned import plan_of
@@ -147,6 +147,7 @@ is_reading, end = threading.Event(), threading.Event()
 with ds.connect(engine="local", storage=sys.argv[1]) as ctx:
     job = submitted(ctx, lambda point: point == "reading" and (is_reading.set(), end.wait(20)))
     is_reading.wait(20)
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python warns from 3.12 on: a fork beside threads may hang.
     if os.fork() == 0:
         mine = ctx.new_job(plan_of(ctx.stream([1]).map(lambda n: threading.Event().wait(20)), to_ilist("a")), name="b")
         try:

@@ -15,7 +15,7 @@ from dstream.core.traverser import Traverser
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Inbox, Processor
 from dstream.stream.stream_arguments import function, kind_of, running
-from dstream.values.blaming import each, failed_on
+from dstream.values.blaming import chosen, each, failed_on
 
 __all__ = ["Filtering", "FlatMapping", "Mapping", "filter", "flat_map", "map", "noop"]
 
@@ -96,8 +96,7 @@ class Mapping(BlockProcessor):
 
     def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
         """Return what the function makes of the items."""
-        fn = self._fn
-        return [made for item in items if (made := fn(item)) is not None]
+        return [made for made in each(self._fn, items) if made is not None]
 
 
 class Filtering(BlockProcessor):
@@ -111,8 +110,7 @@ class Filtering(BlockProcessor):
 
     def made_of(self, ordinal: int, items: list[Any]) -> list[Any]:
         """Return the items that satisfy it."""
-        predicate = self._predicate
-        return [item for item in items if predicate(item)]
+        return chosen(self._predicate, items)
 
 
 class FlatMapping(BlockProcessor):

@@ -200,7 +200,7 @@ class Database:
         except OSError as error:
             raise EngineError(f"the storage sqlite:{path} cannot be made: {error.strerror}") from error
         connection = sqlite3.connect(
-            path, WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
+            path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
             _prepare(connection, self.place)

@@ -49,8 +49,9 @@ TABLES = (
 UPSERT = "INSERT INTO {table} (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 """Never `INSERT OR ...`: its way with conflicts would be that of the triggers too."""
 
-_NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
-"""Milliseconds since 1970; `unixepoch('subsec')` came with SQLite 3.42."""
+_NOW = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+"""Milliseconds since 1970. A Julian day is a float of whole milliseconds that is off by up to 0.04 of one, so it is
+rounded; `unixepoch('subsec')` came with SQLite 3.42."""
 
 _MOST_OF_A_NAME = 40
 
