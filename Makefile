@@ -76,5 +76,5 @@ $(VENV)/.kafka: tests/servers/pom.xml | $(VENV)/.made
 	@command -v mvn > /dev/null || { echo "Kafka comes through Maven, and there is no mvn here"; exit 1; }
 	@rm -rf $(VENV)/servers/kafka
 	@mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DincludeScope=runtime \
-		-DoutputDirectory=$(abspath $(VENV))/servers/kafka > $(VENV)/kafka.log 2>&1 || { cat $(VENV)/kafka.log; exit 1; }
+		-DoutputDirectory="$$(realpath $(VENV))/servers/kafka" > $(VENV)/kafka.log 2>&1 || { cat $(VENV)/kafka.log; exit 1; }
 	@touch $@

@@ -35,7 +35,7 @@ from dstream.engine.kernels.gathering_ahead import gathered_ahead
 from dstream.engine.kernels.hash_join import Matching
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.kernels.join_sides import Side
-from dstream.engine.kernels.join_tasks import join_batches, join_with, pairs_of_batches
+from dstream.engine.kernels.join_tasks import join_batches, join_with
 from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.worker.distinct_routing import (
     RouteBack,
@@ -129,11 +129,14 @@ def _join(random: Random, targets: int) -> Program:
         holds_left = how == "right"
     travels = travels and how != "full"
     operator = f"join {how} {'left' if holds_left else 'right'} {'travels' if travels else 'meets'}"
-    columns = KeyInColumns(None, False)
-    return Program(sides[0] + sides[1], operator, None, columns, False, targets, f"{sides} {operator} {targets}")
+    source = random.choice(_KEYS_OF_PAIRS) if random.random() < 0.5 else None
+    key = None if source is None else function_of(source)
+    text = f"{sides} {operator} by {source} {targets}"
+    return Program(sides[0] + sides[1], operator, key, KeyInColumns(None, False), False, targets, text)
 
 
 _HOWS = ("inner", "left", "right", "full")
+_KEYS_OF_PAIRS = ("lambda x: x[0]", "lambda x: x[1]", "lambda x: x[0] % 3", "lambda x: x", "lambda x: 1")
 
 
 def _pairs(random: Random, kind: int) -> list[Any]:
@@ -248,7 +251,7 @@ def _top(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
 def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
     _, how, held_side, way = made.operator.split()
     holds_left, in_columns = held_side == "left", made.columns is not None
-    matching, side = Matching.of(how, holds_left), Side(None, _STEP)
+    matching, side = Matching.of(how, holds_left), Side(made.key, _STEP)
     lefts, rights = parts[:2], parts[2:]
     held, passing = (lefts, rights) if holds_left else (rights, lefts)
     route = RouteSide(side, made.targets, in_columns)
@@ -258,8 +261,8 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
             # Batches for several targets stand in the order in which they were full.
             kept = sorted((row for items in passing for row in route(items, StageTask(1, _BOUND))), key=_target)
             batches = read_buckets(iter(kept))
-            return list(join_with(payloads, matching, _STEP, pairs_of_batches, batches, StageTask(1, _BOUND)))
-        tasks = [join_with(payloads, matching, _STEP, side.pairs, items, StageTask(1, _BOUND)) for items in passing]
+            return list(join_with(payloads, matching, _STEP, None, batches, StageTask(1, _BOUND)))
+        tasks = [join_with(payloads, matching, _STEP, side, items, StageTask(1, _BOUND)) for items in passing]
         return list(chain.from_iterable(tasks))
     sent = [row for items in held for row in route(items, StageTask(0, _BOUND))]
     others = (row for items in passing for row in route(items, StageTask(1, _BOUND)))

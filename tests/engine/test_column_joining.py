@@ -86,6 +86,6 @@ def test_items_that_pass_one_by_one_are_read_one_by_one(task, step):
     payloads = [row.payload for row in route(iter([(1, "a")]), task)]
     asked: list[int] = []
     passing = ((1, number) for number in range(9) if not asked.append(number))
-    entries = join_with(payloads, Matching.of("inner", False), step, Side(None, step).pairs, passing, task)
+    entries = join_with(payloads, Matching.of("inner", False), step, Side(None, step), passing, task)
 
     assert (next(entries), asked) == ((1, (0, "a")), [0])

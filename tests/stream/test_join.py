@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dstream as ds
+from collectors import frequencies
 from dstream import Entry, IntStream, Stream
 from dstream.errors import IllegalStateError, UnstableKeyError, UnsupportedError
 from dstream.failures import failure
@@ -112,6 +113,17 @@ def test_join_by_one_key_function_and_by_two(engine):
     assert words.join(words, on=len).to_list() != []
     assert words.join(lengths, on=(len, int)).to_list() == [Entry(5, ("whale", 5))]
     assert sorted(words.join(words, on=len).to_list()) == [(3, ("sea", "sea")), (5, ("whale", "whale"))]
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_join_by_a_function_of_pairs_that_stand_in_columns(spark_context, how):
+    """The first of a pair is its key only where no function says otherwise."""
+    pairs = spark_context.stream(range(20_000)).map(lambda n: (n, n % 7))
+    joined = pairs.join([(7, 3), (9, 5), (11, 8)], on=lambda pair: pair[1], how=how)
+
+    expected = {3: 2857, 5: 2857, 8: 0 if how in ("inner", "left") else 1}
+    found = joined.filter(lambda entry: entry.value[1] is not None).map(lambda entry: entry.key).collect(frequencies())
+    assert found == {key: count for key, count in expected.items() if count}
 
 
 def test_join_of_a_stream_with_itself(engine):

@@ -18,7 +18,7 @@ from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report, Sev
 from dstream.engine.graph.vertices import Input, Items, Rows, Taken, Vertex, piped
 from dstream.engine.kernels.hash_join import Matching
 from dstream.engine.kernels.join_sides import Side, sides_of
-from dstream.engine.kernels.join_tasks import cogroup_batches, join_batches, join_with, pairs_of_batches
+from dstream.engine.kernels.join_tasks import cogroup_batches, join_batches, join_with
 from dstream.engine.kernels.membership import Membership
 from dstream.engine.kernels.nearest import Nearest, nearest_batches
 from dstream.engine.worker.readers import read_buckets
@@ -136,9 +136,9 @@ class Meet:
         """Let a side that came to the driver travel from there to each task of the other one."""
         other = not is_left
         passing: Items = (self._kept(other),) if other in self.kept else self._items(other)
-        pairs = pairs_of_batches if other in self.kept else self._side(other).pairs
+        side = None if other in self.kept else self._side(other)
         matching = self._matching(is_left)
-        join = functools.partial(join_with, payloads, matching, self._side(is_left).step, pairs)
+        join = functools.partial(join_with, payloads, matching, self._side(is_left).step, side)
         note = f"each task has the whole {_name(is_left)} side"
         return Done((*self._beside(is_left), *piped(passing, self.node, join, note)))
 

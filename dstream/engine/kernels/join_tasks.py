@@ -11,6 +11,7 @@ from dstream.engine.kernels.columns.column_items import ColumnItems, given
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.hash_join import Matching, cogrouped, index_of
 from dstream.engine.kernels.item_batches import loads
+from dstream.engine.kernels.join_sides import Side
 from dstream.engine.kernels.membership import Membership
 from dstream.failures import naming
 from dstream.keys import canonical_all
@@ -33,14 +34,25 @@ def join_with(
     payloads: Sequence[bytes],
     matching: Matching | Membership,
     step: Step,
-    pairs_of: Callable[[Iterator[Any]], Iterator[Any]],
+    side: Side | None,
     items: Iterator[Any],
     task: Task,
 ) -> Iterator[Any]:
-    """Join the items of one side, as they pass, with the whole of the other one."""
+    """Join the items of one side, as they pass, with the whole of the other one.
+
+    Args:
+        payloads: batches of the other side.
+        matching: what becomes of the rows of both sides.
+        step: the join.
+        side: the side that passes; None: its items are batches already.
+        items: those of the side that passes.
+        task: where this runs.
+    """
+    pairs_of: Callable[[Iterator[Any]], Iterator[Any]] = pairs_of_batches if side is None else side.pairs
     with naming(step):
         batches = [(0, loads(payload)) for payload in payloads]
-        if isinstance(matching, Matching) and (pairs_of is pairs_of_batches or type(items) is ColumnItems):
+        has_columns_of_keys = side is None or (side.key is None and type(items) is ColumnItems)
+        if isinstance(matching, Matching) and has_columns_of_keys:
             held = _in_columns(batches)
             if held:
                 passing = items.blocks() if type(items) is ColumnItems else items
