@@ -1,15 +1,16 @@
 """`BoundedRun`: one run of a bounded pipeline, from its sources to the commits of its sinks.
 
-Every sink begins; the plan runs; the receipts of all sinks are put into one record; every sink publishes, in the order
-of `write_to`. Until that record is put the run can be cancelled and leaves nothing behind. From then on the job is
-decided: whoever drives it publishes what is left, and reads nothing.
+Every sink begins, and whatever takes dead letters; the plan runs; the receipts of all are put into one record; every
+sink publishes, in the order of `write_to`, and then the letters of each stage. Until that record is put the run can be
+cancelled and leaves nothing behind. From then on the job is decided: whoever drives it publishes what is left, and
+reads nothing.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -21,12 +22,15 @@ from dstream.jobs.epoch_record import EpochRecord, Receipts
 from dstream.jobs.job_records import Want
 from dstream.jobs.job_run import Stop
 from dstream.jobs.job_status import JobStatus
+from dstream.jobs.staged_letters import StagedLetters
 from dstream.pipeline.pipeline_plan import PipelinePlan, PlannedWrite
-from dstream.plan import Where, explained, rewrite
+from dstream.plan import Node, Where, explained, rewrite
 from dstream.plan.ends import Several
 from dstream.plan.opening import opened
 from dstream.plan.walk import steps_of_inputs
-from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
+from dstream.spi import MapWriter, Running, Runtime, Sink, WriteJob, Writer
+from dstream.spi.sink import Receipt, Target
+from dstream.stream.error_handling import Delivery
 
 __all__ = ["BoundedRun"]
 
@@ -65,6 +69,7 @@ class BoundedRun:
         self.is_decided = False
         self._context = context
         self._plan = plan
+        self._letters: list[StagedLetters] = []
         self._job = job
         self._epoch = epoch
         self._place = place
@@ -122,12 +127,23 @@ class BoundedRun:
                 self._abort()
             raise
 
+    def _staging(self, stage: str, node: Node, delivery: Delivery) -> StagedLetters:
+        """Return what takes the dead letters of a stage: their place is behind those of the sinks."""
+        place = len(self._plan.writes) + len(self._letters)
+        self._letters.append(StagedLetters(stage, delivery, self._context, lambda _: self._begun[place]))
+        return self._letters[-1]
+
     def _begin(self) -> Several:
         self._begun = []
-        for number, write in enumerate(self._plan.writes, 1):
-            target = write.sink.open(self._context)
-            self._begun.append(target.begin(write.sink.job or f"{self._job}-{number}"))
-        return self._plan.several([job.writer for job in self._begun])
+        self._plan = self._plan.delivering(self._staging)
+        for write in self._plan.writes:
+            self._begin_job(write.sink, write.sink.open(self._context))
+        for each in self._letters:
+            self._begin_job(each.sink, each.target)
+        return self._plan.several([job.writer for job in self._begun[: len(self._plan.writes)]])
+
+    def _begin_job(self, sink: Sink[Any, Any], target: Target[Any]) -> None:
+        self._begun.append(target.begin(sink.job or f"{self._job}-{len(self._begun) + 1}"))
 
     def _published_before(self, several: Several) -> bool:
         """Publish what an earlier run has decided; False if that cannot be done any more.
@@ -150,9 +166,9 @@ class BoundedRun:
         return True
 
     def _run(self, several: Several) -> None:
-        open_now = [number for number, job in enumerate(self._begun) if not job.is_done]
+        open_now = [number for number, _ in enumerate(self._plan.writes) if not self._begun[number].is_done]
         self._move(JobStatus.RUNNING)
-        receipts = dict(zip(open_now, self._results(open_now), strict=True)) if open_now else {}
+        receipts = self._results(open_now) if open_now else {}
         self._decide()
         try:
             self._epoch.commit(receipts)
@@ -162,8 +178,8 @@ class BoundedRun:
         self._move(JobStatus.COMPLETING)
         self._publish(several, receipts)
 
-    def _results(self, numbers: Sequence[int]) -> list[Any]:
-        """Run the plan for some of the sinks, and return the receipts of each."""
+    def _results(self, numbers: Sequence[int]) -> dict[int, list[Receipt]]:
+        """Run the plan for some of the sinks, and return the receipts of each, and of what takes dead letters."""
         writes: list[PlannedWrite] = [self._plan.writes[number] for number in numbers]
         writers = [self._begun[number].writer for number in numbers]
         plan = self._plan.with_writes(writes)
@@ -176,7 +192,16 @@ class BoundedRun:
             self._check_stop()
             self._running = running
         results: list[Any] = running.run_here()
-        return self._without_counts(writes, results) if self._counts else results
+        receipts = dict(zip(numbers, self._without_counts(writes, results) if self._counts else results, strict=True))
+        return receipts | self._receipts_of_letters()
+
+    def _receipts_of_letters(self) -> dict[int, list[Receipt]]:
+        """Return those of each stage whose letters were not published before; a stage without any writes none."""
+        receipts = {}
+        for place, letters in enumerate(self._letters, len(self._plan.writes)):
+            if not self._begun[place].is_done:
+                receipts[place] = letters.taken() or letters.none_written(self._begun[place])
+        return receipts
 
     def _taking(self, stage: str) -> Callable[[int], None]:
         """Return what takes the counts of a stage."""
@@ -208,7 +233,7 @@ class BoundedRun:
         steps = steps_of_inputs(several)
         for number in sorted(receipts):
             # A failure there, such as one of a function that merges, names the step as one in a task does.
-            with naming(steps[number]):
+            with naming(steps[number]) if number < len(steps) else nullcontext():
                 self._begun[number].commit(receipts[number])
 
     def _abort(self) -> None:

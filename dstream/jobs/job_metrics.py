@@ -191,7 +191,7 @@ _NAMES = tuple(each.name for each in dataclasses.fields(JobMetrics))
 
 def _stages(shape: Shape, counted: Mapping[str, int | None]) -> dict[str, StageMetrics]:
     """Return the numbers of stages: those that were counted, and those that follow from these."""
-    looked_after = {above for _, kind, upstreams in shape if kind in _DEALING for above in upstreams}
+    looked_after = {above for _, kind, upstreams in shape if kind.partition("(")[0] in _DEALING for above in upstreams}
     stages: dict[str, StageMetrics] = {}
     for name, kind, upstreams in shape:  # A stage stands behind those that it reads.
         given = [stages[above].items_out if above in stages else None for above in upstreams]

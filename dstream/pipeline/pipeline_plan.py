@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, cast
 
 from dstream.errors import UnsupportedError
@@ -143,8 +144,16 @@ class PipelinePlan:
         return _again, (self.stages, nodes, places, without, [name for name, _ in self.last_nodes])
 
     def shape(self) -> list[tuple[str, str, tuple[str, ...]]]:
-        """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same."""
+        """Return the names, kinds and inputs of all stages. Jobs take pipelines with equal ones for the same.
+
+        A kind says where items or dead letters go, if the stage sends them somewhere.
+        """
         labels = {each.stage: each.sink.label for each in self.writes}
+        kinds = {each.name: each.kind for each in self.stages}
+        for node in chain.from_iterable(topological(write.node) for write in self.writes):
+            if (delivery := getattr(node, "delivery", None)) is not None:
+                stage = self._stage_of(node)
+                labels[stage] = f"{kinds[stage]}(into={delivery.label})"
         return [(each.name, labels.get(each.name, each.kind), each.upstreams) for each in self.stages]
 
     def with_writes(self, writes: Sequence[PlannedWrite]) -> PipelinePlan:

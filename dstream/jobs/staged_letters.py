@@ -1,4 +1,4 @@
-"""`StagedLetters`: takes the dead letters of a stage in a job without an end: they are committed with the epoch."""
+"""`StagedLetters`: takes the dead letters of a stage of a job: nobody sees them before the sinks publish."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["StagedLetters"]
 
 
 class StagedLetters:
-    """Takes the dead letters of one stage, epoch after epoch, in place of what would commit them at once.
+    """Takes the dead letters of one stage, run after run, in place of what would commit them at once.
 
     Args:
         stage: its name.
         delivery: where they go.
         context: has the collections.
-        begin: begins a write job of the epoch that runs, at the first letter.
+        begin: gives the write job of what runs; it is asked for at the first letter.
 
     Attributes:
         target: of the reducer.
@@ -46,11 +46,17 @@ class StagedLetters:
         return self._delivery.label
 
     def __call__(self, letters: Iterable[Any]) -> None:
-        """Write letters that nobody sees before the epoch is published."""
+        """Write letters that nobody sees before what runs is published; none if they were published before."""
         rest = iter(letters)
         for first in rest:
             job = self._begin(self)
+            if job.is_done:
+                return
             self._receipts += self._delivery.staged(chain([first], rest), job.writer)
+
+    def none_written(self, job: WriteJob[Any]) -> list[Receipt]:
+        """Write as a sink does that gets no item, and return the receipts."""
+        return list(self._delivery.staged((), job.writer))
 
     def taken(self) -> list[Receipt]:
         """Return the receipts since the last call."""
