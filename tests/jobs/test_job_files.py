@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import threading
 import zipfile
@@ -131,6 +132,38 @@ def test_whoever_goes_on_with_a_job_brings_its_files(connect, gate, words):
     gate.is_open.set()
 
     assert (again.id, other.get_list(out).copy()) == (cut_off.id, ["the ship 1"])
+
+
+def test_a_job_with_files_goes_on_after_its_driver_was_killed(start, connect, place, words):
+    """SIGKILL: nobody reads the folder that it leaves behind; without files the error says what is missing."""
+    driver = start(KILLED, place, str(words))
+    driver.says("reading")
+    driver.signal(signal.SIGKILL)
+    driver.ended()
+    words.write_text("the ship")
+    ctx = connect()
+    plan = plan_of(ctx.stream([1]).map(text_of), to_ilist("out"))
+    with pytest.raises(IllegalStateError, match=r"attached\('words'\): no job that runs here has files"):
+        ctx.new_job(plan, name="one").join(10)
+    ctx.new_job(plan, name="one", config=ds.JobConfig(files={"words": words})).join(10)
+
+    assert ctx.get_list("out").copy() == ["the ship 1"]
+
+
+KILLED = """
+import sys, time, dstream as ds
+from reducers import to_ilist
+from tests.jobs.planned import plan_of
+
+def text_of(item):
+    text = ds.attached("words").read_text()
+    print("reading", flush=True)
+    time.sleep(3600)
+
+with ds.connect(engine="local", storage=sys.argv[1]) as ctx:
+    plan = plan_of(ctx.stream([1]).map(text_of), to_ilist("out"))
+    ctx.new_job(plan, name="one", config=ds.JobConfig(files={"words": sys.argv[2]})).join()
+"""
 
 
 def test_two_jobs_at_once_have_each_their_own(ctx, tmp_path):

@@ -212,7 +212,7 @@ class UnboundedRun:
         # What the state of the job says to be published is not asked of the sinks, which may have forgotten it: Kafka
         # does so a week after the last commit.
         if (last := self._log.last_run(before)).number > self._hint:
-            self._publish_left(last)
+            self._publish_left(last, mine)
         if self._config.start_at is not None:
             before = mine = self._started_over(self._config.start_at, mine)
         if (changed := self._with_plan(before, mine)) is not None:
@@ -232,11 +232,11 @@ class UnboundedRun:
         sources = self._runner.open_plan.sources
         self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
 
-    def _publish_left(self, last: LogRecord) -> None:
+    def _publish_left(self, last: LogRecord, mine: LogRecord) -> None:
         """Publish what the last record names, unless that is no more and its items are to be read again anyway."""
         start_at = self._config.start_at
         try:
-            self._runner.publish(last)
+            self._publish(last, mine)
         except IllegalStateError as error:
             if start_at is None or self._log.at(start_at).number >= last.number:
                 raise
@@ -375,10 +375,21 @@ class UnboundedRun:
         try:
             self._put(ran.record)
             self._states = ran.states
-            self._runner.publish(ran.record)
+            self._publish(ran.record, ran.record)
             self.record = ran.record
         finally:
             self._is_committing = False
+
+    def _publish(self, record: LogRecord, mine: LogRecord) -> None:
+        """Publish what a record names; where that fails, look whether another driver has put one behind `mine`.
+
+        It has published the same, while this one paused, and removed what is published.
+        """
+        try:
+            self._runner.publish(record)
+        except Exception as error:
+            self._log.check_is_last(mine, error)
+            raise
 
     def _put(self, record: LogRecord) -> None:
         try:

@@ -136,3 +136,34 @@ def test_a_driver_that_pauses_behind_its_claim_is_fenced(connect, monkeypatch):
         ctx.new_job(pipeline_of(Feed({"0": [1]}), to_ilist("out")), name="one").join(10)
 
     assert ctx.get_list("out").copy() == []
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+@pytest.mark.parametrize("has_another", [True, False])
+def test_a_driver_that_finds_nothing_left_to_publish_looks_whether_another_one_has_the_job(
+    connect, monkeypatch, dies, has_another, is_left
+):
+    """That one has published the record while this one paused; it is of this driver, or `is_left` by one before it."""
+    feed = Feed({"0": [1]})
+    if is_left:
+        dies(EpochRunner, "publish", before=True, when=is_epoch)
+        with pytest.raises(Died):
+            connect().new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)
+    logs, put_if_absent = [], EpochLog._put_if_absent
+
+    def putting(log, record):
+        logs.append(log)
+        return put_if_absent(log, record)
+
+    def publishing(runner, record):
+        if has_another:
+            log = EpochLog(logs[-1]._records, logs[-1]._job, "another", lease=9)
+            log.claim(0, lambda: record.now, lambda: record)
+        raise IllegalStateError("what the tasks have written is no more")
+
+    monkeypatch.setattr(EpochLog, "_put_if_absent", putting)
+    monkeypatch.setattr(EpochRunner, "publish", publishing)
+    with pytest.raises(JobTakenOverError if has_another else IllegalStateError) as caught:
+        connect().new_job(pipeline_of(feed, to_ilist("out")), name="one").join(10)
+
+    assert ("another driver has taken over" in str(caught.value)) == has_another
