@@ -37,7 +37,7 @@ def talk(server: socket.socket) -> None:
 
 
 class Listener(threading.Thread):
-    """Takes in what is sent, from however many connections, until the job has ended."""
+    """Takes in what is sent, from one connection after the other, up to an empty line."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -45,11 +45,18 @@ class Listener(threading.Thread):
         self.heard: list[str] = []
 
     def run(self) -> None:
-        """Read one connection after the other."""
-        while True:
+        """Read."""
+        while "" not in self.heard:
             connection, _ = self.server.accept()
             with connection, connection.makefile(encoding="utf-8") as lines:
                 self.heard += [line.rstrip("\n") for line in lines]
+
+    def all_heard(self) -> list[str]:
+        """Return what was sent, once the last connection is read."""
+        with socket.create_connection(self.server.getsockname()) as last:
+            last.sendall(b"\n")
+        self.join()
+        return self.heard[:-1]
 
 
 def main() -> None:
@@ -65,7 +72,7 @@ def main() -> None:
             heard.destroy()  # A new job begins with the first line that was ever stored.
         ports = (talker.getsockname()[1], listener.server.getsockname()[1])
         ctx.new_job(counted(*ports), name="sockets").join()
-    print("\n".join(listener.heard))
+    print("\n".join(listener.all_heard()))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, MutableMapping, ValuesView
 from itertools import chain, islice
 from typing import Any, TypeVar
+from weakref import finalize
 
 from dstream import pickling
 from dstream.errors import EngineError
@@ -50,6 +51,7 @@ class StatesOnDisk(MutableMapping[Any, S]):
         self._disk_fails = sqlite3.OperationalError
         # Another thread may run the next epoch, never two at once.
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        finalize(self, self._table.close)  # Python 3.13 warns of a connection that nobody closes.
         for setting in _SETTINGS:
             self._table.execute(f"PRAGMA {setting}")
         self._table.execute("CREATE TABLE states (hash INTEGER PRIMARY KEY, row BLOB, due INTEGER)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -61,11 +62,11 @@ def test_a_job_goes_on_when_the_lock_of_a_folder_is_free_again(ctx, tmp_path, mo
 def test_epochs_go_into_a_table(ctx, tmp_path):
     """Each is a transaction."""
     url, feed = f"sqlite:///{tmp_path}/out.db", Feed()
-    with sqlite3.connect(tmp_path / "out.db") as database:
+    with closing(sqlite3.connect(tmp_path / "out.db")) as database:
         database.execute("create table numbers (n integer)")
     run_in_epochs(ctx, feed, pipeline_of(feed, to_sql(url, "numbers")), [{"n": 1}, {"n": 2}], [{"n": 3}])
 
-    with sqlite3.connect(tmp_path / "out.db") as database:
+    with closing(sqlite3.connect(tmp_path / "out.db")) as database:
         assert database.execute("select n from numbers order by n").fetchall() == [(1,), (2,), (3,)]
 
 
