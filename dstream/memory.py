@@ -13,15 +13,19 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
+from time import perf_counter
 from typing import Any, Generic, TypeVar
 
-__all__ = ["UNSEEN", "Growth", "Pace", "Taking", "pieces", "resident_bytes", "size_of", "small_lists"]
+__all__ = ["Growth", "Pace", "Taking", "pieces", "resident_bytes", "size_of", "small_lists"]
 
 T = TypeVar("T")
 
-UNSEEN = 512
-"""So many items may come, after small ones, before anybody looks whether they are large."""
-
+_FEWEST, _MOST = 8, 512
+"""So many items come at least, and at most, before anybody looks at the clock."""
+_CLOCK = 1e-5
+"""Seconds that so many should take to come: a look at the clock costs a hundredth of that."""
+_SOON = 0.001
+"""Seconds in which nothing comes that makes the process grow by many megabytes: the kernel takes as long for it."""
 _PIECE = 4 * 2**20
 _MOST_GROWTH = 16 * 2**20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -52,7 +56,7 @@ def pieces(items: Iterable[T], most: int) -> Iterator[list[T]]:
     The next list is read when it is asked for, while the caller may still hold the last one.
     """
     items, pace, count = iter(items), Pace(most), 1
-    take = Taking(items).take if most > UNSEEN else lambda count: list(islice(items, count))
+    take = Taking(items).take if most > _MOST else lambda count: list(islice(items, count))
     while piece := take(count):
         count = pace.look()
         yield piece
@@ -102,6 +106,7 @@ class Taking(Generic[T]):
     def __init__(self, items: Iterable[T]) -> None:
         self._items = iter(items)
         self._waiting: Iterator[list[T]] = iter(())
+        self._at_once = _FEWEST
         self.is_careful = False
 
     def take(self, count: int) -> list[T]:
@@ -110,17 +115,27 @@ class Taking(Generic[T]):
         self.is_careful = few is not None
         if few:
             return few
-        items, most = self._items, resident_bytes() + _MOST_GROWTH
+        items, at_once, before = self._items, self._at_once, resident_bytes()
+        most = before + _MOST_GROWTH
         found: list[T] = []
-        for size in range(UNSEEN, count + UNSEEN, UNSEEN):
-            known = len(found)
-            found += islice(items, min(size, count) - known)
-            if resident_bytes() > most:
-                self._waiting = small_lists(found[known:])
-                del found[known:]
+        known = size = 0
+        looked = last = perf_counter()
+        while size < count:
+            size = min(size + at_once, count)
+            found += islice(items, size - len(found))
+            is_end, now = len(found) < size, perf_counter()
+            at_once = max(at_once // 2, _FEWEST) if now - last > _CLOCK else min(at_once * 2, _MOST)
+            last = now
+            if now - looked > _SOON or is_end or size == count:
+                occupied = resident_bytes()
+                if occupied > most or occupied - before > _PIECE:
+                    self._waiting = small_lists(found[known:])
+                    del found[known:]
+                    break
+                known, looked, before = len(found), now, occupied
+            if is_end:
                 break
-            if len(found) < size:
-                break
+        self._at_once = at_once
         return found or self._first_waiting()
 
     def _first_waiting(self) -> list[T]:

@@ -17,12 +17,14 @@ from dstream.engine.worker.exception_transport import WorkerFailure
 from dstream.engine.worker.rows import FAILED, ITEMS, WATERMARKS, Row
 from dstream.engine.worker.shared_services import NO_RUN, SharedServices, shared_services
 from dstream.engine.worker.side_channels import SideRows
-from dstream.memory import UNSEEN, Growth, small_lists
+from dstream.memory import Growth, small_lists
 from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Guard, Op, Step
 
 __all__ = ["StageTask"]
 
+_UNSEEN = 512
+"""So many items of one channel are kept for the driver before anybody looks whether they are large."""
 _BEFORE_ITEMS = -(2**62)
 """The first `sequence` of rows beside items: a shuffle brings them before the items of their task, so that whoever
 reads no further than some item has had what was seen and noted of those before it."""
@@ -88,7 +90,7 @@ class StageTask:
         self._batcher.begin(held)
         if len(held) >= self._batcher.count or self._growth.exceeded():
             self._flush(channel)
-        return min(self._batcher.count, len(held) + UNSEEN)
+        return min(self._batcher.count, len(held) + _UNSEEN)
 
     def at_end(self, close: Callable[[], object]) -> None:
         """Call `close` when the task ends, however it ends."""
