@@ -144,14 +144,16 @@ class EpochLog:
     def check_is_last(self, record: LogRecord, failure: Exception) -> None:
         """Say that another driver has the job if it has put a record behind this one: then no failure counts here.
 
+        It may have removed it again, if this one paused for longer than records are kept.
+
         Raises:
             JobTakenOverError: it has.
         """
-        after = None
+        number, is_taken = record.number + 1, False
         with suppress(EngineError, IllegalStateError):
-            after = self.read(record.number + 1)
-        if after is not None:
-            raise self._taken_over(after.number) from failure
+            is_taken = self.read(number) is not None or self.floor() >= number
+        if is_taken:
+            raise self._taken_over(number) from failure
 
     def _taken_over(self, number: int) -> JobTakenOverError:
         return JobTakenOverError(
@@ -199,12 +201,16 @@ class EpochLog:
         else:
             until = start.timestamp() if isinstance(start, datetime) else start
             later = self._first_where(lambda record: record.now > until)
-            found = self.last() if later is None else self.read(later.number - 1) if later.number else None
+            found = self.last() if later is None else self._kept(later.number - 1)
         if found is None:
             raise ValueError(
                 f"start_at={start!r}: the job {self._job} keeps no such record; JobConfig(keep=) says how long"
             )
         return found
+
+    def _kept(self, number: int) -> LogRecord | None:
+        """Return a record unless it stands before the floor: its state may be gone, although it is there still."""
+        return self.read(number) if number >= self.floor() else None
 
     def _first_where(self, is_so: Callable[[LogRecord], bool]) -> LogRecord | None:
         """Return the first record for which something holds that holds for all after it, too."""
@@ -244,10 +250,19 @@ class EpochLog:
 
     def numbers(self) -> list[int]:
         """Return the numbers of all records; this lists them, which may take long."""
+        floor = self.floor()
+        return [number for number in self._listed() if number >= floor]
+
+    def numbers_before_floor(self) -> list[int]:
+        """Return those of records that count no more, and are there still; this lists all, which may take long."""
+        listed = self._listed()
+        floor = self.floor()
+        return [number for number in listed if number < floor]
+
+    def _listed(self) -> list[int]:
         prefix = f"job-logs/{self._job}/"
         ends = (name.removeprefix(prefix) for name in self._records.names(prefix))
-        floor = self.floor()
-        return sorted(number for end in ends if end.isdigit() and (number := int(end)) >= floor)
+        return sorted(int(end) for end in ends if end.isdigit())
 
     def _name(self, number: int) -> str:
         return f"job-logs/{self._job}/{number}"

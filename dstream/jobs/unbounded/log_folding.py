@@ -30,6 +30,7 @@ class Folding:
         self._files = files
         self._keep = keep
         self._checkpoints: deque[LogRecord] = deque()
+        self._left: list[int] = []
         self._is_known = False
 
     def after(self, record: LogRecord) -> int:
@@ -44,28 +45,34 @@ class Folding:
         self._checkpoints.append(record)
         removed = 0
         while len(self._checkpoints) > 1 and self._checkpoints[1].now < record.now - self._keep:
-            first = self._checkpoints.popleft()
-            removed += self._removed(first.number, self._checkpoints[0])
+            removed += self._removed(self._checkpoints[0].number, self._checkpoints[1])
+            self._checkpoints.popleft()
         return removed
 
     def _find_checkpoints(self) -> None:
-        """Find those of drivers before this one, once."""
+        """Find those of drivers before this one, once, and what they have left that died while they removed records."""
         if not self._is_known:
-            self._is_known = True
+            self._left = self._log.numbers_before_floor()
             numbers = [number for number in self._log.numbers() if number % CHECKPOINT_EVERY == 0]
             found = (self._log.read(number) for number in numbers)
-            self._checkpoints.extend(each for each in found if each is not None and each.index is not None)
+            self._checkpoints.extend([each for each in found if each is not None and each.index is not None])
+            self._is_known = True
 
     def _removed(self, first: int, then: LogRecord) -> int:
-        """Remove the records from `first` up to, not including, the checkpoint `then`, and what only they name."""
+        """Remove the records from `first` up to, not including, the checkpoint `then`, and what only they name.
+
+        Also those that a driver before has left.
+        """
         self._log.raise_floor(then.number)
-        dropped = [each for each in map(self._log.read, range(first, then.number)) if each is not None]
+        numbers = (*self._left, *range(first, then.number))
+        dropped = [each for each in map(self._log.read, numbers) if each is not None]
         if self._files is not None:
             kept = [files_named_by(each) for each in self._log.since(then.number)]
             for name in removable(map(files_named_by, dropped), kept):
                 self._files.remove(name)
         for each in dropped:
             self._log.remove(each.number)
+        self._left = []
         return len(dropped)
 
 

@@ -161,6 +161,37 @@ def test_the_number_of_a_record_that_was_folded_is_not_free(records):
         log.at(2)
 
 
+def test_a_driver_is_told_of_another_one_also_when_its_next_record_was_folded(records):
+    """It paused for longer than records are kept; a driver that nobody replaced is told of its own failure."""
+    log, other = EpochLog(records, JOB, "a"), EpochLog(records, JOB, "b")
+    log.claim(0, lambda: 1.0, first)
+    log.put(record(1))
+    log.check_is_last(record(1), OSError())
+    other.claim(0, lambda: 2.0, first)
+    other.put(record(3, "b"))
+    other.raise_floor(3)
+    for number in range(3):
+        other.remove(number)
+
+    with pytest.raises(JobTakenOverError, match="another driver has taken over"):
+        log.check_is_last(record(1), OSError())
+
+
+@pytest.mark.parametrize("start", [3, 1003.5, 1003])
+def test_no_job_starts_at_a_record_before_the_floor(records, start):
+    """By its number or by a time, although it is there still: its state may be gone. At the floor one does."""
+    log = EpochLog(records, JOB, "a")
+    log.claim(0, lambda: 1000.0, first)
+    for number in range(1, 6):
+        log.put(LogRecord(number, "a", 1e9 + 1000 + number, number))
+    log.raise_floor(4)
+    before = start if start < 10 else 1e9 + start
+    with pytest.raises(ValueError, match="keeps no such record"):
+        log.at(before)
+
+    assert [log.at(each).number for each in (4, 5, 1e9 + 1004, 1e9 + 1004.5, 1e9 + 9999)] == [4, 5, 4, 4, 5]
+
+
 def test_records_since_the_last_checkpoint(records):
     """Those that say together where the state is; one that is missing is an error."""
     log = EpochLog(records, JOB, "a")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 import pytest
 
 import dstream as ds
 from collectors import counting
-from dstream.errors import IllegalStateError
+from dstream.errors import EngineError, IllegalStateError
 from dstream.jobs.unbounded import epoch_log, log_folding
+from dstream.jobs.unbounded.log_record import LogRecord
 from dstream.storage.lake import checkpoints, lake_collection, log_cut
 from reducers import to_icache, to_ilist, to_imap
 from tests.jobs.unbounded.streams import Feed, eventually
@@ -22,6 +24,13 @@ def often(monkeypatch):
     """Every fourth record is a checkpoint."""
     for module in (epoch_log, log_folding, __import__("dstream.jobs.unbounded.one_epoch", fromlist=["one_epoch"])):
         monkeypatch.setattr(module, "CHECKPOINT_EVERY", 4)
+
+
+@pytest.fixture
+def records():
+    """Those of a storage in memory."""
+    with ds.connect(engine="local", storage="memory:") as ctx:
+        yield ctx.running_storage().records
 
 
 @pytest.mark.usefixtures("often")
@@ -48,6 +57,61 @@ def test_old_records_and_files_go(ctx):
     assert len(files) < 20
     assert sorted(ctx.get_list("out"))[:6] == [(10, 20), (10, 25), (20, 70), (20, 75), (30, 20), (30, 21)]
     assert len(ctx.get_list("out")) == 806
+
+
+def _filled(records, nows):
+    """A log with a record at each reading of the clock; every fourth is a checkpoint."""
+    log = epoch_log.EpochLog(records, "j", "a")
+    log.claim(0, lambda: 0.0, lambda: LogRecord(0, "a", nows[0], index={}))
+    made = [LogRecord(number, "a", now, number, index=_index(number)) for number, now in enumerate(nows)]
+    for each in made[1:]:
+        log.put(each)
+    return log, made
+
+
+def _index(number):
+    return {} if number % 4 == 0 else None
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize(
+    ("now", "kept"), [(9.0, 0), (14.0, 0), (14.1, 4), (18.0, 4), (18.1, 8), (22.0, 8), (22.1, 12), (1e9, 12)]
+)
+def test_a_record_goes_when_the_next_checkpoint_is_older_than_that(records, now, kept):
+    """A checkpoint that is exactly so old is kept with all behind it; the last one is kept however old it is."""
+    log, made = _filled(records, [float(number) for number in range(13)])
+    folding = log_folding.Folding(log, None, keep=10)
+    removed = folding.after(dataclasses.replace(made[12], now=now))
+
+    assert (removed, log.numbers()) == (kept, list(range(kept, 13)))
+    assert [log.at(each).number for each in (kept, 12)] == [kept, 12]
+    for gone in range(max(kept - 1, 0), kept):
+        with pytest.raises(ValueError, match="keeps no such record"):
+            log.at(gone)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("is_restarted", [True, False])
+def test_what_a_fold_left_goes_with_the_next(records, monkeypatch, is_restarted):
+    """The storage failed, or the driver died, when the floor was raised and half of the records was removed."""
+    log, made = _filled(records, [float(number) for number in range(17)])
+    folding, remove = log_folding.Folding(log, None, keep=1), epoch_log.EpochLog.remove
+
+    def failing(log, number):
+        if number == 2:
+            raise EngineError("no storage")
+        remove(log, number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(epoch_log.EpochLog, "remove", failing)
+        with pytest.raises(EngineError):
+            folding.after(dataclasses.replace(made[8], now=6.0))
+    again = log_folding.Folding(log, None, keep=1) if is_restarted else folding
+    again.after(made[16])
+
+    assert {name.removeprefix("job-logs/j/") for name in records.names("job-logs/j/")} == {
+        *("12", "13", "14", "15", "16", "floor")
+    }
 
 
 @pytest.mark.usefixtures("often")
