@@ -27,7 +27,7 @@ _LONG_RUN = 60.0
 """Seconds after which a driver was well, so that the next pause is the first again."""
 
 
-@click.command(context_settings={**SAYING, "allow_interspersed_args": False})
+@click.command(context_settings={**SAYING, "ignore_unknown_options": True})
 @engine_options
 @click.option("--name", metavar="NAME", help="What the job of the script is called if the script does not say.")
 @click.option("--detach", is_flag=True, help="Return at once; the driver goes on when this terminal is closed.")
@@ -54,6 +54,8 @@ def submit(
 
     SCRIPT runs as `dstream run SCRIPT ARGS` runs it. A job that it submits is called NAME, or as SCRIPT is, unless
     the script says otherwise; a driver that was started again goes on with it.
+
+    Options may stand before or behind SCRIPT. It gets those that are none of these, and all that follows `--`.
     """
     compiled(script)
     called = name or Path(script).stem
@@ -62,7 +64,7 @@ def submit(
     options = [each for pair in _given(engine=engine, master=master, storage=storage) for each in pair]
     if detach:
         again = [*options, "--name", called, "--log", str(written), *(["--restart", restart] if restart else [])]
-        driver = _detached([sys.executable, "-m", "dstream", "submit", *again, script, *args])
+        driver = _detached([sys.executable, "-m", "dstream", "submit", *again, "--", script, *args])
         click.echo(f"submitted {called!r} as process {driver}; it writes into {written}")
         return
     environment = {**os.environ, "DSTREAM_JOB_NAME": called, "DSTREAM_JOB_LOG": str(written)}

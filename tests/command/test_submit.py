@@ -44,6 +44,21 @@ def script(tmp_path):
     return write
 
 
+@pytest.mark.parametrize(
+    ("given", "gets"),
+    [
+        (["said.py", "--name", "sales", "a", "--log", "log", "--b", "-c", "--engine", "local"], ["a", "--b", "-c"]),
+        (["--log", "log", "said.py", "--name=sales", "--", "--name", "x", "--", "-h"], ["--name", "x", "--", "-h"]),
+    ],
+)
+def test_options_stand_on_either_side_of_the_script(process, tmp_path, given, gets):
+    """The script gets what is no option of the command, and all behind `--`."""
+    (tmp_path / "said.py").write_text("import os, sys\nprint(os.environ['DSTREAM_JOB_NAME'], sys.argv[1:])\n")
+    ended = process("-m", "dstream", "submit", *given)
+
+    assert (ended.returncode, ended.stdout) == (0, f"sales {gets}\n"), ended.stderr
+
+
 def test_a_driver_that_is_killed_is_started_again(process, tmp_path, script):
     """The job goes on under its name, which is that of the script; the log has all that was said."""
     ended = process(*SUBMIT, script(KILLED), "a", "--b")
