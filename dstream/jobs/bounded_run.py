@@ -235,6 +235,8 @@ class BoundedRun:
             # A failure there, such as one of a function that merges, names the step as one in a task does.
             with naming(steps[number]) if number < len(steps) else nullcontext():
                 self._begun[number].commit(receipts[number])
+        for each in self._letters:
+            each.published()
 
     def _abort(self) -> None:
         """Remove what the tasks of this run have written."""

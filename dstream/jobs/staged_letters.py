@@ -39,6 +39,7 @@ class StagedLetters:
         self._delivery = delivery.opened(context)
         self._begin = begin
         self._receipts: list[Receipt] = []
+        self._sayings: list[Callable[[], object]] = []
 
     @property
     def label(self) -> str:
@@ -53,6 +54,21 @@ class StagedLetters:
             if job.is_done:
                 return
             self._receipts += self._delivery.staged(chain([first], rest), job.writer)
+
+    def tell(self, say: Callable[[], object]) -> None:
+        """Tell the user that letters were sent when they are published, if they are."""
+        if self._receipts:
+            self._sayings.append(say)
+
+    def published(self) -> None:
+        """Tell the user of the letters that are published now."""
+        sayings, self._sayings = self._sayings, []
+        for say in sayings:
+            say()
+
+    def forget(self) -> None:
+        """Forget the letters of what ran, which is not published."""
+        self._receipts, self._sayings = [], []
 
     def none_written(self, job: WriteJob[Any]) -> list[Receipt]:
         """Write as a sink does that gets no item, and return the receipts."""

@@ -86,6 +86,10 @@ class Delivery(Protocol):
         """Commit `letters`, all of them or none."""
         ...
 
+    def tell(self, say: Callable[[], object]) -> None:
+        """Call `say`, which tells the user that letters were sent, once that is so."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Guard:

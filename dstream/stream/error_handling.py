@@ -162,6 +162,10 @@ class Delivery:
         runtime = self.runtime or default_runtime()
         write(runtime, Read(_Letters(letters), "dead letters"), self.reducer, runtime.engine_here)
 
+    def tell(self, say: Callable[[], object]) -> None:
+        """Tell the user that letters were sent; they are committed."""
+        say()
+
     def staged(self, letters: Iterable[DeadLetter], writer: Writer | MapWriter) -> Sequence[Receipt]:
         """Let a writer of the reducer's take the letters, in the same way, and return its receipts."""
         runtime = self.runtime or default_runtime()

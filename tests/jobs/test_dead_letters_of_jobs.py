@@ -14,6 +14,7 @@ import dstream as ds
 from collectors import counting
 from dstream.errors import IllegalStateError
 from dstream.jobs.epoch_record import EpochRecord
+from dstream.jobs.staged_letters import StagedLetters
 from reducers import to_files, to_ilist, to_imap
 from sources import items as source_items
 from sources import json_lines
@@ -38,7 +39,7 @@ def items_of(context, name="letters"):
 
 
 @pytest.mark.parametrize("is_before", [True, False])
-def test_letters_of_a_run_that_is_not_decided_are_thrown_away(engine, monkeypatch, is_before):
+def test_letters_of_a_run_that_is_not_decided_are_thrown_away(engine, monkeypatch, capsys, is_before):
     """The record of the receipts cannot be put, or the answer is lost: the job runs again, or goes on."""
     commit, failures = EpochRecord.commit, []
 
@@ -53,11 +54,13 @@ def test_letters_of_a_run_that_is_not_decided_are_thrown_away(engine, monkeypatc
             commit(self, receipts)
 
     monkeypatch.setattr(EpochRecord, "commit", fails)
+    capsys.readouterr()
     name = uuid4().hex
     job = engine.context.new_job(dividing(to_ilist(f"l-{name}"), to_ilist(f"o-{name}")), config=AGAIN)
     job.join(60)
 
     assert len(failures) == (2 if is_before else 1)
+    assert capsys.readouterr().err.count("1 item failed") == (1 if is_before else 0)
     assert (items_of(engine.context, f"l-{name}"), engine.context.get_list(f"o-{name}").copy()) == ([0], [6, 3])
 
 
@@ -89,6 +92,32 @@ def test_letters_of_a_cancelled_job_are_thrown_away(ctx, monkeypatch):
         job.join(20)
 
     assert items_of(ctx) == []
+
+
+def test_nobody_is_told_of_letters_of_a_job_that_was_cancelled(ctx, monkeypatch, capsys):
+    """All items were read when it was cancelled, before it was decided."""
+    taken, jobs, gate = StagedLetters.taken, [], Gate()
+
+    def cancelled(self):
+        gate(0)
+        jobs[0].cancel()
+        return taken(self)
+
+    monkeypatch.setattr(StagedLetters, "taken", cancelled)
+    jobs.append(ctx.new_job(dividing(to_ilist("letters"), to_ilist("out"))))
+    gate.is_open.set()
+    with pytest.raises(CancelledError):
+        jobs[0].join(20)
+
+    assert (items_of(ctx), "failed with" in capsys.readouterr().err) == ([], False)
+
+
+def test_somebody_is_told_of_letters_when_they_are_there(ctx, capsys):
+    """By one line for each stage that sent some."""
+    ctx.new_job(dividing(to_ilist("letters"), to_ilist("out"))).join(20)
+
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "failed with" in line]
+    assert line.endswith(": 1 item failed with ZeroDivisionError and was sent to to_ilist('letters')")
 
 
 def test_where_letters_go_is_made_though_there_are_none(ctx):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -183,7 +184,7 @@ class Recovered:
             taken.deliver()
         for taken in self._taken.values():
             if taken.counts:
-                self._progress.tell(taken.line())
+                taken.tell(partial(self._progress.tell, taken.line()))
                 taken.counts.clear()
 
     def watching(self, items: Iterator[Any]) -> Iterator[Any]:
@@ -229,6 +230,13 @@ class _Taken:
         letters = chain(self._on_disk, self._held)
         self._on_disk, self._held = Run(), []
         self.guard.delivery(letters)
+
+    def tell(self, say: Callable[[], object]) -> None:
+        """Tell the user what became of the items, once that is so."""
+        if self.guard.delivery is None:
+            say()
+        else:
+            self.guard.delivery.tell(say)
 
     def line(self) -> str:
         """Write how many items failed where, with what, and what became of them."""

@@ -216,7 +216,7 @@ class EpochRunner:
     def _begin(self, number: int) -> list[WriteJob[Writer | MapWriter]]:
         self._taken, self._number = _Taken(), number
         for each in self._letters:
-            each.taken()  # An epoch that failed may have left some.
+            each.forget()  # An epoch that failed may have left some.
         jobs = self._begun[number] = {}
         for write in self._plan.writes:
             jobs[write.stage] = self._begun_job(self._ends[write.stage], number)
@@ -356,6 +356,8 @@ class EpochRunner:
             if stage not in record.receipts:
                 with suppress(Exception):  # It has nothing to publish; a sink of the user's may raise.
                     getattr(job, "end_empty", job.abort)()
+        for each in self._letters:
+            each.published()
 
     def tidy(self, record: LogRecord, keep: float) -> None:
         """Let sinks that a record was published to remove a little of what is older than so many seconds.

@@ -90,14 +90,15 @@ def test_letters_come_once_wherever_a_driver_fails(ctx, monkeypatch, owner, name
     assert (sorted(ctx.get_list("out")), items_of(ctx)) == ([3, 6], [0, 0])
 
 
-def test_letters_of_an_epoch_that_is_not_committed_are_nowhere(ctx, monkeypatch):
-    """The job fails; what its tasks had written is gone."""
+def test_letters_of_an_epoch_that_is_not_committed_are_nowhere(ctx, monkeypatch, capsys):
+    """The job fails; what its tasks had written is gone, and nobody is told that it was sent."""
     failing_once(monkeypatch, EpochLog, "put", lambda record: record.receipts)
     job = ctx.new_job(dividing(Feed({"0": [1, 0]})), config=ds.JobConfig(auto_restart=False))
     with pytest.raises(ConnectionError, match="as it was told"):
         job.join(10)
 
     assert (ctx.get_list("out").copy(), items_of(ctx)) == ([], [])
+    assert "failed with" not in capsys.readouterr().err
 
 
 def test_a_driver_publishes_the_letters_that_the_one_before_recorded(ctx, monkeypatch):
