@@ -92,11 +92,11 @@ def logs(name: str, storage: str | None) -> None:
         if driver.log is None:
             fail(f"{name} has no log: its driver was not started by dstream submit")
         if driver.host != socket.gethostname():
-            fail(f"the log of {name} is on {driver.host}: {driver.log}")
+            fail(f"the log of {name} is on {driver.host}: {_printable(driver.log)}")
         try:
             sys.stdout.write(Path(driver.log).read_text(errors="replace"))
         except OSError as error:
-            fail(f"the log {driver.log} cannot be read: {error.strerror}")
+            fail(f"the log {_printable(driver.log)} cannot be read: {error.strerror}")
 
 
 @jobs.command(context_settings=SAYING)
@@ -171,10 +171,15 @@ def _known(job: Job) -> Iterator[tuple[str, str]]:
     for label, moment in (("submitted", job.submitted_at), ("started", job.started_at), ("ended", job.ended_at)):
         yield label, "" if moment is None else _date(moment)
     yield "driver", f"process {job.driver.process} on {job.driver.host}"
-    yield "log", job.driver.log or ""
+    yield "log", _printable(job.driver.log or "")
     if job.failure_text is not None:
         yield "failure", f"{job.failure_text.type_name}: {job.failure_text.message}"
         yield from (("", note.replace("\n", "\n" + " " * 12)) for note in job.failure_text.notes)
+
+
+def _printable(path: str) -> str:
+    """Write what a terminal might obey, and a path may have, as Python does."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in path)
 
 
 def _watch(job: Job) -> None:

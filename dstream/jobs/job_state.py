@@ -180,6 +180,8 @@ def _driver(content: Any) -> Driver:
     process = _count(content["process"])
     if not 0 < process < 2**31:
         raise ValueError(f"{process} is no process")
+    if not texts[1].isprintable():
+        raise ValueError(f"{texts[1]!r} is no host")
     return Driver(
         texts[0], texts[1], texts[2], process, _of(content["started"], str), _of(content["log"], str, type(None))
     )

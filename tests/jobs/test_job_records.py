@@ -30,6 +30,9 @@ def test_a_state_is_json_and_comes_back_equal(ctx, job):
     assert read_state(data, state.id) == state
 
 
+DRIVER = {"token": "a", "host": "b", "machine": "c", "process": 7, "started": "1", "log": None}
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -48,6 +51,8 @@ def test_a_state_is_json_and_comes_back_equal(ctx, job):
         ("runs", True),
         ("driver", {"token": "a"}),
         ("driver", None),
+        ("driver", {**DRIVER, "host": "a\x1b[31mb"}),
+        ("driver", {**DRIVER, "process": 0}),
         ("failure", {"type_name": "E", "message": "m", "notes": [1], "traceback": ""}),
         ("shape", [["a", "b"]]),
         ("times", {"ASLEEP": 1.0}),

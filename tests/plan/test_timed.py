@@ -174,6 +174,9 @@ class Letters(list):
     def __call__(self, letters):
         self.extend(letter.item for letter in letters)
 
+    def tell(self, say):
+        say()
+
 
 def test_a_dead_letter_has_the_item():
     """Whoever reads it knows nothing of pairs."""
