@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.failures import near, shown
+from dstream.failures import is_our_name, near, shown
 from dstream.plan.carried import (
     CONTAINERS,
     PLAIN,
@@ -197,6 +197,8 @@ class _Walk:
 
     def _partial(self, value: functools.partial[Any], holder: str, path: tuple[str, ...]) -> int:
         self.enter(value.func, holder, path)
+        if is_our_name(getattr(value.func, "__module__", None) or ""):
+            self._functions_in((*value.args, *value.keywords.values()))
         named = dict(zip(_parameters(value.func), value.args, strict=False)) | value.keywords
         for name, argument in named.items():
             if callable(argument):
@@ -221,12 +223,22 @@ class _Walk:
         return sum(self.enter(item, holder, (*path, f"[{_short(key)}]")) for key, item in pairs)
 
     def _object(self, value: Any, attributes: Mapping[str, Any], holder: str, path: tuple[str, ...]) -> int:
+        if is_our_name(type(value).__module__):
+            self._functions_in(attributes.values())
         if path:
             size = sum(self.enter(held, holder, (*path, f".{name}")) for name, held in attributes.items())
         else:
             size = sum(self._captured(held, holder, ("self", f".{name}")) for name, held in attributes.items())
         self.enter(type(value), holder, path)
         return size
+
+    def _functions_in(self, values: Iterable[Any]) -> None:
+        """Look at functions in an object of ours first, each as the holder of what it takes along itself."""
+        for value in values:
+            if callable(value):
+                self.enter(value, _place(value), ())
+            elif type(value) in CONTAINERS:
+                self._functions_in(value.values() if isinstance(value, dict) else value)
 
     def _pickled(self, value: Any, holder: str, path: tuple[str, ...]) -> int:
         problem, size = pickled(value)

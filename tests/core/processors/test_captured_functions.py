@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 
 import pytest
@@ -59,6 +60,45 @@ def test_the_function_that_captures_a_lock_is_named(name):
     assert "vertex 'tested'" in str(caught.value)
     assert "test_captured_functions.py:3" in str(caught.value)
     assert "captures the variable 'lock', a lock" in str(caught.value)
+
+
+class Called:
+    """Holds what cannot travel, and is called like a function."""
+
+    def __init__(self, lock):
+        self.lock = lock
+
+    def __call__(self, *given):
+        return given
+
+    def method(self, *given):
+        """Do the same."""
+        return given
+
+
+@pytest.mark.parametrize("name", sorted(VERTICES.keys() - {"a function"}))
+def test_an_object_that_is_called_like_a_function_is_named(name):
+    """By its own class: the user knows no class of the library that holds it."""
+    with pytest.raises(SerializationError, match=r"workers: Called captures the variable 'self', whose self\.lock is a"):
+        checked(VERTICES[name](Called(LOCK())))
+
+
+@pytest.mark.parametrize("name", sorted(VERTICES.keys() - {"a function"}))
+def test_the_object_of_a_method_is_named(name):
+    """With the line of the method."""
+    with pytest.raises(SerializationError, match=r"test_captured_functions\.py:\d+ captures the variable 'self', whose"):
+        checked(VERTICES[name](Called(LOCK()).method))
+
+
+@pytest.mark.parametrize("name", sorted(VERTICES.keys() - {"a function"}))
+def test_the_argument_of_a_partial_function_is_named(name):
+    """As a variable of the function that it is an argument of."""
+
+    def key(lock, *given):
+        return given
+
+    with pytest.raises(SerializationError, match=r"test_captured_functions\.py:\d+ captures the variable 'lock', a lock"):
+        checked(VERTICES[name](functools.partial(key, LOCK())))
 
 
 def test_a_supplier_of_the_user_that_holds_a_lock_is_named():
