@@ -12,14 +12,19 @@ __all__ = ["BlockInbox"]
 
 
 class BlockInbox(NamesOfJet):
-    """An inbox. Only when it is empty does another block come in."""
+    """An inbox. Only when it is empty does another block come in.
 
-    __slots__ = ("_at", "_items", "_last")
+    Attributes:
+        drained: how many items `drain` gave in this call, and the first of them; None: it was not called, or gave none.
+    """
+
+    __slots__ = ("_at", "_items", "_last", "drained")
 
     def __init__(self) -> None:
         self._items: list[Any] = []
         self._at = 0
         self._last: Any = MISSING
+        self.drained: tuple[int, Any] | None = None
 
     def fill(self, items: list[Any]) -> None:
         """Take a block in; the list now belongs to the inbox, which is empty."""
@@ -27,7 +32,7 @@ class BlockInbox(NamesOfJet):
 
     def forget_last(self) -> None:
         """Let a failure of the next call be about nothing that an earlier one took."""
-        self._last = MISSING
+        self._last, self.drained = MISSING, None
 
     @property
     def failing(self) -> Any:
@@ -64,6 +69,7 @@ class BlockInbox(NamesOfJet):
         """Take all items out, in order."""
         items = self._items[self._at :] if self._at else self._items
         self._items, self._at = [], 0
+        self.drained = (len(items), items[0]) if items else None
         return items
 
     def drain_to(self, take: Callable[[Any], object]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,9 +14,10 @@ from dstream.executor.block_inbox import BlockInbox
 from dstream.executor.edge_inflow import EdgeInflow
 from dstream.executor.edge_outbox import EdgeOutbox
 from dstream.executor.least_watermark import LeastWatermark
-from dstream.failures import MISSING, blame, naming
+from dstream.failures import MISSING, blame, item_of, naming, shown
 from dstream.plan.steps import Step
 from dstream.spi.processor import Processor, ProcessorContext, Watermark
+from dstream.values.blaming import failed_on, given, given_to
 
 __all__ = ["ProcessorTasklet", "TaskletState"]
 
@@ -314,6 +316,8 @@ class ProcessorTasklet:
             except Exception as error:
                 if inbox is not None and inbox.failing is not MISSING:
                     blame(error, step, inbox.failing)
+                elif inbox is not None and inbox.drained and item_of(error, sys._getframe(), MISSING) is MISSING:
+                    _among(error, *inbox.drained)
                 raise
 
     def _asking(self, method: str, *given: Any) -> Any:
@@ -326,3 +330,11 @@ class ProcessorTasklet:
                     "called again, not None"
                 )
         return answer
+
+
+def _among(error: Exception, count: int, first: Any) -> None:
+    """Let a failure be about the items that `drain()` gave, if nothing else is known: which of them nobody can tell."""
+    if count == 1:
+        failed_on(error, first)
+    elif given_to(error) is None:
+        given(error, f"among {count} items from {shown(first)} on")

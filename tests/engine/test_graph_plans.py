@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Queue
 from typing import Any
 from uuid import uuid4
@@ -94,6 +95,33 @@ def test_a_failure_names_the_vertex_its_inbound_edge_and_the_item(engine: Any) -
     notes = " ".join(caught.value.__notes__)
     assert "vertex 'both', inbound edge 1 at tests/engine/test_graph_plans.py" in notes
     assert "on the item 7" in notes
+
+
+class Draining(Doubling):
+    """Takes all items at once, and emits None for 99."""
+
+    def process(self, ordinal: int, inbox: Inbox) -> None:
+        for each in inbox.drain():
+            self.outbox.offer(each if each != 99 else None)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "where"), [([99], "on the item 99"), (range(100), r"among \d+ items from \d+ on")], ids=["one", "many"]
+)
+def test_a_failure_behind_drain_names_the_vertex_and_the_items(engine: Any, numbers: Sequence[int], where: str) -> None:
+    """Which of several items it was nobody can tell."""
+    dag = DAG()
+    source = dag.new_vertex("numbers", processors.read(Items(numbers, 1))).local_parallelism(1)
+    draining = dag.new_vertex("draining", Draining).local_parallelism(1)
+    sink = dag.new_vertex("sink", processors.write(to_ilist(f"never-written-{uuid4().hex}")))
+    dag.edge(Edge.between(source, draining)).edge(Edge.between(draining, sink))
+
+    with pytest.raises(TypeError, match="a processor emits no None") as caught:
+        engine.context.new_job(dag).join()
+
+    notes = " ".join(caught.value.__notes__)
+    assert "vertex 'draining' at tests/engine/test_graph_plans.py" in notes
+    assert re.search(where, notes)
 
 
 def test_a_plan_of_a_graph_is_explained_without_running() -> None:

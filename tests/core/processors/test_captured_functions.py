@@ -79,14 +79,18 @@ class Called:
 @pytest.mark.parametrize("name", sorted(VERTICES.keys() - {"a function"}))
 def test_an_object_that_is_called_like_a_function_is_named(name):
     """By its own class: the user knows no class of the library that holds it."""
-    with pytest.raises(SerializationError, match=r"workers: Called captures the variable 'self', whose self\.lock is a"):
+    with pytest.raises(
+        SerializationError, match=r"workers: Called captures the variable 'self', whose self\.lock is a"
+    ):
         checked(VERTICES[name](Called(LOCK())))
 
 
 @pytest.mark.parametrize("name", sorted(VERTICES.keys() - {"a function"}))
 def test_the_object_of_a_method_is_named(name):
     """With the line of the method."""
-    with pytest.raises(SerializationError, match=r"test_captured_functions\.py:\d+ captures the variable 'self', whose"):
+    with pytest.raises(
+        SerializationError, match=r"test_captured_functions\.py:\d+ captures the variable 'self', whose"
+    ):
         checked(VERTICES[name](Called(LOCK()).method))
 
 
@@ -97,7 +101,9 @@ def test_the_argument_of_a_partial_function_is_named(name):
     def key(lock, *given):
         return given
 
-    with pytest.raises(SerializationError, match=r"test_captured_functions\.py:\d+ captures the variable 'lock', a lock"):
+    with pytest.raises(
+        SerializationError, match=r"test_captured_functions\.py:\d+ captures the variable 'lock', a lock"
+    ):
         checked(VERTICES[name](functools.partial(key, LOCK())))
 
 
