@@ -120,8 +120,9 @@ class BoundedRun:
         try:
             several = self._begin()
             with explained(several, "new_job", self._place):
-                if self._epoch.receipts is None or not self._published_before(several):
-                    self._run(several)
+                was_decided = self._epoch.receipts is not None
+                if not was_decided or not self._published_before(several):
+                    self._run(several, was_decided)
         except BaseException:
             if not self.is_decided:
                 self._abort()
@@ -165,10 +166,15 @@ class BoundedRun:
         self._move(JobStatus.COMPLETING)
         return True
 
-    def _run(self, several: Several) -> None:
-        open_now = [number for number, _ in enumerate(self._plan.writes) if not self._begun[number].is_done]
+    def _run(self, several: Several, was_decided: bool) -> None:
+        are_open = [number for number, job in enumerate(self._begun) if not job.is_done]
+        sinks = range(len(self._plan.writes))
+        # Letters that were decided come of items that any sink takes, also one that has published.
+        takes_all = was_decided and any(number not in sinks for number in are_open)
+        numbers = [number for number in sinks if takes_all or number in are_open]
         self._move(JobStatus.RUNNING)
-        receipts = self._results(open_now) if open_now else {}
+        results = self._results(numbers) if numbers else {}
+        receipts = {number: results[number] for number in are_open if number in results}
         self._decide()
         try:
             self._epoch.commit(receipts)

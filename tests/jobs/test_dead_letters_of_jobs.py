@@ -169,6 +169,26 @@ def test_letters_with_a_name_of_their_own_job_are_written_once(ctx):
     assert (items_of(ctx), ctx.get_list("out").copy()) == ([0], [6, 3, 6, 3])
 
 
+def test_letters_that_cannot_be_published_any_more_are_made_again(ctx):
+    """What was written is gone after a day; the sink, which has published, keeps what it has."""
+    failures = []
+
+    def gone(receipts):
+        failures.append(receipts)
+        if len(failures) < 3:
+            raise ConnectionError("lost") if len(failures) == 1 else IllegalStateError("the files are gone")
+
+    def submitted_once():
+        pipeline = dividing(Interrupted(gone, "letters"), to_ilist("out"))
+        ctx.new_job(pipeline, name="one", config=ds.JobConfig(auto_restart=False)).join(20)
+
+    with pytest.raises(ConnectionError):
+        submitted_once()
+    submitted_once()
+
+    assert (len(failures), items_of(ctx), ctx.get_list("out").copy()) == (3, [0], [6, 3])
+
+
 def test_letters_go_into_maps_and_files(ctx, tmp_path):
     """Whatever reducers can do; a map merges what the letters of one key give."""
     entries = to_imap("counts", key=lambda letter: letter.error, value=lambda letter: 1, merge=int.__add__)
