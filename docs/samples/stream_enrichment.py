@@ -30,9 +30,9 @@ class Known(NamedTuple):
 
 
 def enrichment() -> Pipeline:
-    """Return a pipeline from the journal of `trades` to the list `described`."""
+    """Return a pipeline from the journal of `deals` to the list `described`."""
     pipeline = Pipeline()
-    trades = pipeline.read_from(imap_journal("trades", projection=lambda event: event.new_value))
+    trades = pipeline.read_from(imap_journal("deals", projection=lambda event: event.new_value))
     companies = pipeline.read_from(items(*COMPANIES))
     keys = (lambda trade: trade[0], lambda company: company[0])
     known = trades.hash_join(
@@ -59,7 +59,7 @@ def wait_for(count: int, described: ds.IStreamList[str], job: Job) -> None:
 def main() -> None:
     """Trade, change a limit, and trade again."""
     with ds.connect(engine=os.environ.get("DSTREAM_ENGINE", "local")) as ctx:
-        trades, limits, found = ctx.get_map("trades", journal=True), ctx.get_map("limits"), ctx.get_list("described")
+        trades, limits, found = ctx.get_map("deals", journal=True), ctx.get_map("limits"), ctx.get_list("described")
         limits.put_all({"PQD": 100, "RCL": 50})
         before = len(found)
         job = ctx.new_job(enrichment(), name="enrichment")

@@ -151,3 +151,17 @@ def test_samples_each_have_a_line_in_the_readme():
     }
 
     assert described == {path.name for path in SAMPLES.glob("*.py")}
+
+
+def test_samples_that_follow_a_journal_have_its_map_for_themselves():
+    """In one folder all samples share a storage, and a journal that never ends has what each of them put."""
+    texts = {path.name: path.read_text() for path in SAMPLES.glob("*.py")}
+    followed = {(each, name) for each, text in texts.items() for name in re.findall(r'imap_journal\("(\w+)"', text)}
+
+    others = {
+        (name, other)
+        for each, name in followed
+        for other, text in texts.items()
+        if other != each and re.search(rf'map\("{name}"|imap_journal\("{name}"', text)
+    }
+    assert (len(followed) >= 2, others) == (True, set())

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from dstream import Pipeline
+from dstream import Context, Pipeline
 from dstream.core import processors
 from dstream.spi.processor import Inbox, Outbox, Processor, ProcessorContext
 from reducers import to_ilist
@@ -56,6 +56,24 @@ def test_items_of_a_key_come_to_one_processor(engine: EngineUnderTest) -> None:
 
     places = {(item % 7, index) for index, item in engine.context.get_list(name)}
     assert Counter(key for key, _ in places) == Counter(range(7))
+
+
+def test_a_supplier_is_called_once_for_each_processor(local_context: Context) -> None:
+    """Not before the job runs, and again by the next run."""
+    pipeline, made = Pipeline(), []
+
+    def supplier() -> Seen:
+        made.append(Seen())
+        return made[-1]
+
+    stage = pipeline.read_from(Items(range(9), 2)).custom_transform("seen", supplier).set_local_parallelism(3)
+    stage.write_to(to_ilist(f"transformed-{uuid4().hex}"))
+    assert made == []
+
+    local_context.new_job(pipeline).join()
+    assert sorted(each.index for each in made) == [0, 1, 2]
+    local_context.new_job(pipeline).join()
+    assert sorted(each.index for each in made) == [0, 0, 1, 1, 2, 2]
 
 
 def test_a_failure_names_the_stage_and_the_item(engine: EngineUnderTest) -> None:
