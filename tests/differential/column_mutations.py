@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["MUTATIONS", "ROOT", "RUN", "path_of"]
+__all__ = ["FAILED", "MUTATIONS", "NOT_RUN", "ROOT", "RUN", "path_of"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -174,24 +174,45 @@ def _full(module: str) -> str:
 
 
 RUN = """
-import importlib.util, sys
+import importlib.machinery, sys
 from pathlib import Path
 import pytest
 name, old, new = sys.argv[1:4]
-found = importlib.util.find_spec(name)
-module = importlib.util.module_from_spec(found)
-source = Path(found.origin).read_text(encoding="utf-8").replace(old, new)
-sys.modules[name] = module
-exec(compile(source, found.origin, "exec"), module.__dict__)
-sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *sys.argv[4:]]))
+run = []
+class Mutated(importlib.machinery.SourceFileLoader):
+    def get_code(self, fullname):
+        source = Path(self.path).read_text(encoding="utf-8")
+        assert old in source, old
+        run.append(fullname)
+        return compile(source.replace(old, new), self.path, "exec", dont_inherit=True)
+class Finder:
+    def find_spec(self, fullname, path=None, target=None):
+        found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if fullname == name and found is not None:
+            found.loader = Mutated(fullname, found.origin)
+        return found if fullname == name else None
+assert name not in sys.modules
+sys.meta_path.insert(0, Finder())
+ended = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *sys.argv[4:]])
+loaded = [each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == getattr(sys.modules.get(name), "__file__", "")]
+is_run = run == [name] and all(isinstance(each.__spec__.loader, Mutated) for each in loaded)
+sys.exit(100 + ended if is_run else 70)
 """
+"""Run tests with a module whose first import, by whomever, is the mutated code.
+
+Ends with 100 and the exit code of pytest: a process that fails by itself ends with 1, which is not a failed test.
+"""
+
+NOT_RUN, FAILED = 70, 101
 
 
 def _is_seen(module: str, old: str, new: str) -> bool:
     assert old in path_of(module).read_text(encoding="utf-8"), f"{module} has no {old!r} any more"
     tests = _TESTS_OF_SOURCES if "." in module or module == "column_records" or "Unmade" in old else _TESTS
     command = [sys.executable, "-c", RUN, _full(module), old, new, "-k", "not spark", *tests]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 1
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+    assert ended != NOT_RUN, f"the tests have not run the mutated {module}"
+    return ended == FAILED
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.differential.column_mutations import ROOT, RUN
+from tests.differential.column_mutations import FAILED, NOT_RUN, ROOT, RUN
 
 __all__ = ["MUTATIONS"]
 
@@ -77,8 +77,10 @@ MUTATIONS: list[tuple[str, str, str]] = [
 def _is_seen(module: str, old: str, new: str) -> bool:
     path = ROOT / f"dstream/engine/kernels/columns/{module}.py"
     assert old in path.read_text(encoding="utf-8"), f"{module} has no {old!r}"
-    command = [sys.executable, "-c", RUN, module, old, new, *_TESTS]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 1
+    command = [sys.executable, "-c", RUN, f"dstream.engine.kernels.columns.{module}", old, new, *_TESTS]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+    assert ended != NOT_RUN, f"the tests have not run the mutated {module}"
+    return ended == FAILED
 
 
 def main() -> None:

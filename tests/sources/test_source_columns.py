@@ -49,6 +49,14 @@ class Pair(NamedTuple):
     price: float
 
 
+class Holed(NamedTuple):
+    """Two columns, with a field between them that the file does not have."""
+
+    price: float
+    other: int = 7
+    n: int = 0
+
+
 class Typed(TypedDict):
     """A dictionary."""
 
@@ -81,6 +89,7 @@ def _items(source: Any) -> list[Any]:
         (None, {"key"}, ["n", "price", "text", "day", "hole"]),
         (Row, {"attribute"}, ["text", "n", "day"]),
         (Pair, {"attribute", "place"}, ["n", "price"]),
+        (Holed, {"attribute"}, ["price", "n"]),
         (Typed, {"key"}, ["price", "hole"]),
     ],
 )
