@@ -138,3 +138,16 @@ def test_calls_are_shown_as_they_were_made():
     assert words.semi_join(words, on=len)._node.label() == ".semi_join(..., on=len)"
     assert words.anti_join(words, on=(len, str))._node.label() == ".anti_join(..., on=(len, str))"
     assert words.subtract(["a"])._node.label() == ".subtract(...)"
+
+
+@pytest.mark.parametrize("largest", ["10mb", "0"])
+def test_semi_and_anti_join_by_a_function_of_pairs_that_stand_in_columns(spark_context, largest):
+    """The first of a pair is its key only where no function says otherwise, whether the other side travels or not."""
+    pairs = spark_context.stream(range(20_000)).map(lambda n: (n, n % 7))
+    pairs = pairs.configure({"spark.sql.autoBroadcastJoinThreshold": largest})
+    others = [(7, 3), (9, 5), (11, 8)]
+
+    kept = pairs.semi_join(others, on=lambda pair: pair[1]).map(lambda pair: pair[0])
+    dropped = pairs.anti_join(others, on=lambda pair: pair[1]).map(lambda pair: pair[0])
+    assert sorted(kept.to_list()) == [n for n in range(20_000) if n % 7 in (3, 5)]
+    assert sorted(dropped.to_list()) == [n for n in range(20_000) if n % 7 not in (3, 5)]
