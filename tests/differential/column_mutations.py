@@ -102,6 +102,8 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("column_joining", "        self._rows = np.argsort(numbers, kind=\"stable\")", "        self._rows = np.arange(len(numbers))"),
     ("column_joining", "counts = np.where(is_found, ", "counts = np.where(is_found | True, "),
     ("column_joining", "self._is_matched[numbers[is_found]] = True", "pass"),
+    ("column_joining", "is_held if self._membership.is_wanted else ~is_held", "is_held"),
+    ("column_joining", "return self._membership.entries(index, passing)", "return iter(())"),
     ("column_joining", "np.flatnonzero(~self._is_matched)", "np.flatnonzero(self._is_matched)"),
     ("column_distinct", "np.where(column.values == column.values, column.values, np.nan)", "column.values + 1"),
     ("column_distinct", "stable_hashes_of_ints(whole(column).values)", "whole(column).values"),

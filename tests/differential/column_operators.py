@@ -34,8 +34,9 @@ from dstream.engine.kernels.core_operations import operated, operation
 from dstream.engine.kernels.gathering_ahead import gathered_ahead
 from dstream.engine.kernels.hash_join import Matching
 from dstream.engine.kernels.item_batches import loads
-from dstream.engine.kernels.join_sides import Side
+from dstream.engine.kernels.join_sides import KeysAlone, Side
 from dstream.engine.kernels.join_tasks import join_batches, join_with
+from dstream.engine.kernels.membership import Membership
 from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.worker.distinct_routing import (
     RouteBack,
@@ -55,9 +56,10 @@ from dstream.failures import naming
 from dstream.failures.known import known_of
 from dstream.gatherers import window_sliding
 from dstream.plan.core import Chain, Limit, Top
-from dstream.plan.steps import KeyInColumns, Op, Step
+from dstream.plan.steps import KeyInColumns, Op, Step, unchanged
 from dstream.stream.terminals import extreme
 from dstream.values import Entry
+from dstream.values.entry import key_of
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
 from tests.differential.written_expressions import expression_of
 
@@ -125,17 +127,25 @@ def _join(random: Random, targets: int) -> Program:
     kinds = [random.choice((0, 0, 0, 1, 2, 3)) for _ in range(2)]
     sides = [[[_pairs(random, kind) for _ in range(random.randrange(4))] for _ in range(2)] for kind in kinds]
     how, holds_left, travels = random.choice(_HOWS), random.random() < 0.5, random.random() < 0.3
-    if travels and how != "inner":
+    if how in _OF_KEYS or (travels and how != "inner"):
         holds_left = how == "right"
     travels = travels and how != "full"
     operator = f"join {how} {'left' if holds_left else 'right'} {'travels' if travels else 'meets'}"
     source = random.choice(_KEYS_OF_PAIRS) if random.random() < 0.5 else None
     key = None if source is None else function_of(source)
+    if how in _OF_KEYS and random.random() < 0.4:
+        sides = [[[list(map(_first_of, block)) for block in part] for part in side] for side in sides]
+        key, source = unchanged, "itself"
     text = f"{sides} {operator} by {source} {targets}"
     return Program(sides[0] + sides[1], operator, key, KeyInColumns(None, False), False, targets, text)
 
 
-_HOWS = ("inner", "left", "right", "full")
+def _first_of(item: Any) -> Any:
+    return item[0] if type(item) is tuple else item
+
+
+_OF_KEYS = ("semi", "anti")
+_HOWS = ("inner", "left", "right", "full", *_OF_KEYS)
 _KEYS_OF_PAIRS = ("lambda x: x[0]", "lambda x: x[1]", "lambda x: x[0] % 3", "lambda x: x", "lambda x: 1")
 
 
@@ -251,12 +261,16 @@ def _top(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
 def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
     _, how, held_side, way = made.operator.split()
     holds_left, in_columns = held_side == "left", made.columns is not None
-    matching, side = Matching.of(how, holds_left), Side(made.key, _STEP)
+    matching: Matching | Membership = Matching.of(how, holds_left)
+    side = other = Side(made.key, _STEP)
+    if how in _OF_KEYS:
+        matching = Membership(how == "semi")
+        side, other = Side(made.key or key_of, _STEP), KeysAlone(made.key or key_of, _STEP)
     lefts, rights = parts[:2], parts[2:]
     held, passing = (lefts, rights) if holds_left else (rights, lefts)
-    route = RouteSide(side, made.targets, in_columns)
+    route, route_held = (RouteSide(each, made.targets, in_columns) for each in (side, other))
     if way == "travels":
-        payloads = [row.payload for items in held for row in route(items, StageTask(0, _BOUND))]
+        payloads = [row.payload for items in held for row in route_held(items, StageTask(0, _BOUND))]
         if made.targets % 2:
             # Batches for several targets stand in the order in which they were full.
             kept = sorted((row for items in passing for row in route(items, StageTask(1, _BOUND))), key=_target)
@@ -264,7 +278,7 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
             return list(join_with(payloads, matching, _STEP, None, batches, StageTask(1, _BOUND)))
         tasks = [join_with(payloads, matching, _STEP, side, items, StageTask(1, _BOUND)) for items in passing]
         return list(chain.from_iterable(tasks))
-    sent = [row for items in held for row in route(items, StageTask(0, _BOUND))]
+    sent = [row for items in held for row in route_held(items, StageTask(0, _BOUND))]
     others = (row for items in passing for row in route(items, StageTask(1, _BOUND)))
     sent += [row._replace(target=row.target + made.targets) for row in others]
     found: list[Any] = []
@@ -369,7 +383,7 @@ def watched(counts: Counter[str]) -> Iterator[None]:
         patch.object(column_sorting, "ranks_of_column", counted("ranks", column_sorting.ranks_of_column)),
         patch.object(column_windows, "_windows", counted("windows", column_windows._windows)),
         patch.object(column_distinct, "_first_places", counted("firsts", column_distinct._first_places)),
-        patch.object(column_joining.HeldSide, "_looked_up", counted("looked up", column_joining.HeldSide._looked_up)),
+        patch.object(column_joining.Held, "_looked_up", counted("looked up", column_joining.Held._looked_up)),
     ):
         yield
 

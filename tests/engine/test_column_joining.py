@@ -27,7 +27,7 @@ def fixed_hashes(monkeypatch):
 def test_only_ints_of_64_bits_go_in_columns(keys):
     """Other keys go as they are."""
     assert rows_of_items(keys, keys) is None
-    assert rows_of_block(column_of([(1.0, 2)])) is None
+    assert rows_of_block(column_of([(1.0, 2)]), None) is None
 
 
 def test_keys_in_columns_go_where_equal_keys_go(task, step):

@@ -200,7 +200,7 @@ class Meet:
         return (f"{small}; a hot key is split then", _HOT_KEY) if names else (_HOT_KEY,)
 
     def _routed(self, is_left: IsLeft, *, is_kept: bool = False, first: int = 0) -> Vertex:
-        in_columns = self.facts.reads_functions and isinstance(self.node, Join)
+        in_columns = self.facts.reads_functions and isinstance(self.node, Join | SemiJoin)
         sink = RouteSide(self._side(is_left), self.targets, in_columns)
         does = f"sends the items of the {_name(is_left)} side to the place of their key"
         return Vertex(self._items(is_left), sink, self.node.step, is_kept, first, does)

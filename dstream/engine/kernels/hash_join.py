@@ -19,7 +19,7 @@ from dstream.keys import canonical
 from dstream.memory import pieces
 from dstream.values import Entry
 
-__all__ = ["Matching", "Pair", "cogrouped", "in_files", "index_of", "matched", "pairs_again"]
+__all__ = ["Index", "Matching", "Pair", "cogrouped", "in_files", "index_of", "matched", "pairs_again"]
 
 _CHUNK = 512
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.failures import naming, shown
@@ -13,8 +13,12 @@ from dstream.keys import canonical, canonical_all
 from dstream.operators.item_keys import canonical_keys
 from dstream.plan.core import Pairing, PartitionBy
 from dstream.plan.core_of_pairs import SemiJoin
-from dstream.plan.steps import Step
+from dstream.plan.steps import Step, unchanged
 from dstream.values import Entry
+from dstream.values.entry import key_of
+
+if TYPE_CHECKING:
+    from dstream.engine.kernels.columns.column_joining import JoinRows
 
 __all__ = ["Side", "item_key", "results", "sides_of"]
 
@@ -30,6 +34,17 @@ class Side:
 
     key: Callable[[Any], Any] | None
     step: Step
+
+    @property
+    def has_keys_in_columns(self) -> bool:
+        """Whether the keys of items that stand in columns are one of these: the user gave no function."""
+        return self.key is None or self.key is key_of or self.key is unchanged
+
+    def rows(self, block: Any) -> JoinRows | None:
+        """Return the keys and the items or values of a block whose keys are a column of ints; None if they are not."""
+        from dstream.engine.kernels.columns.column_joining import rows_of_block  # loads NumPy, which made the column
+
+        return rows_of_block(block, self.key)
 
     def pairs(self, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Give (canonical key, item or value of an entry) of each item, reading nothing ahead."""
@@ -55,6 +70,12 @@ class Side:
 
 class KeysAlone(Side):
     """A side of which only the keys matter: each goes once, as far as that costs nothing, without its item."""
+
+    def rows(self, block: Any) -> JoinRows | None:
+        from dstream.engine.kernels.columns.column_joining import each_key_once  # loads NumPy, which made the column
+
+        rows = super().rows(block)
+        return None if rows is None else each_key_once(rows)
 
     def pairs(self, items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         return ((key, None) for key, _ in super().pairs(items))

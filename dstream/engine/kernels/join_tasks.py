@@ -51,12 +51,11 @@ def join_with(
     pairs_of: Callable[[Iterator[Any]], Iterator[Any]] = pairs_of_batches if side is None else side.pairs
     with naming(step):
         batches = [(0, loads(payload)) for payload in payloads]
-        has_columns_of_keys = side is None or (side.key is None and type(items) is ColumnItems)
-        if isinstance(matching, Matching) and has_columns_of_keys:
+        if side is None or (side.has_keys_in_columns and type(items) is ColumnItems):
             held = _in_columns(batches)
             if held:
                 passing = items.blocks() if type(items) is ColumnItems else items
-                yield from _matched_in_columns(held, matching, passing, pairs_of)
+                yield from _matched_in_columns(held, matching, passing, side)
                 return
         yield from matching.entries(index_of(pairs_of_batches(batches)), pairs_of(items))
 
@@ -67,17 +66,16 @@ def join_batches(
     """Join the two sides that met in one partition, the one that is held first."""
     with naming(step):
         held, passing = two_sides(targets, batches)
-        if isinstance(matching, Matching):
-            some = deque[Any]()
-            for batch in held:
-                some.append(batch)
-                if isinstance(batch[1], list) or task.bound.exceeded():
-                    break
-            else:
-                if some:
-                    yield from _matched_in_columns(_in_columns(some), matching, passing, pairs_of_batches)
-                    return
-            held = chain(_drained(some), held)
+        some = deque[Any]()
+        for batch in held:
+            some.append(batch)
+            if isinstance(batch[1], list) or task.bound.exceeded():
+                break
+        else:
+            if some:
+                yield from _matched_in_columns(_in_columns(some), matching, passing, None)
+                return
+        held = chain(_drained(some), held)
         yield from matching.joined(pairs_of_batches(held), pairs_of_batches(passing), task.bound)
 
 
@@ -94,41 +92,40 @@ def _drained(batches: deque[Any]) -> Iterator[Any]:
 
 def _matched_in_columns(
     held: Sequence[JoinBatch],
-    matching: Matching,
+    matching: Matching | Membership,
     passing: Iterator[Any],
-    pairs_of: Callable[[Iterator[Any]], Iterator[Any]],
+    side: Side | None,
 ) -> Iterator[Any]:
-    """Match rows as long as those that pass by have keys in columns, then items."""
-    from dstream.engine.kernels.columns.column_joining import HeldSide  # loads NumPy, which made the keys
+    """Match rows as long as those that pass by have keys in columns, then items.
 
-    side, rest = HeldSide(held, matching), list[Any]()
-    are_batches = pairs_of is pairs_of_batches
-    yield from side.entries(_rows_of(passing, are_batches, rest), are_collected=are_batches)
+    Args:
+        held: of the one side.
+        matching: what becomes of the rows of both.
+        passing: blocks of the other side, or batches.
+        side: the other side; None: batches pass by.
+    """
+    from dstream.engine.kernels.columns.column_joining import HeldKeys, HeldSide  # loads NumPy, which made the keys
+
+    those = HeldKeys(held, matching) if isinstance(matching, Membership) else HeldSide(held, matching)
+    rest = list[Any]()
+    yield from those.entries(_rows_of(passing, side, rest), are_collected=side is None)
     if rest:
         index = index_of(pairs_of_batches((0, batch) for batch in held))
-        others = pairs_of(_again(rest, passing, pairs_of))
-        yield from matching.entries(index, others, side.matched_keys())
+        others = chain(_popped(rest), passing)
+        left = pairs_of_batches(others) if side is None else side.pairs(chain.from_iterable(map(given, others)))
+        yield from those.going_on(index, left)
     else:
-        yield from side.unmatched()
+        yield from those.ending()
 
 
-def _rows_of(passing: Iterator[Any], are_batches: bool, rest: list[Any]) -> Iterator[JoinBatch | JoinRows]:
+def _rows_of(passing: Iterator[Any], side: Side | None, rest: list[Any]) -> Iterator[JoinBatch | JoinRows]:
     """Give rows with keys in columns, up to the first without, which goes into `rest`."""
-    from dstream.engine.kernels.columns.column_joining import rows_of_block  # loads NumPy, which made the keys
-
     for each in passing:
-        rows = each[1] if are_batches else rows_of_block(each)
+        rows = each[1] if side is None else side.rows(each)
         if rows is None or isinstance(rows, list):
             rest.append(each)
             return
         yield rows
-
-
-def _again(rest: list[Any], passing: Iterator[Any], pairs_of: Any) -> Iterator[Any]:
-    """Give batches, or the items of blocks: those in `rest`, then those that follow."""
-    if pairs_of is pairs_of_batches:
-        return chain(_popped(rest), passing)
-    return chain.from_iterable(map(given, chain(_popped(rest), passing)))
 
 
 def _popped(rest: list[Any]) -> Iterator[Any]:

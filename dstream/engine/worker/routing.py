@@ -193,11 +193,9 @@ class RouteSide:
             yield from router.rest()
 
     def _rows_of_block(self, block: Any) -> Any:
-        if isinstance(block, Iterator | Sequence) or self.side.key is not None:
+        if isinstance(block, Iterator | Sequence) or not self.side.has_keys_in_columns:
             return None
-        from dstream.engine.kernels.columns.column_joining import rows_of_block  # loads NumPy, which made the column
-
-        return rows_of_block(block)
+        return self.side.rows(block)
 
     def _items(self, router: _ColumnRouter, items: Iterable[Any]) -> Iterator[Row]:
         taking = Taking(items)

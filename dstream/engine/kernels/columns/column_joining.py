@@ -1,10 +1,12 @@
-"""Joins by keys that are ints: rows of both sides are matched by number, and only then become entries."""
+"""Joins by keys that are ints: rows of both sides are matched by number, and only then become entries or items."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,12 +24,27 @@ from dstream.engine.kernels.columns.column_values import (
 )
 from dstream.engine.kernels.item_batches import dumps_items, loads_items
 from dstream.pickling import dumps
+from dstream.plan.steps import unchanged
 from dstream.values import Entry
+from dstream.values.entry import key_of
 
 if TYPE_CHECKING:
-    from dstream.engine.kernels.hash_join import Matching
+    import pyarrow as pa
 
-__all__ = ["HeldSide", "JoinBatch", "JoinRows", "rows_of_block", "rows_of_items", "sent_to_targets"]
+    from dstream.engine.kernels.hash_join import Index, Matching, Pair
+    from dstream.engine.kernels.membership import Membership
+
+__all__ = [
+    "Held",
+    "HeldKeys",
+    "HeldSide",
+    "JoinBatch",
+    "JoinRows",
+    "each_key_once",
+    "rows_of_block",
+    "rows_of_items",
+    "sent_to_targets",
+]
 
 Int64s = NDArray[np.int64]
 
@@ -54,21 +71,26 @@ class JoinBatch:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def unpacked(self) -> list[Any] | Column:
+        """Return the values as they travelled."""
+        found: list[Any] | Column = loads_items(self.data)
+        return found
+
     def values(self) -> list[Any]:
         """Return the values."""
-        found = loads_items(self.data)
-        return found if isinstance(found, list) else items_of(found)
+        return _listed(self.unpacked())
 
     def lists(self) -> tuple[list[Any], list[Any]]:
         """Return the keys and the values."""
         return self.keys.tolist(), self.values()
 
 
-JoinRows: TypeAlias = tuple[Int64s, "list[Any] | Column | JoinBatch"]
+Values: TypeAlias = "list[Any] | Column | JoinBatch"
+JoinRows: TypeAlias = tuple[Int64s, Values]
 """The keys of some rows, and their values."""
 
 
-def _listed(values: list[Any] | Column | JoinBatch) -> list[Any]:
+def _listed(values: Values) -> list[Any]:
     if isinstance(values, JoinBatch):
         return values.values()
     return values if isinstance(values, list) else items_of(values)
@@ -85,11 +107,25 @@ def rows_of_items(keys: list[Any], values: list[Any]) -> JoinRows | None:
     return (column.values, values) if isinstance(column, Ints) else None
 
 
-def rows_of_block(block: Any) -> JoinRows | None:
-    """Return the rows of a block that is a column of pairs; None if it is none, or if their keys are no ints."""
+def rows_of_block(block: Any, key: Callable[[Any], Any] | None) -> JoinRows | None:
+    """Return the rows of a block, whose items are not made; None if their keys are no ints.
+
+    Args:
+        block: a column, or something else.
+        key: None: the items are pairs of a key and a value; `key_of`: the values are the pairs; `unchanged`: the items
+            are keys and values.
+    """
+    if key is unchanged:
+        return (block.values, block) if isinstance(block, Ints) else None
     if not isinstance(block, Tuples) or len(block.members) != 2 or not isinstance(block.members[0], Ints):
         return None
-    return block.members[0].values, block.members[1]
+    return block.members[0].values, block if key is key_of else block.members[1]
+
+
+def each_key_once(rows: JoinRows) -> JoinRows:
+    """Return the keys of some rows without their values."""
+    keys = np.unique(rows[0])
+    return keys, [None] * len(keys)
 
 
 def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, bytes]]:
@@ -108,7 +144,93 @@ def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, by
         yield target, len(chosen), dumps(JoinBatch(keys.take(chosen), data))
 
 
-class HeldSide:
+class Held(ABC):
+    """The keys of the side that is held. Rows that pass by are looked up in them, and become items."""
+
+    _keys: pa.Array[Any]
+    """Each key once."""
+
+    def entries(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Any]:
+        """Give the items of rows that pass by, in order; if these are collected, many are looked up at a time."""
+        least = max(_FEWEST_LOOKED_UP, len(self._keys)) if are_collected else 0
+        held: list[JoinRows] = []
+        waiting = 0
+        for each in passing:
+            rows = each if isinstance(each, tuple) else (each.keys, each)
+            held.append(rows)
+            waiting += len(rows[0])
+            if waiting >= least:
+                yield from self._looked_up(held)
+                held, waiting = [], 0
+        if held:
+            yield from self._looked_up(held)
+
+    def _looked_up(self, passing: Sequence[JoinRows]) -> Iterator[Any]:
+        numbers = self._numbers(np.concatenate([keys for keys, _ in passing]))
+        start = 0
+        for keys, values in passing:
+            yield from self._entries_of(keys, values, numbers[start : start + len(keys)])
+            start += len(keys)
+
+    def _numbers(self, keys: Int64s) -> Int64s:
+        """Return the number of each key among those held; -1 if it is none of them."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        options = pc.SetLookupOptions(value_set=self._keys)
+        found: Any = pc.call_function("index_in", [pa.array(keys)], options).fill_null(-1)
+        numbers: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        return numbers
+
+    @abstractmethod
+    def _entries_of(self, keys: Int64s, values: Values, numbers: Int64s) -> Iterator[Any]:
+        """Give the items of rows whose keys have these numbers."""
+
+    @abstractmethod
+    def ending(self) -> Iterator[Any]:
+        """Give what comes behind all rows that pass by."""
+
+    @abstractmethod
+    def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
+        """Do the rest by items, the first of which has a key that is no int of 64 bits.
+
+        Args:
+            index: the pairs that are held, by their keys.
+            passing: the pairs that still pass by.
+        """
+
+
+class HeldKeys(Held):
+    """The side of which only the keys matter: items that pass by are given, or are not.
+
+    Args:
+        batches: of the side.
+        membership: which items are given.
+    """
+
+    def __init__(self, batches: Iterable[JoinBatch], membership: Membership) -> None:
+        import pyarrow as pa
+
+        self._membership = membership
+        keys = np.concatenate([np.empty(0, np.int64), *(each.keys for each in batches)])
+        self._keys = pa.array(keys).unique()
+
+    def _entries_of(self, keys: Int64s, values: Values, numbers: Int64s) -> Iterator[Any]:
+        is_held = numbers >= 0
+        is_given = is_held if self._membership.is_wanted else ~is_held
+        found = values.unpacked() if isinstance(values, JoinBatch) else values
+        if isinstance(found, list):
+            return compress(found, is_given.tolist())
+        return iter(items_of(rows_at(found, np.flatnonzero(is_given))))  # No other item is made.
+
+    def ending(self) -> Iterator[Any]:
+        return iter(())
+
+    def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
+        return self._membership.entries(index, passing)
+
+
+class HeldSide(Held):
     """The side that is held: its rows by their keys.
 
     Args:
@@ -134,40 +256,8 @@ class HeldSide:
         self._rows = np.argsort(numbers, kind="stable")
         self._is_matched = np.zeros(len(self._keys), np.bool_)
 
-    def entries(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Any]:
-        """Give the entries of rows that pass by, in order; if these are collected, many are looked up at a time."""
-        least = max(_FEWEST_LOOKED_UP, len(self._keys)) if are_collected else 0
-        held: list[JoinRows] = []
-        waiting = 0
-        for each in passing:
-            rows = each if isinstance(each, tuple) else (each.keys, each)
-            held.append(rows)
-            waiting += len(rows[0])
-            if waiting >= least:
-                yield from self._looked_up(held)
-                held, waiting = [], 0
-        if held:
-            yield from self._looked_up(held)
-
-    def _looked_up(self, passing: Sequence[JoinRows]) -> Iterator[Any]:
-        numbers = self._numbers(np.concatenate([keys for keys, _ in passing]))
-        start = 0
-        for keys, values in passing:
-            yield from self._entries_of(keys, _listed(values), numbers[start : start + len(keys)])
-            start += len(keys)
-
-    def _numbers(self, keys: Int64s) -> Int64s:
-        """Return the number of each key among those held; -1 if it is none of them."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        options = pc.SetLookupOptions(value_set=self._keys)
-        found: Any = pc.call_function("index_in", [pa.array(keys)], options).fill_null(-1)
-        numbers: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
-        return numbers
-
-    def _entries_of(self, keys: Int64s, values: list[Any], numbers: Int64s) -> Iterator[Any]:
-        """Give the entries of rows whose keys have these numbers."""
+    def _entries_of(self, keys: Int64s, values: Values, numbers: Int64s) -> Iterator[Any]:
+        listed = _listed(values)
         is_found = numbers >= 0
         if self._matching.keeps_held:
             self._is_matched[numbers[is_found]] = True
@@ -178,7 +268,7 @@ class HeldSide:
         while start < len(keys):
             before = ends[start] - counts[start]
             end = max(start + 1, int(np.searchsorted(ends, before + _MOST_ENTRIES, side="right")))
-            yield from self._made(keys[start:end], values[start:end], numbers[start:end], counts[start:end])
+            yield from self._made(keys[start:end], listed[start:end], numbers[start:end], counts[start:end])
             start = end
 
     def _made(self, keys: Int64s, values: list[Any], numbers: Int64s, counts: Int64s) -> Iterator[Any]:
@@ -193,11 +283,10 @@ class HeldSide:
         pairs = zip(others, own, strict=True) if self._matching.holds_left else zip(own, others, strict=True)
         return map(_entry, zip(keys.take(passing).tolist(), pairs, strict=True))
 
-    def matched_keys(self) -> set[int]:
-        """Return the keys that rows have matched by now, if those of the others are kept."""
-        return set(self._keys.to_numpy()[self._is_matched].tolist())
+    def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
+        return self._matching.entries(index, passing, set(self._keys.to_numpy()[self._is_matched].tolist()))
 
-    def unmatched(self) -> Iterator[Any]:
+    def ending(self) -> Iterator[Any]:
         """Give the entries of rows that matched nothing, if they are kept: key by key, as these were first seen."""
         if not self._matching.keeps_held:
             return
