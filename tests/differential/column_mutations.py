@@ -159,7 +159,7 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("dstream.storage.lake.lake_rows", "not has_plain_fields(made) or", ""),
     ("dstream.storage.lake.lake_rows", "    return batch.filter(kept)", "    return batch"),
     ("dstream.storage.lake.lake_rows", "max(start - place, 0), min(stop - place, batch.num_rows)", "0, batch.num_rows"),
-    ("dstream.storage.lake.lake_rows", "                    skipped = before\n", ""),
+    ("dstream.storage.lake.lake_rows", "skipped = before", "skipped = 0"),
     ("dstream.storage.lake.map_split", "        if len(files) > 1:", "        if False:"),
     ("dstream.distributed.collection_sources", "if arrow_rows and self.predicate is None and self.projection is None else", "if arrow_rows else"),
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import pytest
 from dstream.distributed.collection_sources import EntryReader, EntrySource, ItemSource
 from dstream.spi import ArrowRows
 from dstream.storage.lake import lake_rows
+from dstream.storage.lake.lake_rows import rows_of_entries, rows_of_items
 from dstream.values import Entry
 
 
@@ -80,6 +81,39 @@ def test_entries_stand_in_columns(lake: Any) -> None:
         assert dict(zip(_part(given, "key"), _part(given, "value"), strict=True)) == lake.content(store)
         _with(store, {number: None if number % 3 else -number / 4 for number in range(20)})
     assert len(_items(given)) < 50
+
+
+def test_removed_entries_of_a_single_file_are_left_out(lake: Any) -> None:
+    """Also where the file that says so stands alone in its bucket; the others stay in columns."""
+    store = _with(lake.map(buckets=1), {number: number / 4 for number in range(9)})
+    _with(store, {1: None, 2: -2.0, 3: None, 4: -4.0})
+    (split,) = store.splits(1)
+    ((_, newest),) = split.buckets
+
+    given = list(replace(split, buckets=((newest,),)).arrow_rows())
+
+    assert all(isinstance(each, ArrowRows) for each in given)
+    assert sorted(_items(given)) == [(2, -2.0), (4, -4.0)]
+
+
+def test_rows_with_an_escape_are_read_one_by_one(lake: Any) -> None:
+    """The escape is the value, whatever another tool has left in the typed column."""
+    items, entries = lake.list(), _with(lake.map(buckets=1), {1: 1})
+    items.extend([1])
+    ((of_items,), (of_entries,)) = (store.splits(1) for store in (items, entries))
+    item_rows = _with_escape(of_items.layout, of_items.layout.items([1, 2, 3]), "b")
+    entry_rows = _with_escape(of_entries.layout, of_entries.layout.entries([1, 2, 3], [1, 2, 3]), "b")
+
+    given = [rows_of_items(of_items.layout, item_rows), rows_of_entries(of_entries.layout, entry_rows)]
+
+    assert not any(isinstance(each, ArrowRows) for each in given)
+    assert _items(given) == [1, "b", 3, (1, 1), (2, "b"), (3, 3)]
+
+
+def _with_escape(layout: Any, batch: pa.RecordBatch, value: Any) -> pa.RecordBatch:
+    """Return the rows with an escape beside the typed value of the second of three."""
+    escape = pa.array([None, layout.codec.encode_value(value), None], batch.schema.field("_pv").type)
+    return batch.set_column(batch.schema.get_field_index("_pv"), "_pv", escape)
 
 
 @pytest.mark.parametrize("entries", [{1: 1, 2: 1.5}, {1: 1, "a": 1}, {1: 1, 2**70: 1}, {1: 1, 2: 2**70}, {1: {"a": 1}}])
