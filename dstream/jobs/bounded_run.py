@@ -104,8 +104,11 @@ class BoundedRun:
 
     def progress(self) -> dict[str, Any]:
         """Return what the state of the job says of it, once it is decided."""
-        counted = {stage: {"items_out": n} for stage, n in self.counted.items()}
-        return {"epoch": 1, "metrics": {"stages": {**counted, **self.edges}}}
+        counted: dict[str, dict[str, Any]] = {stage: {"items_out": n} for stage, n in self.counted.items()}
+        counted |= self.edges
+        for letters in self._letters:
+            counted.setdefault(letters.stage, {})["dead_letters"] = letters.count
+        return {"epoch": 1, "metrics": {"stages": counted}}
 
     # ------------------------------------------------------------------------------------------------------ the run
 

@@ -34,6 +34,7 @@ class StageMetrics:
         items_out: how many it gave on, or wrote, in entries for a map. Those that nobody asked for, as behind a limit,
             are not among them.
         late: how many items came to it too late; None if it does not look at that.
+        dead_letters: how many it sent where its dead letters go; None if it sends none.
         items_in_by_edge: of a vertex of a graph of processors: how many items came by each inbound edge.
         items_out_by_edge: how many it gave on by each outbound edge.
     """
@@ -41,6 +42,7 @@ class StageMetrics:
     items_in: int | None = None
     items_out: int | None = None
     late: int | None = None
+    dead_letters: int | None = None
     items_in_by_edge: tuple[int, ...] | None = None
     items_out_by_edge: tuple[int, ...] | None = None
 
@@ -129,11 +131,11 @@ class JobMetrics(Mapping[str, Any]):
         from rich.table import Table
         from rich.text import Text
 
-        has_late = any(counts.late is not None for counts in self.stages.values())
-        table = Table("stage", "items in", "items out", *(["late"] if has_late else []), box=None, pad_edge=False)
-        for name, counts in self.stages.items():
-            numbers = [counts.items_in, counts.items_out, *([counts.late] if has_late else [])]
-            table.add_row(Text(name), *map(_number, numbers))
+        known = {name for name in _NUMBERS for each in self.stages.values() if getattr(each, name) is not None}
+        shown = [name for name in _NUMBERS if name in known or name not in _RARE]
+        table = Table("stage", *(name.replace("_", " ") for name in shown), box=None, pad_edge=False)
+        for stage, counts in self.stages.items():
+            table.add_row(Text(stage), *(_number(getattr(counts, name)) for name in shown))
         return table
 
     def to_openmetrics(self) -> str:
@@ -153,7 +155,7 @@ class JobMetrics(Mapping[str, Any]):
             "# TYPE dstream_job_epochs counter",
             f"dstream_job_epochs_total{{{job}}} {self.epochs}",
         ]
-        for name in ("items_in", "items_out", "late"):
+        for name in _NUMBERS:
             lines.append(f"# TYPE dstream_stage_{name} counter")
             for stage, counts in self.stages.items():
                 if (value := getattr(counts, name)) is not None:
@@ -185,6 +187,9 @@ class JobMetrics(Mapping[str, Any]):
                 yield f'dstream_epoch_seconds{{{job},quantile="0.{each[1:]}"}} {seconds!r}'
 
 
+_NUMBERS = ("items_in", "items_out", "late", "dead_letters")
+_RARE = frozenset(("late", "dead_letters"))
+"""What a table shows if a stage has it."""
 _OF_EPOCHS = ("watermarks", "clock", "epoch_seconds", "engine_seconds")
 _NAMES = tuple(each.name for each in dataclasses.fields(JobMetrics))
 
@@ -218,8 +223,8 @@ def _given_on(counts: Mapping[str, Any]) -> int | None:
 
 def _with_more(stage: StageMetrics, counts: Mapping[str, Any]) -> StageMetrics:
     """Return the numbers of a stage with what was counted there besides."""
-    if "late" in counts:
-        stage = dataclasses.replace(stage, late=counts["late"])
+    if "late" in counts or "dead_letters" in counts:
+        stage = dataclasses.replace(stage, late=counts.get("late"), dead_letters=counts.get("dead_letters"))
     if "items_in_by_edge" not in counts:
         return stage
     received, sent = tuple(counts["items_in_by_edge"]), tuple(counts["items_out_by_edge"])

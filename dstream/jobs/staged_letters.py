@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -24,6 +24,7 @@ class StagedLetters:
 
     Attributes:
         target: of the reducer.
+        count: how many letters were written, of what runs now.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class StagedLetters:
         self.target: Target[Any] = delivery.reducer.open(context)
         self._delivery = delivery.opened(context)
         self._begin = begin
+        self.count = 0
         self._receipts: list[Receipt] = []
         self._sayings: list[Callable[[], object]] = []
 
@@ -53,7 +55,12 @@ class StagedLetters:
             job = self._begin(self)
             if job.is_done:
                 return
-            self._receipts += self._delivery.staged(chain([first], rest), job.writer)
+            self._receipts += self._delivery.staged(self._counted(chain([first], rest)), job.writer)
+
+    def _counted(self, letters: Iterable[Any]) -> Iterator[Any]:
+        for letter in letters:
+            self.count += 1
+            yield letter
 
     def tell(self, say: Callable[[], object]) -> None:
         """Tell the user that letters were sent when they are published, if they are."""
@@ -68,7 +75,7 @@ class StagedLetters:
 
     def forget(self) -> None:
         """Forget the letters of what ran, which is not published."""
-        self._receipts, self._sayings = [], []
+        self._receipts, self._sayings, self.count = [], [], 0
 
     def none_written(self, job: WriteJob[Any]) -> list[Receipt]:
         """Write as a sink does that gets no item, and return the receipts."""

@@ -64,6 +64,18 @@ def test_letters_of_a_run_that_is_not_decided_are_thrown_away(engine, monkeypatc
     assert (items_of(engine.context, f"l-{name}"), engine.context.get_list(f"o-{name}").copy()) == ([0], [6, 3])
 
 
+def test_metrics_count_the_letters_of_each_stage(ctx):
+    """None where a stage sends none elsewhere; the table has the column if one does."""
+    job = ctx.new_job(dividing(to_ilist("letters"), to_ilist("out"), items=[0, 1, 0]))
+    job.join(20)
+    metrics = job.metrics()
+
+    assert [stage.dead_letters for stage in metrics.stages.values()] == [None, None, 2, None]
+    assert dict(metrics)["stages"]["on_error"]["dead_letters"] == 2
+    assert "dead letters" in repr(metrics)
+    assert 'stage="on_error"} 2' in metrics.to_openmetrics()
+
+
 def test_letters_are_not_seen_before_the_job_is_decided(ctx):
     """The sink waits before it publishes: by then the letters of a job before were seen already."""
     gate = Gate()

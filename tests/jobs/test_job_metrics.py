@@ -37,7 +37,7 @@ def test_metrics_are_a_dictionary(metrics):
     known = dict(metrics)
 
     assert (known["status"], known["epochs"], known["runs"], known["name"]) == ("COMPLETED", 1, 1, 'a"b')
-    assert known["stages"]["sink-1"] == {"items_in": 4, "items_out": 4, "late": None}
+    assert known["stages"]["sink-1"] == {"items_in": 4, "items_out": 4, "late": None, "dead_letters": None}
     assert list(known["times"]) == ["STARTING", "RUNNING", "COMPLETING", "COMPLETED"]
     assert (known["seconds"] > 0, len(metrics), "nothing" in metrics) == (True, len(known), False)
 

@@ -88,7 +88,7 @@ class LogRecord:
         receipts: those of the sinks, by the names of their stages; empty if nothing ran.
         changes: where the state of steps went in this epoch, in the terms of the state.
         index: where all of it is, in the same terms; None: the records since the last checkpoint say so together.
-        counts: what stages gave on so far, what was late there, and what passed the edges of vertices.
+        counts: what stages gave on so far, what was late, their dead letters, and what passed the edges of vertices.
         clock: the greatest timestamp before which all events are in committed epochs; None: none is known yet.
         is_claim: nothing ran; a driver has put it to become the one who decides.
         lease: the version of the lease with which its driver began; that of a driver that came later is greater.

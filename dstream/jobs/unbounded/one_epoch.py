@@ -316,7 +316,7 @@ class EpochRunner:
         return record, after
 
     def _counts(self, before: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return what stages gave on, and what was late there, since the job began."""
+        """Return what stages gave on, what was late there, and what they failed on, since the job began."""
         counts = {stage: dict(numbers) for stage, numbers in before.items()}
         for stage, items in self._taken.counts.items():
             numbers = counts.setdefault(stage, {})
@@ -326,6 +326,9 @@ class EpochRunner:
             numbers["late"] = numbers.get("late", 0) + receipt.late
             for edges in receipt.edges if self._counts_all else ():
                 add_edges(counts, edges)
+        for letters in self._letters:
+            numbers = counts.setdefault(letters.stage, {})
+            numbers["dead_letters"] = numbers.get("dead_letters", 0) + letters.count
         return counts
 
     # ------------------------------------------------------------------------------------------------------- publish

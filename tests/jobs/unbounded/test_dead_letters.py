@@ -141,3 +141,16 @@ def test_letters_of_epochs_cut_by_hand(ctx):
     by_hand.of(dividing(numbers))
 
     assert by_hand.cut({numbers: {0: [1, 0, 2]}})["write_to"] == [6, 3]
+
+
+def test_metrics_count_the_letters_of_all_epochs(ctx):
+    """Of each once: those of an epoch that ran again are not counted twice."""
+    feed = Feed()
+    job = ctx.new_job(dividing(feed), config=AGAIN)
+    for epoch, items in enumerate(([1, 0, 0], [2], [0]), 1):
+        feed.give(*items)
+        eventually(lambda epoch=epoch: job.epoch == epoch)
+    feed.end()
+    job.join(20)
+
+    assert job.metrics().stages["on_error"].dead_letters == 3
