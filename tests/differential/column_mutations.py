@@ -6,13 +6,9 @@ own, and ends with an error if one of them is not seen.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+from tests.differential.mutating import COLUMNS, Mutation, of_columns, run_all
 
-__all__ = ["FAILED", "MUTATIONS", "NOT_RUN", "ROOT", "RUN", "path_of"]
-
-ROOT = Path(__file__).parents[2]
+__all__ = ["MUTATIONS"]
 
 _TESTS = [
     "tests/engine/test_column_expressions.py",
@@ -30,7 +26,7 @@ _TESTS_OF_SOURCES = [
     "tests/storage/lake/test_lake_columns.py",
 ]
 
-MUTATIONS: list[tuple[str, str, str]] = [
+MUTATIONS = of_columns([
     ("int_arithmetic", "if least < LEAST or greatest > GREATEST:\n                raise", "if False:\n                raise"),
     ("int_arithmetic", "if greatest > GREATEST:\n                raise", "if False:\n                raise"),
     ("int_arithmetic", "left.greatest + right.greatest", "left.greatest"),
@@ -162,73 +158,14 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("dstream.storage.lake.lake_rows", "skipped = before", "skipped = 0"),
     ("dstream.storage.lake.map_split", "        if len(files) > 1:", "        if False:"),
     ("dstream.distributed.collection_sources", "if arrow_rows and self.predicate is None and self.projection is None else", "if arrow_rows else"),
-]  # fmt: skip
-"""(module, text of a guard, what takes its place); a module without a dot is one of columns."""
+])  # fmt: skip
 
 
-def path_of(module: str) -> Path:
-    """Return the file of a module."""
-    return ROOT / f"{_full(module).replace('.', '/')}.py"
-
-
-def _full(module: str) -> str:
-    return module if "." in module else f"dstream.engine.kernels.columns.{module}"
-
-
-RUN = """
-import importlib.machinery, sys
-from pathlib import Path
-import pytest
-name, old, new = sys.argv[1:4]
-run = []
-class Mutated(importlib.machinery.SourceFileLoader):
-    def get_code(self, fullname):
-        source = Path(self.path).read_text(encoding="utf-8")
-        assert old in source, old
-        run.append(fullname)
-        return compile(source.replace(old, new), self.path, "exec", dont_inherit=True)
-class Finder:
-    def find_spec(self, fullname, path=None, target=None):
-        found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if fullname == name and found is not None:
-            found.loader = Mutated(fullname, found.origin)
-        return found if fullname == name else None
-assert name not in sys.modules
-sys.meta_path.insert(0, Finder())
-ended = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *sys.argv[4:]])
-loaded = [each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == getattr(sys.modules.get(name), "__file__", "")]
-is_run = run == [name] and all(isinstance(each.__spec__.loader, Mutated) for each in loaded)
-sys.exit(100 + ended if is_run else 70)
-"""
-"""Run tests with a module whose first import, by whomever, is the mutated code.
-
-Ends with 100 and the exit code of pytest: a process that fails by itself ends with 1, which is not a failed test.
-"""
-
-NOT_RUN, FAILED = 70, 101
-
-
-def _is_seen(module: str, old: str, new: str) -> bool:
-    assert old in path_of(module).read_text(encoding="utf-8"), f"{module} has no {old!r} any more"
-    tests = _TESTS_OF_SOURCES if "." in module or module == "column_records" or "Unmade" in old else _TESTS
-    command = [sys.executable, "-c", RUN, _full(module), old, new, "-k", "not spark", *tests]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
-    assert ended != NOT_RUN, f"the tests have not run the mutated {module}"
-    return ended == FAILED
-
-
-def main() -> None:
-    """Run all of them, or those of the modules that are named."""
-    unseen = []
-    for module, old, new in MUTATIONS:
-        if len(sys.argv) > 1 and module.rpartition(".")[2] not in sys.argv[1:]:
-            continue
-        if not _is_seen(module, old, new):
-            unseen.append((module, old, new))
-            print(f"not seen in {module}: {old!r} -> {new!r}", flush=True)
-    print(f"{len(MUTATIONS) - len(unseen)} of {len(MUTATIONS)} mutations are seen")
-    sys.exit(bool(unseen))
+def _tests_of(mutation: Mutation) -> list[str]:
+    module, old, _ = mutation
+    is_of_sources = not module.startswith(COLUMNS) or module.endswith("column_records") or "Unmade" in old
+    return ["-k", "not spark", *(_TESTS_OF_SOURCES if is_of_sources else _TESTS)]
 
 
 if __name__ == "__main__":
-    main()
+    run_all(MUTATIONS, _tests_of)

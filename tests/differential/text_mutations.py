@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-from tests.differential.column_mutations import FAILED, NOT_RUN, ROOT, RUN
+from tests.differential.mutating import of_columns, run_all
 
 __all__ = ["MUTATIONS"]
 
@@ -18,7 +15,7 @@ _TESTS = [
     "tests/differential/test_text_programs.py",
 ]
 
-MUTATIONS: list[tuple[str, str, str]] = [
+MUTATIONS = of_columns([
     ("text_functions", "    if not texts.is_ascii:\n        raise Withheld(\"a text beyond ASCII\")", "    if False:\n        raise Withheld(\"a text beyond ASCII\")"),
     ("text_functions", "            if not texts.is_ascii and has_other_blanks(texts):", "            if False:"),
     ("text_functions", "        elif not _encoded(characters).isascii():", "        elif False:"),
@@ -70,29 +67,8 @@ MUTATIONS: list[tuple[str, str, str]] = [
     ("column_steps", "        compare_step(replace(op, action=\"map\"), column, found)", "        pass"),
     ("steps_in_columns", "if op.kind is None else", "if True else"),
     ("evaluating_texts", "    except pa.ArrowException as error:", "    except ZeroDivisionError as error:"),
-]  # fmt: skip
-"""(module, text of a guard, what takes its place)."""
-
-
-def _is_seen(module: str, old: str, new: str) -> bool:
-    path = ROOT / f"dstream/engine/kernels/columns/{module}.py"
-    assert old in path.read_text(encoding="utf-8"), f"{module} has no {old!r}"
-    command = [sys.executable, "-c", RUN, f"dstream.engine.kernels.columns.{module}", old, new, *_TESTS]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
-    assert ended != NOT_RUN, f"the tests have not run the mutated {module}"
-    return ended == FAILED
-
-
-def main() -> None:
-    """Run all of them."""
-    unseen = []
-    for module, old, new in MUTATIONS:
-        if not _is_seen(module, old, new):
-            unseen.append((module, old, new))
-            print(f"not seen in {module}: {old!r} -> {new!r}", flush=True)
-    print(f"{len(MUTATIONS) - len(unseen)} of {len(MUTATIONS)} mutations are seen")
-    sys.exit(bool(unseen))
+])  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    run_all(MUTATIONS, lambda _: _TESTS)
