@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
@@ -118,6 +119,7 @@ def csv_rows(
     `Literal`, and `X | None` for what may be empty. Nothing is guessed: an `int` is written with digits, a `bool` as
     `true` or `false`, with a capital or all in capitals; spaces around a number are refused. Columns that the kind has
     not are left out; a field with a default needs no column. A pydantic model converts by its own rules.
+    Up to 128 rows are made at a time, also if fewer are asked for.
 
     **Parallelism**: one task for each file, since a quoted field may hold line ends; small
     neighbours share a task.
@@ -197,4 +199,8 @@ class CsvFormat:
 
     def items(self, part: Part, misread: OnMisread) -> Iterator[Any]:
         """Give the rows of a file."""
-        return RowsOfFile(part, self.encoding, dict(self.dialect), self.fieldnames, self.form).items(misread)
+        return itertools.chain.from_iterable(self.blocks(part, misread))
+
+    def blocks(self, part: Part, misread: OnMisread) -> Iterator[Sequence[Any]]:
+        """Give the rows of a file in lists."""
+        return RowsOfFile(part, self.encoding, dict(self.dialect), self.fieldnames, self.form).blocks(misread)

@@ -7,11 +7,12 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dstream.errors import SourceError
 from dstream.spi import Misread
+from sources.column_makers import maker_of_many, maker_of_many_rows
 from sources.file_access import Part, opened
 from sources.forms import FormOfItem, Unfit
 from sources.kinds import missing_columns
@@ -24,6 +25,8 @@ __all__ = ["RowsOfFile"]
 
 LONGEST_FIELD = 64 << 20
 """A longer field is taken for an unclosed quote. The `csv` module's own limit is 128 KiB."""
+ROWS = 128
+"""So many rows are made together."""
 LINES = 1_024
 """So many lines are a block where bytes are not cut at line ends."""
 
@@ -50,12 +53,19 @@ class RowsOfFile:
         self._file = part.file
         self._names = names
         self._form = form
+        self._dialect = dialect
         self._quotes = _Quotes(dialect["delimiter"], dialect["quotechar"]) if dialect["quotechar"] else None
         self._lines = _Lines(part, encoding, self._quotes)
         self._reader: Any = csv.reader(itertools.chain.from_iterable(self._lines.blocks()), **dialect)
 
-    def items(self, misread: OnMisread) -> Iterator[Any]:
-        """Give what becomes of each row behind the header; in the place of a bad one what `misread` gives, or raises.
+    def blocks(self, misread: OnMisread) -> Iterator[Sequence[Any]]:
+        """Give what becomes of each row behind the header, in lists.
+
+        Rows that fit are made together. From one that does not, those read with it are made one by one, when they are
+        asked for: what is in front of a bad row is given before anything is raised.
+
+        Args:
+            misread: gives what stands in the place of a bad row, or raises.
 
         Raises:
             SourceError: the file cannot be read, its header does not fit, or nothing closes a quote.
@@ -64,27 +74,67 @@ class RowsOfFile:
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
         reader, lines = self._reader, self._lines
         names = self._header() if self._names is None else self._names
-        count, make, make_of_plain = len(names), self._maker(names, False), self._maker(names, True)
+        make_many, problem = self._maker_of_many(names), None
         while True:
+            rows: list[list[str]] = []
             try:
-                for row in reader:
-                    if len(row) == count and (lines.are_plain or ("" not in row and not lines.damaged)):
-                        yield make_of_plain(row)
-                    elif row or lines.damage_up_to(reader.line_num):
-                        yield make(self._completed(row, names))
-                    lines.done = reader.line_num
-            except (csv.Error, ValueError) as problem:
-                yield from misread(self._misread(problem))
-                lines.done = reader.line_num
-            else:
+                rows.extend(itertools.islice(reader, ROWS))
+            except Exception as error:
+                problem = error  # The rows that were read before come first.
+            if not rows and problem is None:
                 return
+            made = make_many(rows) if lines.are_plain else []
+            if made:
+                yield made
+            if len(made) < len(rows) or problem is not None:
+                yield from self._one_by_one(rows, len(made), names, misread)
+            if problem is not None:
+                yield self._instead(problem, reader.line_num, misread)
+                problem = None
+            lines.done = reader.line_num
+            del rows, made  # So few lists live at a time that the garbage collector does not look for cycles in them.
+
+    def _one_by_one(
+        self, rows: list[list[str]], given: int, names: tuple[str, ...], misread: OnMisread
+    ) -> Iterator[Sequence[Any]]:
+        """Give what becomes of the rows that are not given yet, each in a list."""
+        lines, count = self._lines, len(names)
+        make, make_of_plain = self._maker(names, False), self._maker(names, True)
+        for place, (row, last) in enumerate(self._with_lines(rows)):
+            if place >= given:
+                try:
+                    if len(row) == count and (lines.are_plain or ("" not in row and not lines.damaged)):
+                        item = make_of_plain(row)
+                    elif row or lines.damage_up_to(last):
+                        item = make(self._completed(row, names, last))
+                    else:
+                        lines.done = last
+                        continue
+                except ValueError as problem:
+                    yield self._instead(problem, last, misread)
+                else:
+                    yield (item,)
+            lines.done = last
+
+    def _with_lines(self, rows: list[list[str]]) -> Iterable[tuple[list[str], int]]:
+        """Return the rows that are not done with the number of the last line of each."""
+        done, last = self._lines.done, self._reader.line_num
+        if last - done == len(rows):
+            return zip(rows, range(done + 1, last + 1), strict=True)
+        again: Any = csv.reader(self._lines.up_to(last), **self._dialect)
+        return ((row, done + again.line_num) for row in itertools.islice(again, len(rows)))
+
+    def _instead(self, problem: Exception, last: int, misread: OnMisread) -> Sequence[Any]:
+        if not isinstance(problem, csv.Error | ValueError):
+            raise problem
+        return list(misread(self._misread(problem, last)))
 
     def _header(self) -> tuple[str, ...]:
         """Return the names that the first row has, nothing of an empty file."""
         try:
             row: Sequence[str] = next(filter(None, self._reader), ())
         except csv.Error as error:
-            raise self._misread(error).error() from error
+            raise self._misread(error, self._reader.line_num).error() from error
         if damage := self._lines.damage_up_to(self._reader.line_num):
             raise damage.error()
         if twice := repeated(row):
@@ -104,28 +154,32 @@ class RowsOfFile:
             return lambda row: dict(zip(names, [value or None for value in row], strict=True))
         return lambda row: dict(zip(names, row, strict=True))
 
-    def _completed(self, row: list[str], names: tuple[str, ...]) -> list[str | None]:
+    def _maker_of_many(self, names: tuple[str, ...]) -> Callable[[Sequence[Sequence[str]]], list[Any]]:
+        make = self._maker(names, True)
+        return maker_of_many(make) if self._form is None else maker_of_many_rows(self._form, names, make)
+
+    def _completed(self, row: list[str], names: tuple[str, ...], last: int) -> list[str | None]:
         """Return a row with None for what is empty and has no quotes, which the `csv` module does not tell apart.
 
         Raises:
             ValueError: it has too few fields or too many, or lines that are none.
         """
-        if damage := self._lines.damage_up_to(self._reader.line_num):
+        if damage := self._lines.damage_up_to(last):
             raise damage.problem
         if len(row) != len(names):
             raise Unfit(f"{len(row)} fields, but there are {len(names)} names ({', '.join(names)})")
         if self._quotes is None or "" not in row:
             return [value or None for value in row]
-        around = self._quotes.around(self._lines.text_up_to(self._reader.line_num))
+        around = self._quotes.around(self._lines.text_up_to(last))
         return [value if value or is_quoted else None for value, is_quoted in zip(row, around, strict=True)]
 
-    def _misread(self, problem: Exception) -> Misread:
+    def _misread(self, problem: Exception, last: int) -> Misread:
         """Return what is said of the row whose lines are not done.
 
         Raises:
             SourceError: where the next row begins is not known.
         """
-        first, last = self._lines.done + 1, self._reader.line_num
+        first = self._lines.done + 1
         if damage := self._lines.damage_up_to(last):
             return damage
         reason = problem.said("column") if isinstance(problem, Unfit) else str(problem)
@@ -203,8 +257,14 @@ class _Lines:
 
     def text_up_to(self, last: int) -> str:
         """Return the lines that are not done, up to one, without the last line end."""
-        lines = (block[max(self.done - given, 0) : max(last - given, 0)] for given, block, _ in self._held)
-        return "".join(itertools.chain.from_iterable(lines)).rstrip("\r\n")
+        return "".join(self.up_to(last)).rstrip("\r\n")
+
+    def up_to(self, last: int) -> Iterator[str]:
+        """Return the lines that are not done, up to one."""
+        done, held = self.done, self._held
+        return itertools.chain.from_iterable(
+            block[max(done - given, 0) : max(last - given, 0)] for given, block, _ in held
+        )
 
 
 def _of_nul(part: Part, number: int, line: str) -> Misread:

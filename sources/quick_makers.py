@@ -19,7 +19,7 @@ from typing import Any
 from sources.forms import Fixed, Form, FormOfItem, Made, Modelled, OneOf, Scalar, fitting
 from sources.text_forms import Parsed, Spelled
 
-__all__ = ["maker_of_objects", "maker_of_rows"]
+__all__ = ["maker_of_objects", "maker_of_rows", "takes_in_order"]
 
 
 def maker_of_objects(form: FormOfItem) -> Callable[[Any], Any]:
@@ -128,14 +128,15 @@ def _call(kind: Any, names: list[str], made: list[str]) -> str | None:
     """Return the call of the kind; None if its fields cannot be written as arguments."""
     if typing.is_typeddict(kind):
         return "{" + ", ".join(f"a{index}_name: {each}" for index, each in enumerate(made)) + "}"
-    if _takes_in_order(kind, names):
+    if takes_in_order(kind, names):
         return f"kind({', '.join(made)})"
     if all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
         return f"kind({', '.join(f'{name}={each}' for name, each in zip(names, made, strict=True))})"
     return None
 
 
-def _takes_in_order(kind: Any, names: list[str]) -> bool:
+def takes_in_order(kind: Any, names: list[str]) -> bool:
+    """Say whether a kind is called with the values of these fields, one after another."""
     try:
         parameters = list(inspect.signature(kind).parameters.values())[: len(names)]
     except (ValueError, TypeError):

@@ -40,6 +40,15 @@ class Format(Protocol):
 
 
 @runtime_checkable
+class FormatInBlocks(Format, Protocol):
+    """A format whose items are made several at a time."""
+
+    def blocks(self, part: Any, misread: OnMisread) -> Iterator[Sequence[Any]]:
+        """Give the items of a part in lists; else as `items`."""
+        ...
+
+
+@runtime_checkable
 class FormatInArrow(Format, Protocol):
     """A format whose files have columns."""
 
@@ -128,6 +137,8 @@ class RecordFiles:
         return [self._split(parts) for parts in self.format.divided(find_files(self.paths), parallelism)]
 
     def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
+        if isinstance(self.format, FormatInBlocks) and not self.options.with_path:
+            return SplitInBlocks(parts, self.format, False)
         return RecordSplit(parts, self.format, self.options.with_path)
 
     def __repr__(self) -> str:
@@ -159,6 +170,17 @@ class RecordSplit:
         """Give the items, and in the place of a bad record what `misread` gives, or raises."""
         read = _with_path if self.with_path else _alone
         return itertools.chain.from_iterable(read(self.format, part, misread) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitInBlocks(RecordSplit):
+    """Parts of files whose items come in lists."""
+
+    format: FormatInBlocks
+
+    def read_blocks(self) -> Iterator[Sequence[Any]]:
+        """Give the items in lists; a bad record ends that."""
+        return itertools.chain.from_iterable(self.format.blocks(part, _fail) for part in self.parts)
 
 
 def _fail(misread: Misread) -> Iterable[Any]:
