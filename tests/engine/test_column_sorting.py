@@ -8,9 +8,10 @@ from operator import itemgetter
 import pytest
 
 import dstream.engine.kernels.columns.column_sorting as column_sorting
+import dstream.engine.kernels.columns.column_top as column_top
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_sorting import SortedBatch, ranks_of_items
-from dstream.engine.kernels.columns.column_values import Ints, column_of
+from dstream.engine.kernels.columns.column_values import Ints, column_of, items_of
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.readers import read_batches
@@ -46,6 +47,13 @@ def test_equal_keys_have_one_rank():
 def test_other_keys_have_no_ranks(keys):
     """Numbers of several types, ints that need more than 64 bits, and what is no number."""
     assert ranks_of_items(keys, None, False) is None
+
+
+def test_keys_that_are_no_numbers_make_no_column(monkeypatch):
+    """The first one tells."""
+    monkeypatch.setattr(column_sorting, "column_of", lambda keys: pytest.fail("a column of texts"))
+
+    assert ranks_of_items(["a", "b"], None, False) is None
 
 
 def batches_of(rows):
@@ -113,3 +121,22 @@ def test_the_first_of_columns_are_those_of_a_stable_sort(task, step):
     blocks = [column_of([1.0, -0.0, 2.0]), iter([2, 9]), column_of([2.0, math.nan, 2.0])]
 
     assert repr(list(operation(top)(ColumnItems(iter(blocks)), task))) == "[nan, 9, 2.0]"
+
+
+@pytest.mark.parametrize(("before", "block", "first"), [(-1.5, [-2, 3], -2), (-2, [-2.5, 3.0], -2.5)])
+def test_the_first_of_ints_and_floats_are_compared_by_python(task, step, before, block, first):
+    """Their ranks do not have one order."""
+    top = Top(Limit(None, 0, step=step), 1, None, False, True, ITSELF, step=step)
+
+    assert list(operation(top)(ColumnItems(iter([iter([before]), column_of(block)])), task)) == [first]
+
+
+def test_rows_with_the_key_of_the_last_that_is_held_are_not_made(task, step, monkeypatch):
+    """They would come behind it."""
+    made = []
+    monkeypatch.setattr(column_top, "items_of", lambda column: made.append(items_of(column)) or made[-1])
+    top = Top(Limit(None, 0, step=step), 2, None, False, True, ITSELF, step=step)
+    blocks = [column_of([3, 1, 2]), column_of([2, 2, 1, 5])]
+
+    assert list(operation(top)(ColumnItems(iter(blocks)), task)) == [1, 1]
+    assert made == [[1, 2], [1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,7 @@ from dstream.engine.kernels.columns import column_items
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_values import size_of_column
+from dstream.engine.kernels.columns.steps_in_columns import obstacle_to_columns
 from dstream.engine.kernels.columns.verifying_columns import is_same
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.item_batches import Batcher, loads_items
@@ -21,7 +23,7 @@ from dstream.engine.worker.stage_task import StageTask
 from dstream.errors import EngineError
 from dstream.failures.known import known_of
 from dstream.plan.core import Chain, Limit
-from dstream.plan.steps import Op, Step, unchanged
+from dstream.plan.steps import Guard, Op, Step, unchanged
 
 _STEP = Step(".map(fn)", None, 1, 1)
 
@@ -158,6 +160,15 @@ def test_nothing_is_evaluated_for_a_block_of_which_no_item_is_left() -> None:
 def test_a_step_that_only_converts_alone_makes_no_columns() -> None:
     """Without an expression there is nothing to gain."""
     assert not isinstance(_items(range(9), Op("map", unchanged, float, _STEP)), ColumnItems)
+
+
+def test_a_step_with_a_guard_takes_items() -> None:
+    """What it fails on is treated item by item."""
+    op = _op("map", lambda number: 10 // number)
+    guard = Guard((ZeroDivisionError,), "ignored", None, None, None, _STEP, _STEP)
+
+    assert obstacle_to_columns(op) is None
+    assert obstacle_to_columns(replace(op, guards=(guard,))) == "a map takes one item at a time"
 
 
 def test_verify_finds_a_function_that_gives_something_else() -> None:
