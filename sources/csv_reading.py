@@ -74,7 +74,8 @@ class RowsOfFile:
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
         reader, lines = self._reader, self._lines
         names = self._header() if self._names is None else self._names
-        make_many, problem = self._maker_of_many(names), None
+        make, make_of_plain = self._maker(names, False), self._maker(names, True)
+        make_many, problem = self._maker_of_many(names, make_of_plain), None
         while True:
             rows: list[list[str]] = []
             try:
@@ -87,7 +88,7 @@ class RowsOfFile:
             if made:
                 yield made
             if len(made) < len(rows) or problem is not None:
-                yield from self._one_by_one(rows, len(made), names, misread)
+                yield from self._one_by_one(rows, len(made), names, make, make_of_plain, misread)
             if problem is not None:
                 yield self._instead(problem, reader.line_num, misread)
                 problem = None
@@ -95,11 +96,16 @@ class RowsOfFile:
             del rows, made  # So few lists live at a time that the garbage collector does not look for cycles in them.
 
     def _one_by_one(
-        self, rows: list[list[str]], given: int, names: tuple[str, ...], misread: OnMisread
+        self,
+        rows: list[list[str]],
+        given: int,
+        names: tuple[str, ...],
+        make: Callable[[Sequence[Any]], Any],
+        make_of_plain: Callable[[Sequence[Any]], Any],
+        misread: OnMisread,
     ) -> Iterator[Sequence[Any]]:
         """Give what becomes of the rows that are not given yet, each in a list."""
         lines, count = self._lines, len(names)
-        make, make_of_plain = self._maker(names, False), self._maker(names, True)
         for place, (row, last) in enumerate(self._with_lines(rows)):
             if place >= given:
                 try:
@@ -154,8 +160,9 @@ class RowsOfFile:
             return lambda row: dict(zip(names, [value or None for value in row], strict=True))
         return lambda row: dict(zip(names, row, strict=True))
 
-    def _maker_of_many(self, names: tuple[str, ...]) -> Callable[[Sequence[Sequence[str]]], list[Any]]:
-        make = self._maker(names, True)
+    def _maker_of_many(
+        self, names: tuple[str, ...], make: Callable[[Sequence[Any]], Any]
+    ) -> Callable[[Sequence[Sequence[str]]], list[Any]]:
         return maker_of_many(make) if self._form is None else maker_of_many_rows(self._form, names, make)
 
     def _completed(self, row: list[str], names: tuple[str, ...], last: int) -> list[str | None]:

@@ -175,3 +175,18 @@ def test_rows_come_in_lists_unless_paths_stand_beside_them(write):
     assert [item for block in split.read_blocks() for item in block] == list(split.read()) == [{"name": "a"}] * 300
     assert max(map(len, split.read_blocks())) > 1
     assert not hasattr(pairs, "read_blocks")
+
+
+def test_functions_that_make_items_are_written_once_a_file(write, monkeypatch):
+    """However many rows are made one by one."""
+    calls = []
+
+    def counted(*arguments, **named):
+        calls.append(arguments)
+        return maker_of_rows(*arguments, **named)
+
+    monkeypatch.setattr("sources.csv_reading.maker_of_rows", counted)
+    (split,) = csv_rows(write("name,age\n" + '"",1\na,2\n\n' * 500), Visit).splits(1)
+
+    assert len(list(split.read())) == 1_000
+    assert len(calls) == 2
