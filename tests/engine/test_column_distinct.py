@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from dstream.engine.kernels.columns.column_distinct import in_places
 from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_values import column_of
+from dstream.engine.kernels.columns.column_values import column_of, items_of
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.distinct_routing import (
     RouteBack,
@@ -81,3 +82,11 @@ def test_numbers_of_several_types_are_one_item(task, step):
     rows = [row for items in ([1, 2], [1.0, 3.5], [True]) for row in RouteFirsts(1, step, False)(columns(items), task)]
 
     assert sorted(one_of_each(step, read_columns(iter(rows)), task)) == [1, 2, 3.5]
+
+
+def test_values_come_in_the_order_of_sources_then_places() -> None:
+    """A later source does not come first because its place is a smaller number."""
+    found = in_places([column_of([((1, 2), 20), ((0, 5), 10)]), column_of([((0, 7), 11)])])
+
+    assert found is not None
+    assert items_of(found) == [10, 11, 20]

@@ -30,6 +30,13 @@ def test_only_ints_of_64_bits_go_in_columns(keys):
     assert rows_of_block(column_of([(1.0, 2)]), None) is None
 
 
+def test_keys_that_are_no_ints_make_no_column(monkeypatch):
+    """The first one tells."""
+    monkeypatch.setattr(column_joining, "column_of", lambda keys: pytest.fail("a column of texts"))
+
+    assert rows_of_items(["a", "b"], [1, 2]) is None
+
+
 def test_keys_in_columns_go_where_equal_keys_go(task, step):
     """Also those below zero, and those that are congruent to others; each target has its rows in order."""
     keys = [5, -1, -2, 2**61 - 1, 0, 5, -(2**63)]
