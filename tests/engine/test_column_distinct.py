@@ -8,7 +8,8 @@ import pytest
 
 from dstream.engine.kernels.columns.column_distinct import in_places
 from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_values import column_of, items_of
+from dstream.engine.kernels.columns.column_stacking import stacked
+from dstream.engine.kernels.columns.column_values import Ints, column_of, items_of
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.distinct_routing import (
     RouteBack,
@@ -90,3 +91,11 @@ def test_values_come_in_the_order_of_sources_then_places() -> None:
 
     assert found is not None
     assert items_of(found) == [10, 11, 20]
+
+
+def test_stacked_ints_know_the_ends_of_all() -> None:
+    """Not those of the first alone: arithmetic that follows trusts them."""
+    found = stacked([column_of([1]), column_of([5, -3])])
+
+    assert isinstance(found, Ints)
+    assert (found.least, found.greatest) == (-3, 5)
