@@ -220,7 +220,7 @@ def loop(items, ops, functions):
 
 
 def _instructions(run):
-    """Count the instructions of Python that a function runs."""
+    """Count the instructions of Python that a function runs, in its second run: Python 3.12 begins to tell in it."""
     count = 0
 
     def trace(frame, event, argument):
@@ -230,11 +230,13 @@ def _instructions(run):
         return trace
 
     before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        run()
-    finally:
-        sys.settrace(before)
+    for _ in range(2):
+        count = 0
+        sys.settrace(trace)
+        try:
+            run()
+        finally:
+            sys.settrace(before)
     return count
 
 

@@ -165,9 +165,9 @@ class SqliteMap(Handle):
 
     def _edge(self, connection: Any, low: Cell | None, step: int) -> Cell | None:
         """Return the key that many rows behind another one, or behind the start."""
-        above = "" if low is None else "WHERE key >= ?2"
-        sql = f"SELECT key FROM {self._table} {above} ORDER BY key LIMIT 1 OFFSET ?1"
-        row = connection.execute(sql, (step,) if low is None else (step, low)).fetchone()
+        above = "" if low is None else "WHERE key >= ?"
+        sql = f"SELECT key FROM {self._table} {above} ORDER BY key LIMIT 1 OFFSET ?"
+        row = connection.execute(sql, (step,) if low is None else (low, step)).fetchone()
         return None if row is None else row[0]
 
     # The journal

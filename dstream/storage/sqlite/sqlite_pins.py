@@ -60,8 +60,8 @@ def removed_pins(connection: sqlite3.Connection, number: int, before: float) -> 
     """Remove the pins of a collection that are older, inside a transaction, and the values that no other one needs."""
     found = connection.execute("DELETE FROM dstream_pins WHERE collection = ? AND at <= ?", (number, before))
     connection.execute(
-        "DELETE FROM dstream_undo WHERE collection = ?1 "
-        "AND pin < coalesce((SELECT min(pin) FROM dstream_pins WHERE collection = ?1), 9223372036854775807)",
-        (number,),
+        "DELETE FROM dstream_undo WHERE collection = ? "
+        "AND pin < coalesce((SELECT min(pin) FROM dstream_pins WHERE collection = ?), 9223372036854775807)",
+        (number, number),
     )
     return found.rowcount
