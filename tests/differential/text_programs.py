@@ -11,6 +11,7 @@ import operator
 import os
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -189,7 +190,7 @@ class _Writer:
         return f"{self._leaf('t')} < {self._leaf('t')}"
 
 
-class _Part:
+class _Part(ABC):
     """What is written each time that a place of a form asks for it."""
 
     def __init__(self, random: Random) -> None:
@@ -198,8 +199,8 @@ class _Part:
     def __format__(self, spec: str) -> str:
         return self.written()
 
-    def written(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def written(self) -> str: ...
 
 
 class _Constant(_Part):
