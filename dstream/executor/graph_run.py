@@ -23,7 +23,7 @@ from dstream.executor.processor_tasklet import ProcessorTasklet, TaskletState
 from dstream.executor.shared_suppliers import shared_suppliers
 from dstream.failures import naming
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, VertexGraph
-from dstream.spi.processor import Processor, ProcessorContext
+from dstream.spi.processor import Overflow, Processor, ProcessorContext
 from dstream.spi.processor_suppliers import ProcessorSupplier, SupplierContext, checked_count, supplier_at
 
 __all__ = ["SLICE", "GraphRun", "Saved"]
@@ -54,6 +54,7 @@ class GraphRun:
         guarantee: what processors are told.
         senders: how many tasks or processors send by each inlet, in order; one, unless it is given.
         check: is called in every turn, and raises what ends the run; None: nobody ends it.
+        overflow: makes what takes groups of a processor that do not fit into memory; None: nothing does.
 
     Attributes:
         saved: what was saved last.
@@ -70,8 +71,10 @@ class GraphRun:
         guarantee: str = "none",
         senders: Sequence[int] = (),
         check: Callable[[], object] | None = None,
+        overflow: Callable[[], Overflow] | None = None,
     ) -> None:
         self._check = check
+        self._overflow = overflow
         self._graph = graph
         self._parallelism = parallelism
         self._here = here
@@ -124,7 +127,8 @@ class GraphRun:
 
     def _tasklet(self, vertex: GraphVertex, number: int, processor: Processor) -> ProcessorTasklet:
         logger = logging.getLogger(f"dstream.core.{vertex.name}.{number}")
-        context = ProcessorContext(vertex.name, number, self._parallelism[vertex.name], self._guarantee, logger)
+        count = self._parallelism[vertex.name]
+        context = ProcessorContext(vertex.name, number, count, self._guarantee, logger, self._overflow)
         inflows = [self._inflows[id(edge), number] for edge in self._graph.into(vertex.name)]
         outbox = EdgeOutbox([self._way(edge, number) for edge in self._graph.out_of(vertex.name)])
         return ProcessorTasklet(processor, context, inflows, outbox, vertex.step)

@@ -21,6 +21,7 @@ __all__ = [
     "BroadcastKey",
     "Inbox",
     "Outbox",
+    "Overflow",
     "Processor",
     "ProcessorContext",
     "ShardKey",
@@ -156,6 +157,22 @@ class Outbox(Protocol):
         ...
 
 
+class Overflow(Protocol):
+    """Takes groups that do not fit into the memory of a process, and gives them back combined, once."""
+
+    def is_due(self) -> bool:
+        """Say whether the process occupies more than it may."""
+        ...
+
+    def take(self, groups: dict[Any, Any]) -> None:
+        """Put containers by key on disk, and leave none of them."""
+        ...
+
+    def combined(self, groups: dict[Any, Any], combine: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, ...]]:
+        """Give (key, container) of these groups, and of all that were taken; in any order, if there were any."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessorContext:
     """Where a processor runs.
@@ -166,6 +183,7 @@ class ProcessorContext:
         total_parallelism: how many processors the vertex has.
         guarantee: `"none"`, `"at-least-once"` or `"exactly-once"`.
         logger: named after the vertex and the number.
+        overflow: makes what takes groups that do not fit into memory; None: nothing does.
     """
 
     vertex: str
@@ -173,6 +191,7 @@ class ProcessorContext:
     total_parallelism: int = 1
     guarantee: str = "none"
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("dstream.core"))
+    overflow: Callable[[], Overflow] | None = None
 
     @property
     def local_parallelism(self) -> int:

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from dstream.spi.collector import AggregateOperation, Collector
 from dstream.spi.processor import Processor
 from dstream.spi.sink import Collections
 
 __all__ = [
     "Address",
     "AnySupplier",
+    "GroupsByKey",
     "MetaSupplierContext",
     "ProcessorMetaSupplier",
     "ProcessorSupplier",
@@ -72,11 +74,30 @@ class TwoStages:
     second: Callable[[frozenset[int]], Callable[[], Processor]]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupsByKey:
+    """What processors emit that gather the items of one inbound edge: an `Entry` of each key and its result, once.
+
+    Attributes:
+        key: gives the key of an item.
+        operation: makes the results; its containers can be combined.
+        reduction: groups items by that key, with the containers of the operation.
+        of_containers: the items are entries, whose values are containers already.
+    """
+
+    key: Callable[[Any], Any]
+    operation: AggregateOperation[Any, Any, Any]
+    reduction: Collector[Any, Any, dict[Any, Any]]
+    of_containers: bool = False
+
+
 class ProcessorSupplier:
     """Makes the processors of a vertex that run in one process. A subclass overrides `get`; it travels pickled."""
 
     two_stages: TwoStages | None = None
     """How others may do a part of the work of its processors; None: they may not."""
+    groups: GroupsByKey | None = None
+    """What its processors emit, if that is known and nothing else; None: it is not."""
 
     def init(self, context: SupplierContext) -> None:
         """Get ready; called once in each process, before `get`."""
@@ -140,6 +161,8 @@ class ProcessorMetaSupplier:
     """How many processors the vertex has unless it says so itself; -1: as many as there are cores."""
     two_stages: TwoStages | None = None
     """How others may do a part of the work of its processors; None: they may not."""
+    groups: GroupsByKey | None = None
+    """What its processors emit, if that is known and nothing else; None: it is not."""
 
     def init(self, context: MetaSupplierContext) -> None:
         """Get ready; called once, in the driver, before `get`."""
@@ -257,6 +280,10 @@ class _OfSupplier(ProcessorMetaSupplier):
     @property
     def two_stages(self) -> TwoStages | None:  # type: ignore[override]
         return self.supplier.two_stages
+
+    @property
+    def groups(self) -> GroupsByKey | None:  # type: ignore[override]
+        return self.supplier.groups
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         return _Always(self.supplier)

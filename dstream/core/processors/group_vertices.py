@@ -6,14 +6,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from dstream.core.key_functions import entry_value, whole_item
-from dstream.core.processors.grouping_processor import CombiningProcessor, FirstGrouping, GroupingProcessor
+from collectors.grouping import groups_of_any_key
+from dstream.core.key_functions import entry_key, entry_value, whole_item
+from dstream.core.processors.grouping_processor import (
+    CombiningProcessor,
+    FirstGrouping,
+    GroupingProcessor,
+    groups_of_containers,
+)
 from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.core.processors.taken_containers import of_containers, to_containers
 from dstream.operators.window_arguments import check_keys
 from dstream.spi import AggregateOperation
 from dstream.spi.meant import hint_of_a_collector
-from dstream.spi.processor_suppliers import ProcessorMetaSupplier, TwoStages
+from dstream.spi.processor_suppliers import GroupsByKey, ProcessorMetaSupplier, TwoStages
 from dstream.stream.stream_arguments import function, kind_of, optional_function
 from dstream.values import Entry
 
@@ -164,7 +170,8 @@ def combine_by_key(operation: Operation, to: Callable[[Any, Any], Any] | None = 
     """
     checked = of_containers(checked_operation(operation, "combine_by_key"), entry_value, "combine_by_key")
     create = partial(CombiningProcessor, checked, optional_function(to, "to") or Entry)
-    return LibrarySupplier(create, shown_call("combine_by_key", operation, to=to))
+    groups = GroupsByKey(entry_key, checked, groups_of_containers(checked), True) if to is None else None
+    return LibrarySupplier(create, shown_call("combine_by_key", operation, to=to), groups=groups)
 
 
 def _shared(
@@ -174,9 +181,17 @@ def _shared(
     create = partial(GroupingProcessor, keys, operation, to, gives_empty)
     if operation.combine is None:
         return LibrarySupplier(create, shown)
-    return LibrarySupplier(
-        create, shown, two_stages=TwoStages(keys, partial(_first, keys, operation), partial(_second, create))
-    )
+    stages = TwoStages(keys, partial(_first, keys, operation), partial(_second, create))
+    return LibrarySupplier(create, shown, two_stages=stages, groups=_groups(keys, operation, to))
+
+
+def _groups(
+    keys: tuple[Callable[[Any], Any], ...] | None, operation: Operation, to: Callable[[Any, Any], Any] | None
+) -> GroupsByKey | None:
+    """Return what processors with one inbound edge emit, if these are entries of keys and results."""
+    if keys is None or len(keys) > 1 or to is not Entry:
+        return None
+    return GroupsByKey(keys[0], operation, groups_of_any_key(keys[0], operation.on_input(0)))
 
 
 def _first(

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from collectors import mapping
+from collectors.batches import batches
 from collectors.grouping import groups_of_any_key
 from dstream.core.block_processor import BlockProcessor
 from dstream.core.processors.saving import Saving
@@ -18,12 +19,12 @@ from dstream.operators.apart import copies_of
 from dstream.operators.arrivals import by_shard
 from dstream.operators.pickled_keys import with_keys_of_this_process
 from dstream.spi import AggregateOperation, Collector, identity
-from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, ShardKey
+from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, Outbox, Overflow, ProcessorContext, ShardKey
 from dstream.values import Entry
 from dstream.values.blaming import in_group
 from dstream.values.entry import are_pairs, entry_key
 
-__all__ = ["CombiningProcessor", "FirstGrouping", "GroupingProcessor"]
+__all__ = ["CombiningProcessor", "FirstGrouping", "GroupingProcessor", "groups_of_containers"]
 
 _ENDED = BroadcastKey("ended")
 _MOST = 100_000
@@ -61,11 +62,20 @@ class GroupingProcessor(BlockProcessor):
         ]
         self._groups: dict[Any, Any] = self._reductions[0].supplier()
         self._has_ended = False
+        self._overflow: Overflow | None = None
         self._saving = Saving()
+
+    def init(self, outbox: Outbox, context: ProcessorContext) -> None:
+        """Keep both; many groups may move to disk, if it is known how two containers of a key become one."""
+        super().init(outbox, context)
+        if self._is_keyed and self._operation.combine is not None and context.overflow is not None:
+            self._overflow = context.overflow()
 
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Take the items; nothing is emitted for them."""
         self._groups = self._reductions[ordinal].accumulated(self._groups, items)
+        if self._overflow is not None and self._overflow.is_due():
+            self._overflow.take(self._groups)
         return ()
 
     def complete(self) -> bool:
@@ -77,14 +87,16 @@ class GroupingProcessor(BlockProcessor):
         groups, self._groups, self._has_ended = self._groups, {}, True
         if self._gives_empty and not groups:
             groups = {None: self._operation.create()}
-        return self.emit(self._results(groups))
+        if self._overflow is None:
+            return self.emit(self._results(groups.items()))
+        return self.emit(self._results(self._overflow.combined(groups, self._operation.on_input(0).combined)))
 
-    def _results(self, groups: dict[Any, Any]) -> Iterator[Any]:
+    def _results(self, groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         finish, to = self._operation.finish, self._to
         if finish is identity and to is Entry:
-            yield from map(_entry, groups.items())
+            yield from map(_entry, groups)
             return
-        for key, container in groups.items():
+        for key, container in groups:
             try:
                 result = finish(container)
                 made = result if to is None else to(key, result)
@@ -128,13 +140,7 @@ class CombiningProcessor(GroupingProcessor):
 
     def __init__(self, operation: AggregateOperation[Any, Any, Any], to: Callable[[Any, Any], Any]) -> None:
         super().__init__((entry_key,), operation, to)
-        self._of_pairs = _of_entries(operation)
-
-    def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
-        """Take the entries; those that are pairs for certain are not asked one by one."""
-        reduction = self._of_pairs if are_pairs(items) else self._reductions[ordinal]
-        self._groups = reduction.accumulated(self._groups, items)
-        return ()
+        self._reductions = [groups_of_containers(operation)]
 
 
 class FirstGrouping(GroupingProcessor):
@@ -151,6 +157,11 @@ class FirstGrouping(GroupingProcessor):
         super().__init__(None if key is None else (key,), replace(reduction, finisher=identity), Entry)
         self._growth = Growth()
 
+    def init(self, outbox: Outbox, context: ProcessorContext) -> None:
+        """Keep both; what is much is given, and does not wait."""
+        super().init(outbox, context)
+        self._overflow = None
+
     def made_of(self, ordinal: int, items: list[Any]) -> Iterable[Any]:
         """Take the items; give what there is, if it is much."""
         super().made_of(ordinal, items)
@@ -158,7 +169,26 @@ class FirstGrouping(GroupingProcessor):
             return ()
         groups, self._groups = self._groups, self._reductions[0].supplier()
         self._growth.start()
-        return self._results(groups)
+        return self._results(groups.items())
+
+
+def groups_of_containers(operation: AggregateOperation[Any, Any, Any]) -> Collector[Any, Any, dict[Any, Any]]:
+    """Return what combines the values of entries, which are containers of an operation, by the keys.
+
+    Args:
+        operation: takes entries; it has a `combine`.
+    """
+    asked = _of_items((entry_key,), operation, 0)
+    return replace(asked, accumulate_all=partial(_combined, asked, _of_entries(operation)), in_columns=None)
+
+
+def _combined(
+    asked: Collector[Any, Any, Any], of_pairs: Collector[Any, Any, Any], groups: dict[Any, Any], entries: Iterable[Any]
+) -> dict[Any, Any]:
+    """Take entries; those that are pairs for certain are not asked one by one."""
+    for some in batches(entries):
+        groups = (of_pairs if are_pairs(some) else asked).accumulated(groups, some)
+    return groups
 
 
 def _of_items(

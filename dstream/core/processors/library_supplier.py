@@ -9,7 +9,13 @@ from typing import Any
 from dstream.spi import AggregateOperation
 from dstream.spi.functions import shown_function
 from dstream.spi.processor import Processor
-from dstream.spi.processor_suppliers import Address, ProcessorMetaSupplier, ProcessorSupplier, TwoStages
+from dstream.spi.processor_suppliers import (
+    Address,
+    GroupsByKey,
+    ProcessorMetaSupplier,
+    ProcessorSupplier,
+    TwoStages,
+)
 
 __all__ = ["LibrarySupplier", "shown_call"]
 
@@ -23,16 +29,18 @@ class LibrarySupplier(ProcessorMetaSupplier):
         shown: the call.
         preferred_local_parallelism: how many processors there are unless the vertex says so.
         two_stages: how others may do a part of their work.
+        groups: what they emit, if these are results by key.
     """
 
     create: Callable[[], Processor]
     shown: str
     preferred_local_parallelism: int = -1
     two_stages: TwoStages | None = None
+    groups: GroupsByKey | None = None
 
     def get(self, addresses: Sequence[Address]) -> Callable[[Address], ProcessorSupplier]:
         """Return what gives each address a supplier of these processors."""
-        return _Everywhere(_LibraryProcessors(self.create, self.two_stages))
+        return _Everywhere(_LibraryProcessors(self.create, self.two_stages, self.groups))
 
     def __repr__(self) -> str:
         return self.shown
@@ -50,6 +58,7 @@ class _Everywhere:
 class _LibraryProcessors(ProcessorSupplier):
     create: Callable[[], Processor]
     two_stages: TwoStages | None
+    groups: GroupsByKey | None
 
     def get(self, count: int) -> Sequence[Processor]:
         return [self.create() for _ in range(count)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from dstream.engine.compiler.compile_gatherers import reads_ahead
+from dstream.engine.compiler.compile_graph_groups import LastGroups, last_groups
 from dstream.engine.compiler.compile_stages import partials
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, compile_end
 from dstream.engine.compiler.reading_steps import with_expression, with_expressions
@@ -15,6 +16,7 @@ from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Framed, Last, Listed, Nothing, Pulled
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
 from dstream.engine.kernels.core_operations import operation, written, written_entries, written_results
+from dstream.engine.kernels.groups_of_vertex import WritingResults
 from dstream.engine.kernels.guards import guards_of
 from dstream.engine.worker.borders import AccumulateAcross, AccumulateInside, Bordering
 from dstream.engine.worker.readers import combine_groups, read_buckets, read_columns
@@ -165,6 +167,9 @@ def _(end: Write, compiling: Compiling) -> Ending:
     if grouped is not None:
         parts = partials(grouped, [compiling.items_of(grouped.upstreams[0])], compiling, items_may_travel=False)
         return compiling.decide(BucketsOfResults(parts, grouped, end, compiling.facts))
+    of_vertex = last_groups(end, compiling) if _takes_entries(end) else None
+    if of_vertex is not None:
+        return compiling.decide(BucketsOfVertex(of_vertex.parts, of_vertex, end))
     items, step = compiling.items_of(end.upstream), end.step
     if end.collector is not None:
         if compiling.facts.reads_functions:
@@ -180,10 +185,14 @@ def _results_written_as_they_are(end: Write) -> Aggregate | None:
     node = end.upstream
     while isinstance(node, Hint):
         node = node.upstream
-    if end.collector is None or end.collector.keyed is None or not end.collector.keyed.takes_entries:
+    if not _takes_entries(end):
         return None
     is_alone = isinstance(node, Aggregate) and node.is_keyed and node.to is None and len(node.upstreams) == 1
     return node if isinstance(node, Aggregate) and is_alone else None
+
+
+def _takes_entries(end: Write) -> bool:
+    return end.collector is not None and end.collector.keyed is not None and end.collector.keyed.takes_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +219,28 @@ class BucketsOfResults(OfOne):
         met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=_BUCKETS_MEET, counted=counted)
         results = functools.partial(written_results, writer, self.end.collector, keyed.downstream, node.step)
         buckets = piped((met,), self.end, results, "finishes each key and writes its bucket")
+        return Done(last=Last(Vertex(buckets, WriteItems(), self.end.step), Listed()))
+
+
+@dataclass(frozen=True, eq=False)
+class BucketsOfVertex(OfOne):
+    """The same, for the last vertex of a graph: as many tasks as it has processors, if there are as many buckets."""
+
+    groups: LastGroups
+    end: Write
+
+    def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
+        (items,), vertex, step = inputs, self.groups.vertex, self.groups.vertex.step
+        keyed = self.groups.groups.reduction.keyed
+        assert keyed is not None, "there is a result for each key"
+        assert self.end.collector is not None, "entries go through a collector"
+        writer = cast(MapWriter, self.end.writer)
+        routed = Vertex(items, RoutePartialsToBuckets(writer, step), step)
+        targets = min(vertex.parallelism, writer.buckets)
+        counted = "one for each processor, no more than the buckets of the map"
+        met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=_BUCKETS_MEET, counted=counted)
+        made = WritingResults(vertex.name, self.groups.receipts, writer, self.end.collector, keyed.downstream, step)
+        buckets = piped((met,), self.end, made, "finishes each key and writes its bucket")
         return Done(last=Last(Vertex(buckets, WriteItems(), self.end.step), Listed()))
 
 

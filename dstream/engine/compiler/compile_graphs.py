@@ -48,16 +48,21 @@ from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.steps import Op, Step
 from dstream.plan.vertex_graph import GraphEdge, Routing, VertexGraph
 
-__all__: list[str] = []
+__all__ = ["in_parts"]
 
 
 @compile_node.register
 def _(node: Processing, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    receipts = in_the_caller(telling(node.step, node.take), compiling)
     is_whole = compiling.facts.is_sequential or not compiling.is_bounded(node)
     node = dataclasses.replace(node, graph=with_parallelism(node.graph, compiling.facts.cores))
-    if is_whole:
-        return _by_one_task(node, inputs, receipts)
+    if not is_whole:
+        return in_parts(node, inputs, compiling)
+    return _by_one_task(node, inputs, in_the_caller(telling(node.step, node.take), compiling))
+
+
+def in_parts(node: Processing, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    """Return the blocks of a graph whose items end, and whose vertices say how many processors they have."""
+    receipts = in_the_caller(telling(node.step, node.take), compiling)
     return (compiling.decide(InParts(node, tuple(inputs), receipts, compiling.facts.cores)),)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
 from dstream.engine.kernels.core_operations import Task
-from dstream.engine.kernels.spilling import sorted_items
+from dstream.engine.kernels.spilling import GroupsOnDisk, sorted_items
 from dstream.engine.kernels.stamping import telling
 from dstream.engine.memory_bound import holding
 from dstream.executor.arrivals_of_graphs import GraphArrival, GraphBlock, Mark, MarkedBlock
@@ -66,7 +67,8 @@ class RunsGraph:
     def __call__(self, arrivals: Iterator[GraphArrival], task: Task, here: int | None = None) -> Iterator[GraphBlock]:
         """Give the blocks of all processors, or of those of one number."""
         self.logs.begin()
-        run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check)
+        overflow = partial(GroupsOnDisk, task.bound)
+        run = GraphRun(self.graph, parallelism_of(self.graph), here, self.guarantee, self.senders, self.check, overflow)
         failed: BaseException | None = None
         try:
             with holding():

@@ -28,6 +28,7 @@ __all__ = [
     "Columns",
     "Combining",
     "Groups",
+    "GroupsOnDisk",
     "Run",
     "distinct_items",
     "distinct_of_batches",
@@ -215,7 +216,7 @@ Columns = Sequence[list[Any]]
 class Combining(Protocol):
     """How two containers of one key become one."""
 
-    def __call__(self, left: Any, right: Any) -> Any: ...
+    def __call__(self, left: Any, right: Any, /) -> Any: ...
 
 
 def merged(batches: Iterable[Columns], combine: Combining, bound: Bound, level: int = 0) -> Iterator[tuple[Any, ...]]:
@@ -310,6 +311,38 @@ class Groups:
         """Give (key, container, ...) of each group; hold nothing at the end."""
         yield from zip(self._places, *self._columns, strict=True)
         self._places, self._columns = {}, []
+
+
+class GroupsOnDisk:
+    """Groups of a processor that did not fit into memory: in files by the hash of the key, each combined on its own.
+
+    Args:
+        bound: says when groups are too much.
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+        self._buckets: list[Run] = []
+
+    def is_due(self) -> bool:
+        """Say whether the process occupies more than it may."""
+        return self._bound.exceeded()
+
+    def take(self, groups: dict[Any, Any]) -> None:
+        """Put them on disk, and leave none of them."""
+        self._buckets = self._buckets or [Run() for _ in range(FAN_OUT)]
+        distribute(groups.items(), lambda group: mixed(hash(canonical(group[0])), 0), self._buckets)
+        groups.clear()
+        self._bound.spilled()
+
+    def combined(self, groups: dict[Any, Any], combine: Combining) -> Iterator[tuple[Any, ...]]:
+        """Give (key, container) of these groups, and of all that were taken; in any order, if there were any."""
+        if not self._buckets:
+            yield from groups.items()
+            return
+        self.take(groups)
+        for bucket in self._buckets:
+            yield from merged(in_batches(bucket, combine), combine, self._bound, level=1)
 
 
 def in_batches(groups: Iterable[tuple[Any, ...]], combine: Combining) -> Iterator[Columns]:
