@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 from dstream.errors import SetupError
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.files import Folder, LocalFolder
+from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_storage import LakeStorage
+from dstream.storage.lake.local_folder import LocalFolder
 from dstream.storage.lake.object_store import ObjectFolder
 from dstream.storage.settings import PickleMode, Settings
 from dstream.values.secrets import shown_url

@@ -13,8 +13,8 @@ from dstream.spi.store import Kind, ListStore, MapStore, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.files import LocalFolder
 from dstream.storage.lake.lake_state_files import LakeStateFiles
+from dstream.storage.lake.local_folder import LocalFolder
 from dstream.storage.lake.trust import Trust, are_private
 from dstream.storage.shape import Shape, check_name
 from dstream.storage.sqlite.sqlite_collection import Collection, types_of

@@ -13,8 +13,9 @@ import pytest
 
 from dstream.spi.store import Options
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.files import Folder, Found, LocalFolder
+from dstream.storage.lake.files import Folder, Found
 from dstream.storage.lake.lake_storage import LakeStorage
+from dstream.storage.lake.local_folder import LocalFolder
 
 Hook = Callable[[str, str], None]
 """Is called with what is about to happen, and where.

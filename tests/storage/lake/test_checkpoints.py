@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dstream.storage.lake import checkpoints
 from dstream.storage.lake.actions import PROTOCOL
 from dstream.storage.lake.checkpoints import read_checkpoint, write_checkpoint
-from dstream.storage.lake.files import LocalFolder
+from dstream.storage.lake.local_folder import LocalFolder
 from tests.storage.lake.conftest import Lake
 from tests.storage.lake.writing import written
 

@@ -9,7 +9,7 @@ import pytest
 
 from dstream.errors import DStreamError, EngineError, SetupError
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake.files import LocalFolder
+from dstream.storage.lake.local_folder import LocalFolder
 
 CODES = [errno.EIO, errno.ESTALE, errno.EACCES]
 

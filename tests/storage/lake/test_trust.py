@@ -12,7 +12,7 @@ import pytest
 
 from dstream.spi.store import Options
 from dstream.storage import Settings, open_storage
-from dstream.storage.lake.files import LocalFolder
+from dstream.storage.lake.local_folder import LocalFolder
 from dstream.storage.lake.trust import are_private
 
 
