@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dstream.engine.spark.session.class_archive import ClassArchive, is_private
 from dstream.engine.spark.session.java import find_java
-from dstream.engine.spark.session.launch import JVM_OPTIONS, end_java
+from dstream.engine.spark.session.spark_start import JVM_OPTIONS, end_java
 from dstream.session import connect
 
 __all__ = ["main", "make"]

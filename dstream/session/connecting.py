@@ -176,9 +176,10 @@ def _local_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine
 def _spark_starter(chosen: Configuration, caches: Caches) -> Callable[[], Engine]:
     refuse_on_a_worker("connect()")
     from dstream.engine.spark.session import launch
+    from dstream.engine.spark.session.spark_settings import Settings
 
     launch.check_machine(chosen["master"])
-    settings = launch.Settings(
+    settings = Settings(
         chosen["master"],
         chosen["config"],
         chosen["log_level"],

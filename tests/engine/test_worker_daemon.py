@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import dstream.engine.worker.worker_daemon as worker_daemon
-from dstream.engine.spark.session import launch
-from dstream.engine.spark.session.launch import Settings
+from dstream.engine.spark.session import spark_settings
+from dstream.engine.spark.session.spark_settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DAEMON = "spark.python.daemon.module"
@@ -88,7 +88,7 @@ def test_what_cannot_be_loaded_fails_where_it_is_needed(monkeypatch):
 )
 def test_workers_elsewhere_are_forked_by_sparks_own_daemon(master, config, daemon):
     """Our modules come there with the first job, so a daemon could not load them before."""
-    defaults = {**launch._defaults(master, Settings(master, config, "OFF", 2**20)), **config}
+    defaults = {**spark_settings.defaults(master, Settings(master, config, "OFF", 2**20)), **config}
 
     assert defaults.get(DAEMON) == (config.get(DAEMON) or daemon)
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 import pytest
 
 from dstream.engine.spark.session import class_archive as archives
-from dstream.engine.spark.session import java, launch
+from dstream.engine.spark.session import java, spark_start
 from dstream.engine.spark.session.class_archive import ClassArchive, is_private
 from dstream.engine.spark.session.java import Java
+from dstream.engine.spark.session.spark_settings import Settings
 from dstream.errors import SetupError
 from dstream.session import archive_maker
 
-SETTINGS = launch.Settings("local[2]", {}, "OFF", 2**20, class_archive=True)
+SETTINGS = Settings("local[2]", {}, "OFF", 2**20, class_archive=True)
 
 
 @pytest.fixture
@@ -234,18 +235,18 @@ def test_a_home_that_cannot_be_written_to_has_none(archive, monkeypatch):
 @pytest.mark.parametrize("changes", [{"class_archive": False}, {"master": "spark://host:7077"}])
 def test_who_wants_none_has_none(monkeypatch, changes):
     """And Java on a cluster has options of its own."""
-    monkeypatch.setattr(launch, "has_java_options", lambda config: False)
-    monkeypatch.setattr(launch, "class_archive", lambda java: pytest.fail("it was looked for"))
+    monkeypatch.setattr(spark_start, "has_java_options", lambda config: False)
+    monkeypatch.setattr(spark_start, "class_archive", lambda java: pytest.fail("it was looked for"))
 
-    assert launch._archive(replace(SETTINGS, **changes)) is None
+    assert spark_start.archive_for(replace(SETTINGS, **changes)) is None
 
 
 def test_who_chooses_options_of_java_has_none(monkeypatch):
     """They may name an archive, or a collector for which it was not made."""
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-XX:+UseZGC")
-    monkeypatch.setattr(launch, "class_archive", lambda java: pytest.fail("it was looked for"))
+    monkeypatch.setattr(spark_start, "class_archive", lambda java: pytest.fail("it was looked for"))
 
-    assert launch._archive(SETTINGS) is None
+    assert spark_start.archive_for(SETTINGS) is None
 
 
 def test_a_java_that_does_not_start_with_it_starts_without(made, monkeypatch):
@@ -257,9 +258,9 @@ def test_a_java_that_does_not_start_with_it_starts_without(made, monkeypatch):
             raise SetupError("the Java virtual machine did not start")
         return "spark"
 
-    monkeypatch.setattr(launch, "_launched", launched)
+    monkeypatch.setattr(spark_start, "_started", launched)
 
-    assert launch._launched_with(made, SETTINGS) == "spark"
+    assert spark_start.started(made, SETTINGS) == "spark"
     assert (made.path(), made.is_wanted()) == (None, False)
 
 
@@ -271,9 +272,9 @@ def test_an_error_that_is_not_of_the_archive_is_raised_once(archive, monkeypatch
         starts.append(options)
         raise SetupError("no")
 
-    monkeypatch.setattr(launch, "_launched", launched)
+    monkeypatch.setattr(spark_start, "_started", launched)
     with pytest.raises(SetupError, match=r"^no$"):
-        launch._launched_with(archive, SETTINGS)
+        spark_start.started(archive, SETTINGS)
 
     assert starts == [""]
 

@@ -11,8 +11,9 @@ import tempfile
 
 import pytest
 
-from dstream.engine.spark.session import launch
-from dstream.engine.spark.session.launch import Settings
+from dstream.engine.spark.session import spark_settings
+from dstream.engine.spark.session.spark_settings import Settings
+from dstream.engine.spark.session.spark_start import quiet_py4j
 
 ENABLED = "spark.python.unix.domain.socket.enabled"
 FOLDER = "spark.python.unix.domain.socket.dir"
@@ -21,14 +22,14 @@ FOLDER = "spark.python.unix.domain.socket.dir"
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     """No folder of ours is known, before the test and after it, so that none is taken from a Spark that runs."""
-    before = launch._folder_of_sockets, launch._folder_of_blocks
+    before = spark_settings._folder_of_sockets, spark_settings._folder_of_blocks
     for name, folder in zip(("_folder_of_sockets", "_folder_of_blocks"), before, strict=True):
-        monkeypatch.setattr(launch, name, functools.cache(folder.__wrapped__))
+        monkeypatch.setattr(spark_settings, name, functools.cache(folder.__wrapped__))
 
 
 def defaults(master="local[2]", **config):
     """Return the settings for a master, as far as they are not the user's."""
-    return launch._defaults(master, Settings(master, config, "OFF", 2**20))
+    return spark_settings.defaults(master, Settings(master, config, "OFF", 2**20))
 
 
 def test_workers_on_this_machine_use_sockets_in_a_private_folder():
@@ -77,7 +78,7 @@ def test_a_disk_that_is_full_keeps_spark_to_tcp(monkeypatch):
 
 def test_a_system_without_such_sockets_keeps_to_tcp(monkeypatch):
     """Not every Python has them."""
-    monkeypatch.delattr(launch.socket, "AF_UNIX")
+    monkeypatch.delattr(spark_settings.socket, "AF_UNIX")
 
     assert ENABLED not in defaults()
 
@@ -126,6 +127,6 @@ def test_py4j_tells_of_no_connections_unless_it_was_asked(monkeypatch, before, a
     """A program that logs at INFO would have a line of it for each job."""
     logger = logging.getLogger("py4j")
     monkeypatch.setattr(logger, "level", before)
-    launch.quiet_py4j()
+    quiet_py4j()
 
     assert logger.level == after
