@@ -1,4 +1,4 @@
-"""`GraphRun`: a graph on Spark. It lists splits, makes DataFrames of vertices, and runs the jobs of decisions.
+"""`GraphRun`: a graph on Spark. It makes DataFrames of vertices, and runs the jobs of decisions.
 
 What others read is decided when it is asked for, after what it depends on; each vertex becomes one DataFrame, and each
 source is listed once. Everything is a loop: a plan may have 20,000 operations.
@@ -7,8 +7,8 @@ source is listed once. Everything is a loop: a plan may have 20,000 operations.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -44,27 +44,23 @@ from dstream.engine.graph.vertices import (
 )
 from dstream.engine.kernels.cached_items import read_here
 from dstream.engine.kernels.core_operations import Operation
-from dstream.engine.kernels.item_batches import Batch, Batcher
 from dstream.engine.spark.cached_rows import KeptRows
 from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster
+from dstream.engine.spark.listed_splits import ListedSplits
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, rows_of
 from dstream.engine.spark.segments import Splits as SplitSegment
-from dstream.engine.spark.shipped_splits import packed_split
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.sinks import WriteItems
-from dstream.engine.worker.stage import Piece, TableInput
+from dstream.engine.worker.stage import TableInput
 from dstream.errors import UnsupportedError
 from dstream.failures import naming
-from dstream.pickling import dumps
 from dstream.plan.core import Recall, Table
 from dstream.plan.properties import is_ordered
 from dstream.plan.recalling import Cached
-from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first
-from dstream.spi import Split
 from dstream.values.fields import field_names
 
 if TYPE_CHECKING:
@@ -72,7 +68,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphRun"]
 
-_LARGEST_SPLIT = 2**20
 _DEEPEST = 32
 """How many stages a frame has, one behind another, until its rows are kept: Spark plans a frame by recursion, and where
 that fails, at some 180 stages, the caller waits for ever (4.3)."""
@@ -93,11 +88,10 @@ class GraphRun:
         self._ports = ports
         self._decided: dict[int, Items] = {}
         self._last: Last | None = None
-        self._listed: dict[int, Pieces] = {}
+        self._splits = ListedSplits(cluster)
         self._frames: dict[int, DataFrame] = {}
         self._read_frames: dict[int, DataFrame] = {}
         self._tables: dict[int, Frame] = {}
-        self._whole: dict[int, tuple[Piece, ...]] = {}
         self._delivered: set[int] = set()  # Vertices of whose rows those beside the items have reached the caller.
         self._asked: set[int] = set()  # Vertices of which a decision wants to know something.
         self._depths: dict[int, int] = {}  # How many stages Spark plans together for a frame.
@@ -160,7 +154,7 @@ class GraphRun:
 
     def _has_one(self, each: Input) -> bool:
         if isinstance(each, Splits):
-            return len(list(islice(self._pieces(each), 2))) == 1
+            return len(list(islice(self._splits.pieces(each), 2))) == 1
         return self._partitions((each,)) == 1
 
     def _partitions(self, items: Items) -> int:
@@ -170,7 +164,7 @@ class GraphRun:
     def _count(self, each: Input) -> int:
         match each:
             case Splits():
-                return sum(1 for _ in self._pieces(each))
+                return sum(1 for _ in self._splits.pieces(each))
             case Rows(targets=None):
                 return sum(self._partitions(taken.vertex.inputs) for taken in each.taken)
             case Rows(targets=int() as targets):
@@ -268,7 +262,7 @@ class GraphRun:
     def _segments(self, each: Input) -> Sequence[Segment]:
         match each:
             case Splits():
-                return (SplitSegment(Pieces(self._pieces(each))),)
+                return (SplitSegment(Pieces(self._splits.pieces(each))),)
             case Rows():
                 return (self._read(each),)
             case FromTable(node):
@@ -307,117 +301,10 @@ class GraphRun:
             self._tables[id(node)] = Frame(rows, cluster.partitions(rows))
         return self._tables[id(node)]
 
-    # ------------------------------------------------------------------------------------------------------- pieces
-
-    def _pieces(self, splits: Splits) -> Iterator[Piece]:
-        """Give the pieces of splits, asking their sources for one after another."""
-        for each in inputs_first(splits, _levels_of):
-            if (each.tasks or each.for_each) and id(each) not in self._whole:
-                self._whole[id(each)] = self._all_of(each)
-                self._held.append(each)
-        yield from self._whole[id(splits)] if id(splits) in self._whole else self._one_by_one(splits)
-
-    def _all_of(self, splits: Splits) -> tuple[Piece, ...]:
-        """Return the pieces of splits for which all of them must be known."""
-        pieces = tuple(self._one_by_one(replace(splits, applied=(), tasks=None, for_each=None)))
-        if splits.tasks is not None and len(pieces) != splits.tasks:
-            pieces = tuple(_dealt(pieces, splits.tasks))
-        if splits.for_each is not None:
-            last = splits.for_each(pieces)
-            pieces = tuple(_followed(each, last(number)) for number, each in enumerate(pieces))
-        return tuple(_followed(each, *operations_of(splits.applied)) for each in pieces)
-
-    def _one_by_one(self, splits: Splits) -> Iterator[Piece]:
-        """Give pieces through all levels of splits, each of which may leave some out, and adds its operations."""
-        levels = [_Level(splits, iter(splits.parts))]
-        while levels:
-            part = next(levels[-1].parts, None)
-            if part is None:
-                levels.pop()
-            elif isinstance(part, SourceSplits):
-                levels.append(_Level(_AS_THEY_ARE, iter(self._listing(part))))
-            elif isinstance(part, Splits):
-                whole = self._whole.get(id(part))
-                levels.append(_Level(part, iter(part.parts)) if whole is None else _Level(_AS_THEY_ARE, iter(whole)))
-            elif (passed := _through(levels, part)) is not None:
-                yield passed
-
-    def _listing(self, source: SourceSplits) -> Pieces:
-        """Return the pieces of a source, which is divided once."""
-        if id(source) not in self._listed:
-            counting = self._cluster.counting()
-            operations = () if counting is None else (counting,)
-            self._listed[id(source)] = Pieces(_split(source, operations))
-            self._held.append(source)
-        return self._listed[id(source)]
-
-
-@dataclass
-class _Level:
-    """Splits whose pieces are being given; `number` is that of the next one."""
-
-    splits: Splits
-    parts: Iterator[Splits | SourceSplits | Piece]
-    number: int = 0
-
-
-_AS_THEY_ARE = Splits(())
-
-
-def _through(levels: list[_Level], piece: Piece) -> Piece | None:
-    """Let a piece pass the levels around it, innermost first; levels that have given their last one are left."""
-    operations: list[Operation] = []
-    for depth in range(len(levels) - 1, -1, -1):
-        level = levels[depth]
-        number, level.number = level.number, level.number + 1
-        if level.number == level.splits.stop:
-            del levels[depth:]
-        if number < level.splits.start or number == level.splits.stop:
-            return None
-        operations += operations_of(level.splits.applied)
-    return _followed(piece, *operations)
-
-
-def _followed(piece: Piece, *operations: Operation) -> Piece:
-    return replace(piece, operations=(*piece.operations, *operations)) if operations else piece
-
-
-def _dealt(pieces: tuple[Piece, ...], tasks: int) -> Iterator[Piece]:
-    """Give a piece for each task, which reads some that follow each other; it runs also where there is nothing."""
-    for task in range(tasks):
-        first, last = (number * len(pieces) // tasks for number in (task, task + 1))
-        yield Piece(None, pieces[first:last], (), None)
-
 
 def _read_by(vertex: Vertex) -> list[Vertex]:
     """Return the vertices whose rows a vertex reads."""
     return [taken.vertex for each in vertex.inputs if isinstance(each, Rows) for taken in each.taken]
-
-
-def _levels_of(each: Splits) -> Sequence[Splits]:
-    return [part for part in each.parts if isinstance(part, Splits)]
-
-
-def _split(source: SourceSplits, operations: tuple[Operation, ...]) -> Iterator[Piece]:
-    node = source.node
-    guards = tuple(guard.on_a_worker() for guard in node.guards)
-    cut = _in_batches if node.source.in_caller and not guards else _whole
-    with naming(node.step):
-        for split in node.source.splits(source.divisor):
-            yield replace(_followed(cut(split, node.step), *operations), guards=guards)
-
-
-def _whole(split: Split[Any], step: Step) -> Piece:
-    return Piece(packed_split(split, step), (), (), step)
-
-
-def _in_batches(split: Split[Any], step: Step) -> Piece:
-    """Cut a large split that holds its items itself, so that a worker unpickles a batch at a time."""
-    whole = _whole(split, step)
-    if whole.split is None or len(whole.split) <= _LARGEST_SPLIT:
-        return whole
-    batches = Batcher().batches(split.read())
-    return Piece(None, tuple(Piece(dumps(Batch(data)), (), (), step) for _, data in batches), (), step)
 
 
 def _pending(items: Items) -> list[int]:
