@@ -3,14 +3,14 @@
 Each factory returns a `dstream.spi.Collector`, an immutable, picklable value that runs on any engine
 and, with `collector.collect(iterable)`, on none. `containers` gathers, `arithmetic` and `moments`
 calculate, `ranking` compares, `folding` folds, `grouping` and `maps` make dictionaries, `adapting`
-puts collectors around collectors, `sketches` estimates, `percentiles` is exact.
+puts a collector around another, `compound` around several, `sketches` estimates, `percentiles` is exact.
 
 Example:
     >>> grouping_by(len, counting()).collect(["call", "me", "Ishmael", "some"])
     {4: 2, 2: 1, 7: 1}
 """
 
-from collectors.adapting import all_of, collecting_and_then, filtering, flat_mapping, mapping, teeing
+from collectors.adapting import collecting_and_then, filtering, flat_mapping, mapping
 from collectors.arithmetic import (
     averaging,
     averaging_double,
@@ -27,6 +27,7 @@ from collectors.arithmetic import (
     summing_long,
 )
 from collectors.co_operations import co_operation, to_bags
+from collectors.compound import all_of, teeing
 from collectors.containers import (
     concatenating,
     joining,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from collectors.adapting import accumulate_in, apply_to, combine_each, deduct_each, finish_each, supply_each
 from collectors.arguments import checked_count, checked_function
 from collectors.bags import Bag
+from collectors.compound import accumulate_in, apply_to, combine_each, deduct_each, finish_each, supply_each
 from dstream.spi import AggregateOperation, Collector
 
 __all__ = ["co_operation", "to_bags"]

@@ -1,18 +1,6 @@
 import pytest
 
-from collectors import (
-    all_of,
-    collecting_and_then,
-    counting,
-    filtering,
-    flat_mapping,
-    grouping_by,
-    joining,
-    mapping,
-    summing,
-    teeing,
-    to_list,
-)
+from collectors import collecting_and_then, counting, filtering, flat_mapping, grouping_by, mapping, to_list
 from dstream.spi import Characteristics
 
 
@@ -83,21 +71,3 @@ def test_collecting_and_then_stays_keyed():
 def test_a_grouping_behind_another_function_is_not_keyed(around):
     """Its classifier would see items that the engine does not have."""
     assert around(str, grouping_by(len)).keyed is None
-
-
-def test_teeing_gives_each_item_to_both():
-    """One pass over a one-time iterator serves both."""
-    average = teeing(summing(), counting(), lambda total, count: total / count)
-
-    assert average.collect(iter([1, 2, 6])) == 3.0
-
-
-def test_teeing_may_return_none():
-    """The merging function decides."""
-    assert teeing(counting(), counting(), lambda left, right: None).collect([1]) is None
-
-
-def test_all_of_gives_a_tuple():
-    """One result for each collector, in their order."""
-    assert all_of(counting(), joining("-"), to_list()).collect(["a", "b"]) == (2, "a-b", ["a", "b"])
-    assert all_of().collect([1]) == ()
