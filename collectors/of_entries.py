@@ -15,7 +15,7 @@ from typing import Any
 from collectors.adapting import mapping
 from collectors.arithmetic import counting
 from collectors.batches import batches, kinds
-from collectors.grouping import AnyKeys, count_batch, groups_of_any_key
+from collectors.groups import AnyKeys, count_batch, groups_of_any_key
 from dstream.keys import canonical_all
 from dstream.spi import Collector, InColumns, Keyed
 from dstream.values import Entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from collectors.grouping import groups_of_any_key
+from collectors.groups import groups_of_any_key
 from dstream.plan import Node, call_site
 from dstream.plan.nodes_of_stages import Aggregate
 from dstream.spi import AggregateOperation

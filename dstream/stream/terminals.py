@@ -185,7 +185,7 @@ def _keep_last(held: list[Any], items: Iterable[Any]) -> list[Any]:
 
 def latest_by_key() -> Collector[tuple[Any, T], Any, dict[Any, T]]:
     """Keep the last value of each key, as `dict` does with pairs: None is a key and a value like any other."""
-    from collectors.grouping import groups_of_any_key  # Here, for the reason that stands at the top.
+    from collectors.groups import groups_of_any_key  # Here, for the reason that stands at the top.
 
     last_value = collectors.collecting_and_then(latest(), operator.itemgetter(0))
     return groups_of_any_key(_key_of_pair, collectors.mapping(operator.itemgetter(1), last_value))

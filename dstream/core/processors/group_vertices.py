@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from collectors.grouping import groups_of_any_key
+from collectors.groups import groups_of_any_key
 from dstream.core.key_functions import entry_key, entry_value, whole_item
 from dstream.core.processors.grouping_processor import (
     CombiningProcessor,

@@ -11,7 +11,7 @@ from typing import Any
 
 from collectors import mapping
 from collectors.batches import batches
-from collectors.grouping import groups_of_any_key
+from collectors.groups import groups_of_any_key
 from dstream.core.block_processor import BlockProcessor
 from dstream.core.processors.saving import Saving
 from dstream.memory import Growth
