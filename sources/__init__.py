@@ -10,7 +10,8 @@ the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source` or a `
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sources.memory import Generate, Items, ItemsSplit, Iterate, items
+from sources.generated import Generate, Iterate
+from sources.memory import Items, ItemsSplit, items
 from sources.ranges import Range
 
 if TYPE_CHECKING:

@@ -32,7 +32,8 @@ from dstream.stream.terminals import (
 from dstream.stream.two_streams import Paired
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, Optional
 from dstream.values.numbers import exact_float, exact_int
-from sources.memory import Generate, Items, whole
+from sources.generated import Generate
+from sources.memory import Items, whole
 from sources.ranges import Range
 
 if TYPE_CHECKING:

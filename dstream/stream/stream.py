@@ -28,7 +28,8 @@ from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import extreme
 from dstream.stream.two_streams import Paired
 from dstream.values import Optional
-from sources.memory import Generate, Items, Iterate
+from sources.generated import Generate, Iterate
+from sources.memory import Items
 
 if TYPE_CHECKING:
     from dstream.stream.numeric import DoubleStream, IntStream, LongStream

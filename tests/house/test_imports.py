@@ -204,7 +204,7 @@ def test_imports_of_dstream_are_quick():
     ours = [name for name in modules if name.partition(".")[0] in {"dstream", "collectors", "reducers", "sources"}]
     unused = {"dstream.engine.local", "dstream.engine.spark", "sources.text", "sources.parquet", "reducers", "tomllib"}
     assert unused.isdisjoint(modules)
-    assert len(ours) <= 158
+    assert len(ours) <= 164
     assert float(seconds) < 1.5
 
 

@@ -27,7 +27,8 @@ from dstream.plan import (
     rewrite,
 )
 from dstream.plan.core import Unary, node
-from sources.memory import Generate, Items, Iterate
+from sources.generated import Generate, Iterate
+from sources.memory import Items
 
 ENDLESS = Read(Generate(lambda: 1))
 COUNTING = Read(Iterate(0, abs))
