@@ -7,6 +7,7 @@ from typing import Any
 
 from dstream.spi.store import Options
 from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.types import Type
 
 __all__ = ["codec_by", "settled"]
@@ -20,7 +21,7 @@ def codec_by(types: Any, known: Codec) -> Codec:
     """
     if types == known.to_json():
         return known
-    return Codec.from_json(types, known.kind, known.name, Options(), known.pickles)
+    return described_codec(types, known.kind, known.name, Options(), known.pickles)
 
 
 def settled(known: Codec, written: Codec) -> Codec:

@@ -133,7 +133,7 @@ class Codec:
         except ClassRefusedError as error:
             raise self._refused(error, "key_type=") from error
         except NOT_UNDERSTOOD as error:
-            raise self._damaged("a key", error) from error
+            raise self.damaged("a key", error) from error
 
     def shaped_key(self, key: Any) -> Any:
         """Return a decoded key in the form that the key type gives it."""
@@ -165,7 +165,7 @@ class Codec:
         except ClassRefusedError as error:
             raise self._refused(error, "value_type=") from error
         except Exception as error:  # a pickle may raise anything
-            raise self._damaged("a value", error) from error
+            raise self.damaged("a value", error) from error
 
     # ------------------------------------------------------------------------------------------------------ columns
 
@@ -266,33 +266,9 @@ class Codec:
     # ----------------------------------------------------------------------------------------------------- as JSON
 
     def to_json(self) -> Any:
-        """Return what a store keeps to find the same codec again."""
+        """Return what a store keeps, of which `described_codec` makes the same codec again."""
         key, value = (None if found is None else found.to_json() for found in (self.key, self.value))
         return {"key": key, "value": value, "strict": self.strict}
-
-    @staticmethod
-    def from_json(data: Any, kind: Kind, name: str, options: Options, pickles: Pickles) -> Codec:
-        """Return the codec of a collection that exists.
-
-        Raises:
-            IllegalStateError: what is stored describes no types.
-            ValueError: the options contradict what is stored; the message names both.
-        """
-        asked = Codec.of(kind, name, options, pickles)
-        try:
-            codec = replace(
-                asked,
-                key=_stored(data["key"], asked.key, asked.pickles, options.key_type),
-                value=_stored(data["value"], asked.value, asked.pickles, options.value_type),
-                strict=bool(data["strict"]),
-            )
-        except NOT_UNDERSTOOD as error:
-            raise asked._damaged("the description of its types", error) from error
-        _agree(codec, "key_type", asked.key and asked.key.name, codec.key and codec.key.name)
-        _agree(codec, "value_type", asked.value and asked.value.name, codec.value and codec.value.name)
-        _agree(codec, "strict", options.strict, codec.strict)
-        found = [part.hint for part in (codec.key, codec.value) if part is not None]
-        return replace(codec, pickles=asked.pickles.allowing(*(c for hint in found for c in hints.classes_in(hint))))
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r}"
@@ -334,7 +310,7 @@ class Codec:
         except ClassRefusedError as error:
             raise self._refused(error, option) from error
         except NOT_UNDERSTOOD as error:
-            raise self._damaged("a column", error) from error
+            raise self.damaged("a column", error) from error
 
     def _column_of_keys(self, keys: Sequence[Any]) -> pa.Array:
         array, escape = self.key_columns(keys)
@@ -360,7 +336,8 @@ class Codec:
         )
         return _RefusedError(f"{self}: {error}{hint}")
 
-    def _damaged(self, what: str, error: Exception) -> IllegalStateError:
+    def damaged(self, what: str, error: Exception) -> IllegalStateError:
+        """Return the error for what cannot be read in the collection."""
         return IllegalStateError(
             f"{self} is damaged: {what} in it cannot be read: {type(error).__name__}: {error}; something else than "
             "dstream has written it, or the class of it has changed"
@@ -386,15 +363,6 @@ def _declared_key(hint: Any) -> Type | None:
 
 def _allowing(pickles: Pickles, options: Options) -> Pickles:
     return pickles.allowing(*hints.classes_in(options.key_type), *hints.classes_in(options.value_type))
-
-
-def _stored(data: Any, asked: Type | None, pickles: Pickles, hint: Any) -> Type | None:
-    return asked if data is None else Type.from_json(data, pickles, hint)
-
-
-def _agree(codec: Codec, option: str, asked: Any, stored: Any) -> None:
-    if asked is not None and asked != stored:
-        raise ValueError(f"{codec} exists with {option}={stored}; it was asked for with {option}={asked}")
 
 
 def _described(value: Any) -> str:

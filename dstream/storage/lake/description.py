@@ -13,6 +13,7 @@ from dstream.errors import IllegalStateError
 from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD, identity
 from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.lake.lake_columns import delta_field
 from dstream.storage.lake.lake_tables import Layout
@@ -94,7 +95,7 @@ class Description:
             types = self.types if metadata is None else self._types_in(metadata["configuration"])
         except NOT_UNDERSTOOD as error:
             raise IllegalStateError(f"{self.title} is damaged: its log describes no {self.kind}: {error}") from error
-        return Codec.from_json(types, self.kind, self.name, options, pickles)
+        return described_codec(types, self.kind, self.name, options, pickles)
 
     def _types_in(self, configuration: Mapping[str, str]) -> Any:
         if configuration["dstream.kind"] != self.kind:

@@ -11,7 +11,7 @@ from dstream.errors import IllegalStateError
 from dstream.storage.lake.actions import DataFile
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.lake_tables import Layout, batches
-from dstream.storage.lake.log import Addition
+from dstream.storage.lake.log_additions import Addition
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.values.journal_events import JournalEvent
 

@@ -24,6 +24,7 @@ from dstream.storage.lake.description import Description
 from dstream.storage.lake.lake_collection import Collection
 from dstream.storage.lake.lake_journal import first_version, journal_before, journal_reach, last_offset, read_journal
 from dstream.storage.lake.lake_tables import remove_quietly
+from dstream.storage.lake.log_additions import additions
 from dstream.storage.lake.lookup import look_up
 from dstream.storage.lake.map_job import LakeMapJob
 from dstream.storage.lake.map_split import LakeEntrySplit, grouped
@@ -210,7 +211,7 @@ class LakeMap(Collection):
         """Give the changes after offset `since`, as far as they had happened when this was called."""
         with self._log.lock:
             self._refresh_journal()
-            commits = self._log.additions(first_version(since))
+            commits = additions(self._log, first_version(since))
             return read_journal(self._folder, self._layout, commits, since, self._description.title)
 
     def journal_end(self) -> int:
@@ -223,14 +224,14 @@ class LakeMap(Collection):
         """Look into the newest commit with events, or into those after `since` as far as they are counted."""
         with self._log.lock:
             self._refresh_journal()
-            commits = self._log.additions(first_version(since), newest_first=most is None)
+            commits = additions(self._log, first_version(since), newest_first=most is None)
             return journal_reach(commits, since, most)
 
     def journal_before(self, when: int) -> int:
         """Look at the commits, the newest first."""
         with self._log.lock:
             self._refresh_journal()
-            return journal_before(self._log.additions(0, newest_first=True), when)
+            return journal_before(additions(self._log, 0, newest_first=True), when)
 
     def _refresh_journal(self) -> None:
         self._refresh()

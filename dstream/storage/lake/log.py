@@ -12,7 +12,7 @@ import time
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateError, UnsupportedError
 from dstream.storage.checking import NOT_UNDERSTOOD, number, text
@@ -26,26 +26,12 @@ from dstream.storage.settings import MOST_BUCKETS
 from dstream.values.contexts import contextmanager
 from dstream.values.forked_locks import renewed_after_fork
 
-__all__ = ["DESTROYED", "Addition", "Log"]
+__all__ = ["DESTROYED", "Log"]
 
 DESTROYED = "dstream.destroyed"
 """The transaction that ends a collection."""
 _LOOK_EVERY = 1.0
 """Seconds between looks for a gap by a handle that only reads. Who commits looks each time."""
-
-
-class Addition(NamedTuple):
-    """What a commit has added.
-
-    Attributes:
-        version: the commit.
-        timestamp: when it was made, in milliseconds since 1970, by the clock of who made it.
-        files: those with new data.
-    """
-
-    version: int
-    timestamp: int
-    files: list[DataFile]
 
 
 class Log:
@@ -288,23 +274,6 @@ class Log:
         """Return all live files."""
         return list(self._files.values())
 
-    def additions(self, first: int, *, newest_first: bool = False) -> Iterator[Addition]:
-        """Give what each commit from `first` up to what is now the newest one has added, if it has new data."""
-        versions = range(first, self.version + 1)
-        return self._additions(reversed(versions) if newest_first else versions)
-
-    def _additions(self, versions: Iterable[int]) -> Iterator[Addition]:
-        for version in versions:
-            entry = self.entry(version)
-            try:
-                new = [line["add"] for line in entry if "add" in line and line["add"]["dataChange"]]
-                adds = list(map(data_file, new))
-                times = [number(add["modificationTime"]) for add in new]
-            except (UnsupportedError, *NOT_UNDERSTOOD) as error:
-                raise self._damaged(version, error) from error
-            if adds:
-                yield Addition(version, max(times), adds)
-
     @contextmanager
     def _whole_or_reset(self) -> Iterator[None]:
         """Forget everything if the user interrupts while half of a commit has been taken over."""
@@ -314,10 +283,11 @@ class Log:
         except BaseException as error:
             self._reset()
             if isinstance(error, (UnsupportedError, *NOT_UNDERSTOOD)) and not isinstance(error, OSError):
-                raise self._damaged(version, error) from error
+                raise self.damaged(version, error) from error
             raise
 
-    def _damaged(self, version: int, error: Exception) -> DStreamError:
+    def damaged(self, version: int, error: Exception) -> DStreamError:
+        """Return the error for an entry that is not understood."""
         if isinstance(error, UnsupportedError):
             return UnsupportedError(f"{self.title} is not read: {error}")
         return IllegalStateError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dstream.spi.store import Kind, Options
 from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.memory.memory_records import MemoryRecords
 from dstream.storage.memory.memory_state_files import MemoryStateFiles
@@ -86,6 +87,6 @@ class Handle(Generic[S]):
     def _codec_of(self, types: Any) -> Codec:
         known = self._known
         if known is None or known[0] is not types:
-            codec = Codec.from_json(types, self._state.kind, self._state.name, self._asked, self._pickles)
+            codec = described_codec(types, self._state.kind, self._state.name, self._asked, self._pickles)
             self._known = known = (types, codec)
         return known[1]

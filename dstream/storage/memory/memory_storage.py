@@ -6,6 +6,7 @@ from typing import Any
 
 from dstream.spi.store import Kind, ListStore, MapStore, Options
 from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.memory.memory_handle import Registry
 from dstream.storage.memory.memory_lists import MemoryList
@@ -95,7 +96,7 @@ class MemoryStorage:
         """Settle types that were open and are given now, so that nobody decides otherwise."""
         while not state.destroyed:
             types = state.types
-            settled = Codec.from_json(types, state.kind, state.name, options, self._pickles).to_json()
+            settled = described_codec(types, state.kind, state.name, options, self._pickles).to_json()
             with state.lock:
                 if state.types is types:
                     state.settle(settled)

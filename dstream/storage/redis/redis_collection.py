@@ -14,6 +14,7 @@ from dstream.errors import EngineError, IllegalStateError
 from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.redis.scripts import DESTROYED, LOST, Script
 from dstream.storage.redis.server import Connection, Server
@@ -95,7 +96,7 @@ class Collection:
             data = json.loads(types)
         except NOT_UNDERSTOOD as error:
             raise self.damaged(f"{self.meta} holds no types: {error}") from error
-        return Codec.from_json(data, self.kind, self.name, self.asked, self.pickles)
+        return described_codec(data, self.kind, self.name, self.asked, self.pickles)
 
     def run(self, connection: Connection, script: Script, keys: Sequence[str], *arguments: Any) -> Any:
         """Run a script on this collection; the meta hash is added to its keys.

@@ -12,6 +12,7 @@ from dstream.errors import IllegalStateError
 from dstream.spi.store import Kind, Options
 from dstream.storage.checking import NOT_UNDERSTOOD
 from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
 from dstream.storage.shape import Shape
 from dstream.storage.sqlite.sqlite_database import Place
@@ -89,7 +90,7 @@ class Collection:
             data = json.loads(types)
         except NOT_UNDERSTOOD as error:
             raise self.damaged(f"dstream_collections holds no types of it: {error}") from error
-        return Codec.from_json(data, self.kind, self.name, self.asked, self.pickles)
+        return described_codec(data, self.kind, self.name, self.asked, self.pickles)
 
     def damaged(self, why: str) -> IllegalStateError:
         """Return the error that says that the database does not hold what dstream has written there."""

@@ -15,6 +15,7 @@ import pytest
 from dstream.errors import NullElementError, UnstableKeyError, UnsupportedError
 from dstream.spi.store import Options
 from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
 from tests.keys.specimens import Day, Id, Moment, Money, Mood, Number, Octets, Real, Rights, Size, Text
 from tests.storage.codec.samples import Color, Loose, Order, Plain, Point, Spot
@@ -29,7 +30,7 @@ def codec(kind="map", key=None, value=None, pickles=TRUSTED, **options):
 
 def stored(made, pickles=TRUSTED, **options):
     """Return the codec that another process finds."""
-    return Codec.from_json(json.loads(json.dumps(made.to_json())), made.kind, "m", Options(**options), pickles)
+    return described_codec(json.loads(json.dumps(made.to_json())), made.kind, "m", Options(**options), pickles)
 
 
 def test_of_leaves_open_what_is_not_declared():

@@ -1,0 +1,48 @@
+"""The codec of a collection that exists, made of what its store keeps of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dstream.spi.store import Kind, Options
+from dstream.storage.checking import NOT_UNDERSTOOD
+from dstream.storage.codec import hints
+from dstream.storage.codec.codec import Codec
+from dstream.storage.codec.pickles import Pickles
+from dstream.storage.codec.types import Type
+
+__all__ = ["described_codec"]
+
+
+def described_codec(data: Any, kind: Kind, name: str, options: Options, pickles: Pickles) -> Codec:
+    """Return the codec that `Codec.to_json` has described.
+
+    Raises:
+        IllegalStateError: what is stored describes no types.
+        ValueError: the options contradict what is stored; the message names both.
+    """
+    asked = Codec.of(kind, name, options, pickles)
+    try:
+        codec = replace(
+            asked,
+            key=_stored(data["key"], asked.key, asked.pickles, options.key_type),
+            value=_stored(data["value"], asked.value, asked.pickles, options.value_type),
+            strict=bool(data["strict"]),
+        )
+    except NOT_UNDERSTOOD as error:
+        raise asked.damaged("the description of its types", error) from error
+    _agree(codec, "key_type", asked.key and asked.key.name, codec.key and codec.key.name)
+    _agree(codec, "value_type", asked.value and asked.value.name, codec.value and codec.value.name)
+    _agree(codec, "strict", options.strict, codec.strict)
+    found = [part.hint for part in (codec.key, codec.value) if part is not None]
+    return replace(codec, pickles=asked.pickles.allowing(*(c for hint in found for c in hints.classes_in(hint))))
+
+
+def _stored(data: Any, asked: Type | None, pickles: Pickles, hint: Any) -> Type | None:
+    return asked if data is None else Type.from_json(data, pickles, hint)
+
+
+def _agree(codec: Codec, option: str, asked: Any, stored: Any) -> None:
+    if asked is not None and asked != stored:
+        raise ValueError(f"{codec} exists with {option}={stored}; it was asked for with {option}={asked}")
