@@ -10,8 +10,10 @@ from typing import Any, Literal, TypeVar, overload
 from dstream.errors import SetupError
 from dstream.spi import Misread, Reducer, Source
 from dstream.values import DeadLetter
-from sources.file_access import File, Part, Paths, opened, path_list, plan
+from sources.file_access import File, opened
+from sources.file_splits import Part, plan
 from sources.forms import FormOfItem, Unfit
+from sources.found_files import Paths, path_list
 from sources.kinds import BINARY, form_of, kind_behind
 from sources.quick_makers import maker_of_objects
 from sources.record_files import OnBad, OnMisread, RecordFiles, misread_at, options

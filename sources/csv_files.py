@@ -11,8 +11,10 @@ from typing import Any, Literal, TypeVar, overload
 from dstream.spi import Reducer, Source
 from dstream.values import DeadLetter
 from sources.csv_reading import RowsOfFile
-from sources.file_access import File, Part, Paths, path_list, plan
+from sources.file_access import File
+from sources.file_splits import Part, plan
 from sources.forms import FormOfItem
+from sources.found_files import Paths, path_list
 from sources.kinds import TEXTS, form_of, kind_behind, missing_columns
 from sources.lines import checked_encoding
 from sources.names import checked_names

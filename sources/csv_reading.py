@@ -13,7 +13,8 @@ from typing import Any
 from dstream.errors import SourceError
 from dstream.spi import Misread
 from sources.column_makers import maker_of_many, maker_of_many_rows
-from sources.file_access import Part, opened
+from sources.file_access import opened
+from sources.file_splits import Part
 from sources.forms import FormOfItem, Unfit
 from sources.kinds import missing_columns
 from sources.lines import Damaged, LineNumbers, line_blocks, splits_at_newlines, whole_lines

@@ -9,8 +9,10 @@ from typing import Any, Literal, TypeVar, overload
 
 from dstream.spi import Reducer, Source
 from dstream.values import DeadLetter
-from sources.file_access import File, Part, Paths, path_list, plan
+from sources.file_access import File
+from sources.file_splits import Part, plan
 from sources.forms import FormOfItem, Unfit
+from sources.found_files import Paths, path_list
 from sources.kinds import JSON, form_of, kind_behind
 from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible
 from sources.quick_makers import maker_of_objects

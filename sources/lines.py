@@ -17,7 +17,8 @@ from typing import Any
 from dstream.errors import SourceError
 from dstream.spi import Misread
 from dstream.values.encoded_lines import EncodedLines
-from sources.file_access import File, Part, is_compressed, opened
+from sources.file_access import File, is_compressed, opened
+from sources.file_splits import Part
 from sources.record_files import misread_at
 
 __all__ = [

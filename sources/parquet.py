@@ -10,8 +10,10 @@ from typing import Any, Literal, TypeVar, overload
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows, Misread, Reducer, Source
 from dstream.values import DeadLetter
-from sources.file_access import OPENING, File, Paths, group, path_list
+from sources.file_access import File
+from sources.file_splits import OPENING, group
 from sources.forms import FormOfItem, Record, Unfit
+from sources.found_files import Paths, path_list
 from sources.kinds import BINARY, form_of, kind_behind, missing_columns
 from sources.names import checked_names, repeated
 from sources.parquet_columns import are_parts_plain, rows_of_group

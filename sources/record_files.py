@@ -14,7 +14,8 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkabl
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows, Misread, Sink
 from dstream.values import BadRecord
-from sources.file_access import File, find_files, written_call
+from sources.file_access import File
+from sources.found_files import find_files, written_call
 
 __all__ = ["Format", "OnBad", "OnMisread", "Options", "RecordFiles", "RecordSplit", "misread_at", "options"]
 

@@ -10,7 +10,9 @@ from typing import Any, ClassVar, Literal, cast, overload
 from dstream.spi import Reducer, Source
 from dstream.values import DeadLetter
 from dstream.values.encoded_lines import EncodedLines
-from sources.file_access import File, Part, Paths, path_list, plan
+from sources.file_access import File
+from sources.file_splits import Part, plan
+from sources.found_files import Paths, path_list
 from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, encoded_blocks, is_divisible
 from sources.record_files import OnBad, OnMisread, RecordFiles, RecordSplit, options
 

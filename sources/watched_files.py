@@ -14,8 +14,9 @@ from typing import Any, Literal, overload
 
 from dstream.errors import SourceError, UnsupportedError
 from dstream.spi.stream_source import StreamSource
-from sources.file_access import File, Part
+from sources.file_access import File
 from sources.file_positions import NOTHING_READ, Position, end_of_lines, is_of, position_at
+from sources.file_splits import Part
 from sources.lines import checked_encoding, line_blocks, splits_at_newlines
 from sources.starts import Start, checked_start
 

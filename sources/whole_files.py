@@ -10,19 +10,9 @@ from typing import IO, Any, TypeVar, overload
 
 from dstream.errors import SourceError
 from dstream.spi import Source
-from sources.file_access import (
-    File,
-    Part,
-    Paths,
-    find_files,
-    is_compressed,
-    opened,
-    path_list,
-    plan,
-    reading,
-    within,
-    written_call,
-)
+from sources.file_access import File, is_compressed, opened, reading
+from sources.file_splits import Part, plan
+from sources.found_files import Paths, find_files, path_list, within, written_call
 
 __all__ = ["WholeFile", "WholeFiles", "files"]
 

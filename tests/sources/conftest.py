@@ -28,9 +28,9 @@ def read() -> Callable[..., list[Any]]:
 @pytest.fixture
 def tiny_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make splits and blocks of a few bytes, so that small files are cut in many places."""
-    monkeypatch.setattr("sources.file_access.SMALLEST_SPLIT", 1)
-    monkeypatch.setattr("sources.file_access.LARGEST_SPLIT", 7)
-    monkeypatch.setattr("sources.file_access.OPENING", 1)
+    monkeypatch.setattr("sources.file_splits.SMALLEST_SPLIT", 1)
+    monkeypatch.setattr("sources.file_splits.LARGEST_SPLIT", 7)
+    monkeypatch.setattr("sources.file_splits.OPENING", 1)
     monkeypatch.setattr("sources.lines.BLOCK", 5)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dstream.errors import SourceError
 from sources import csv_rows, json_lines, parquet_rows, text_files
-from sources.file_access import find_files, path_list
+from sources.found_files import find_files, path_list
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sources import text_files
-from sources.file_access import LARGEST_SPLIT, OPENING, SMALLEST_SPLIT, File, group, plan
+from sources.file_access import File
+from sources.file_splits import LARGEST_SPLIT, OPENING, SMALLEST_SPLIT, group, plan
 
 MIB = 1 << 20
 

@@ -14,7 +14,8 @@ import sources.file_access
 import sources.lines
 from dstream.spi.source import Source
 from sources import text_files
-from sources.file_access import File, Part
+from sources.file_access import File
+from sources.file_splits import Part
 from sources.lines import splits_at_newlines
 from sources.text import TextFormat, TextSplit
 
@@ -102,7 +103,7 @@ def test_text_files_equals_open_in_every_encoding(encoding, data, parallelism, b
     """With splits of a few bytes where the encoding allows it, and whole files where it does not."""
     text = data.draw(texts(encoding))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        for name, size in {"file_access.SMALLEST_SPLIT": 1, "file_access.OPENING": 1, "lines.BLOCK": block}.items():
+        for name, size in {"file_splits.SMALLEST_SPLIT": 1, "file_splits.OPENING": 1, "lines.BLOCK": block}.items():
             patch.setattr(f"sources.{name}", size)
         path = pathlib.Path(folder) / "a.txt"
         path.write_bytes(text.encode(encoding))

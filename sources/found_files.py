@@ -1,0 +1,223 @@
+"""Finding the files that a file source reads.
+
+A path is a local path, a local glob, a directory, or any URL that fsspec knows. `find_files` runs in the caller when a
+terminal operation starts.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import fnmatch
+import itertools
+import os
+import re
+import reprlib
+import stat
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from dstream.errors import SourceError
+from dstream.spi.functions import shown_function
+from dstream.values.secrets import shown_url
+from sources.file_access import File, reading
+
+__all__ = ["Paths", "find_files", "path_list", "within", "written_call"]
+
+Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+
+_URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
+_SHORT = reprlib.Repr()
+_SHORT.maxstring, _SHORT.maxlist, _SHORT.maxtuple = 80, 3, 3
+
+
+def path_list(*given: Paths) -> tuple[str, ...]:
+    """Return the paths that a source was given, each of them one or several, as strings that are not yet looked up.
+
+    Raises:
+        TypeError: a path is neither a str nor an `os.PathLike` of one, or it is the name of an encoding.
+        ValueError: there are no paths, or a path is empty.
+    """
+    for path in given[1:]:
+        _refuse_encoding(path)
+    names = tuple(map(_text, itertools.chain.from_iterable(map(_each, given))))
+    if not all(names):
+        raise ValueError("a path is empty")
+    if not names:
+        raise ValueError("paths is empty: name at least one file, directory or glob")
+    return names
+
+
+def _refuse_encoding(path: Paths) -> None:
+    """Refuse an encoding among the paths, unless there is a file of that name."""
+    if not isinstance(path, str) or os.path.exists(path):
+        return
+    with contextlib.suppress(LookupError, ValueError):
+        codecs.lookup(path)
+        raise TypeError(f"{path!r} is the name of an encoding, not of a file: write encoding={path!r}")
+
+
+def _each(paths: Paths) -> Iterable[str | os.PathLike[str]]:
+    if isinstance(paths, str | os.PathLike):
+        return [paths]
+    given: Any = paths  # Whatever the types say.
+    is_one = isinstance(given, bytes | bytearray) or hasattr(given, "read") or not isinstance(given, Iterable)
+    return [_text(paths)] if is_one else paths
+
+
+def written_call(maker: str, paths: tuple[str, ...], **others: object) -> str:
+    """Return the call that makes a source as its user would write it, without what is the default.
+
+    Example:
+        >>> written_call("text_files", ("a.txt",), encoding="utf-8", with_path=True)
+        "text_files('a.txt', with_path=True)"
+    """
+    given = [
+        *(_SHORT.repr(shown_url(path)) for path in paths[: _SHORT.maxlist]),
+        *(["..."] if len(paths) > _SHORT.maxlist else []),
+    ]
+    named = [f"{name}={_shown(other)}" for name, other in others.items() if other not in (None, "utf-8")]
+    return f"{maker}({', '.join([*given, *named])})"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, type):
+        return value.__qualname__.rpartition("<locals>.")[2]
+    return shown_function(value) if callable(value) else _SHORT.repr(value)
+
+
+def _text(path: object) -> str:
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
+    if not isinstance(name, str):
+        raise TypeError(f"a path must be a str or an os.PathLike, not {type(name).__name__}{_instead_of(name)}")
+    return name
+
+
+def _instead_of(path: object) -> str:
+    """Say what to write where somebody gave a file that is open, or bytes."""
+    if isinstance(path, bytes | bytearray | os.PathLike):
+        return ": os.fsdecode(path) makes a str of it"
+    if hasattr(path, "read"):
+        return (
+            ": give the name of the file, which the workers open themselves; "
+            "the lines of a file that is open are ctx.stream(file)"
+        )
+    return ""
+
+
+def within(directory: str, pattern: str) -> str:
+    """Return the path for the files below a directory that match a glob.
+
+    Example:
+        >>> within("logs[1]", "*.txt")
+        'logs[[]1]/*.txt'
+    """
+    import glob
+
+    is_url = _URL.match(directory) is not None  # fsspec knows no escapes.
+    return f"{(directory if is_url else glob.escape(directory)).rstrip('/')}/{pattern}"
+
+
+def find_files(paths: Iterable[str]) -> list[File]:
+    """Return the files behind the paths, sorted by name, each of them once.
+
+    A path that exists is itself, even with a `*` in its name; else it is a glob. A glob means the
+    files that it matches, a directory the files directly inside it; both without those whose names start
+    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself.
+
+    Raises:
+        SourceError: a path does not exist, a glob matches no file, a directory holds none.
+    """
+    found: dict[str, File] = {}
+    for path in paths:
+        with reading(path):
+            found.update((file.name, file) for file in _find(path))
+    return sorted(found.values(), key=lambda file: file.name)
+
+
+def _find(path: str) -> list[File]:
+    if not _URL.match(path):
+        return _find_local(path)
+    # fsspec takes some 50 ms to import, which only those who use it should pay.
+    import fsspec
+
+    fs, inside = fsspec.core.url_to_fs(path)
+    if "file" in ((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol):
+        return _find_local(inside)
+    return _find_remote(fs, inside, path)
+
+
+def _find_local(path: str) -> list[File]:
+    import glob
+
+    path = os.path.abspath(os.path.expanduser(path))
+    if os.path.isdir(path):
+        with os.scandir(path) as entries:
+            names = [entry.path for entry in entries if not _is_hidden(entry.name) and not entry.is_dir()]
+        return _some([_local(name) for name in names], f"the directory {path} holds no files")
+    if not glob.has_magic(path) or os.path.lexists(path):
+        return [_local(path)]
+    names = [name for name in _matches(path) if _is_meant(name, path) and not os.path.isdir(name)]
+    return _some([_local(name) for name in names], f"no file matches {path} ({_PASSED_OVER})")
+
+
+def _matches(pattern: str) -> list[str]:
+    """Return what matches a glob; `glob` itself passes over directories that cannot be listed."""
+    import glob
+
+    above, last = os.path.split(pattern)
+    folders = _matches(above) if glob.has_magic(above) else [above]
+    names = glob.glob(pattern, recursive=True)
+    for folder in [*folders, *(names if last == "**" else ())]:
+        if os.path.isdir(folder):
+            os.scandir(folder).close()
+    return names
+
+
+def _local(path: str) -> File:
+    with reading(path):
+        status = os.stat(path)
+    return File(path, path, status.st_size if stat.S_ISREG(status.st_mode) else None)
+
+
+def _find_remote(fs: Any, path: str, url: str) -> list[File]:
+    chain = "".join(url.partition("::")[1:])  # What is left of "zip://*.txt::s3://bucket/a.zip".
+    fs.invalidate_cache()  # fsspec keeps listings, and would not see a file that came since the last run.
+    try:
+        info = fs.info(path)
+    except FileNotFoundError:
+        if "*" not in path and "?" not in path and "[" not in path:
+            raise
+        infos = [each for each in fs.glob(path, detail=True).values() if _is_meant(each["name"], path)]
+        found = [_remote(fs, each, chain) for each in infos if each["type"] == "file"]
+        return _some(found, f"no file matches {shown_url(url)} ({_PASSED_OVER})")
+    if info["type"] != "directory":
+        return [_remote(fs, info, chain)]
+    infos = [each for each in fs.ls(path, detail=True) if each["type"] == "file"]
+    infos = [each for each in infos if not _is_hidden(each["name"].rstrip("/").rpartition("/")[2])]
+    return _some([_remote(fs, each, chain) for each in infos], f"the directory {shown_url(url)} holds no files")
+
+
+def _remote(fs: Any, info: dict[str, Any], chain: str) -> File:
+    size = info.get("size") if info.get("partial", True) else None  # Some web servers give no ranges.
+    return File(shown_url(fs.unstrip_protocol(info["name"]) + chain), info["name"], size, fs)
+
+
+_PASSED_OVER = "a glob matches no directories, and no names that begin with '.' or '_' unless it has them itself"
+
+
+def _is_meant(name: str, pattern: str) -> bool:
+    """Say whether a match is no marker, and in no folder of markers, of which the glob says nothing."""
+    asked = [part for part in pattern.split("/") if _is_hidden(part)]
+    hidden = filter(_is_hidden, name.split("/"))
+    return all(any(fnmatch.fnmatchcase(part, each) for each in asked) for part in hidden)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _some(files: list[File], complaint: str) -> list[File]:
+    if not files:
+        raise SourceError(complaint) from FileNotFoundError(complaint)
+    return files
