@@ -13,13 +13,13 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from dstream.errors import EngineError, IllegalStateError, JobTakenOverError, SinkTakenError
-from dstream.failures import is_full, known_of, origin_of, shorten
+from dstream.errors import IllegalStateError, JobTakenOverError
+from dstream.failures import is_full, shorten
 from dstream.jobs.bounded_run import BoundedRun
 from dstream.jobs.epoch_record import EpochRecord
 from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_drivers import forget_driver
-from dstream.jobs.job_failures import failure_text, pickled_failure
+from dstream.jobs.job_failures import failure_text, is_no_fault_of_the_user, pickled_failure
 from dstream.jobs.job_files import gathered, removed
 from dstream.jobs.job_future import JobFuture
 from dstream.jobs.job_lease import Lease
@@ -317,7 +317,7 @@ class Execution:
             return True
         if self.lease.state.config.suspend_on_failure:
             return self._is_over_when_suspended(run, error)
-        if not (self._pauses and _is_no_fault_of_the_user(error)):
+        if not (self._pauses and is_no_fault_of_the_user(error)):
             self._fail(error)
             return True
         return self._is_over_after_a_pause(run, error)
@@ -394,14 +394,3 @@ def _pickled(plan: PipelinePlan) -> bytes:
         raise
     except BaseException:  # What it holds may raise anything when it is pickled.
         return b""
-
-
-def _is_no_fault_of_the_user(error: BaseException) -> bool:
-    """Say whether what a job runs on was lost: workers, Spark, a connection; and no step is to blame."""
-    known = known_of(error)
-    if isinstance(error, EngineError):
-        origin = known.origin if known is not None and known.origin is not None else origin_of(error)
-        return origin is None or not origin.is_raiser
-    if isinstance(error, SinkTakenError):  # By a process that was stopped: it may go on, or end.
-        return True
-    return isinstance(error, ConnectionError) and (known is None or known.step is None)

@@ -1,4 +1,4 @@
-"""What a job failed with: kept as texts that anybody may read, and as a pickle for those who may load it."""
+"""What a job failed with: whose fault it is, a text that anybody may read, a pickle for those who may load it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from dstream.errors import RemoteError
+from dstream.errors import EngineError, RemoteError, SinkTakenError
+from dstream.failures import known_of, origin_of
 from dstream.failures.exception_copies import arguments_of, rebuilt, state_of
 from dstream.jobs.job_state import FailureText
 from dstream.pickling import dumps
 
-__all__ = ["arrived", "failure_text", "pickled_failure"]
+__all__ = ["arrived", "failure_text", "is_no_fault_of_the_user", "pickled_failure"]
 
 _LONGEST = 20_000
 _MOST_NOTES = 50
@@ -75,3 +76,14 @@ def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
     except BaseException:  # Its class may be missing, raise anything, or not be allowed: the texts say all.
         return None
     return error if isinstance(error, BaseException) else None
+
+
+def is_no_fault_of_the_user(error: BaseException) -> bool:
+    """Say whether what a job runs on was lost: workers, Spark, a connection; and no step is to blame."""
+    known = known_of(error)
+    if isinstance(error, EngineError):
+        origin = known.origin if known is not None and known.origin is not None else origin_of(error)
+        return origin is None or not origin.is_raiser
+    if isinstance(error, SinkTakenError):  # By a process that was stopped: it may go on, or end.
+        return True
+    return isinstance(error, ConnectionError) and (known is None or known.step is None)
