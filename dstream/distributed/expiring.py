@@ -9,20 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
 
 from more_itertools import chunked
 
-from dstream.errors import UnsupportedError
+from dstream.errors import CacheNotExistsError, UnsupportedError
 from dstream.keys import canonical
 from dstream.spi.sink import MapWriter, WriteJob
-from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Merge, Options, Revision, Update
+from dstream.spi.store import UNCHANGED, EntrySplit, MapStore, Merge, Options, Revision, Storage, Update
 from dstream.values.journal_events import JournalEvent, UseEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Clock", "Expiring", "ExpiringSplit", "ExpiringStore", "Expiry", "stored_options"]
+__all__ = ["Clock", "Expiring", "ExpiringSplit", "ExpiringStore", "Expiry", "cache_store", "stored_options"]
 
 V = TypeVar("V")
 
@@ -94,6 +94,22 @@ def stored_options(options: Options) -> Options:
     Expiry(options.ttl, options.max_idle)
     inner = options.value_type
     return options if inner is None else replace(options, value_type=Expiring[inner])  # type: ignore[valid-type]
+
+
+def cache_store(storage: Storage, name: str, options: Options) -> MapStore:
+    """Return the store of a cache, made if the options say how long its entries live.
+
+    Raises:
+        CacheNotExistsError: it was never configured, and they do not say it.
+    """
+    if options.ttl is not None or options.max_idle is not None:
+        return cast("MapStore", storage.create("cache", name, stored_options(options)))
+    store = storage.open("cache", name, stored_options(options))
+    if store is None:
+        raise CacheNotExistsError(
+            f"cache {name!r} was never configured: get_cache({name!r}, ttl=...) or (..., max_idle=...) makes it"
+        )
+    return cast("MapStore", store)
 
 
 class ExpiringStore:

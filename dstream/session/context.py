@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, get_args, overload
 
 from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
-from dstream.errors import CacheNotExistsError, IllegalStateError, SerializationError, UnsupportedError
+from dstream.distributed.expiring import cache_store
+from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node, Table, call_site
 from dstream.session.connect_arguments import (
@@ -341,7 +342,8 @@ class Context:
             'token'
         """
         options = Options(key_type, value_type, buckets, journal, strict, ttl, max_idle)
-        return IStreamCache(self._configured_cache(name, options), self)
+        check_options(name, options)
+        return IStreamCache(cache_store(self.running_storage(), name, options), self)
 
     @overload
     def get_set(
@@ -659,18 +661,6 @@ class Context:
         """Return a handle to a store; the modules of kinds that few programs use are loaded here."""
         module = import_module(f"dstream.distributed.{kind}")
         return getattr(module, f"IStream{kind.capitalize()}")(store, self)
-
-    def _configured_cache(self, name: str, options: Options) -> MapStore:
-        check_options(name, options)
-        storage = self.running_storage()
-        if options.ttl is not None or options.max_idle is not None:
-            return cast("MapStore", storage.create("cache", name, stored_options(options)))
-        store = storage.open("cache", name, stored_options(options))
-        if store is None:
-            raise CacheNotExistsError(
-                f"cache {name!r} was never configured: get_cache({name!r}, ttl=...) or (..., max_idle=...) makes it"
-            )
-        return cast("MapStore", store)
 
     def _check_place(self) -> None:
         """Refuse the use of a context of Spark, and of what belongs to it, on a worker."""

@@ -58,7 +58,7 @@ from dstream.stream.stream_arguments import (
     running,
     settings,
 )
-from dstream.stream.terminals import folding, folding_from, folding_onto, present
+from dstream.stream.terminals import Negated, folding, folding_from, folding_onto, present
 from dstream.stream.writing import write
 from dstream.tables import Rows, caption, print_brief, print_whole, rows_of_items
 from dstream.values import Optional
@@ -406,7 +406,7 @@ class BaseStream(Generic[T]):
 
     def all_match(self, predicate: Callable[[T], object]) -> bool:
         """Say whether every item satisfies `predicate`; True for no items. Stops at the first that does not."""
-        return not self._finds(_Negated(running(predicate, "predicate")), "all_match")
+        return not self._finds(Negated(running(predicate, "predicate")), "all_match")
 
     def none_match(self, predicate: Callable[[T], object]) -> bool:
         """Say whether no item satisfies `predicate`; True for no items. Stops at the first that does."""
@@ -690,14 +690,3 @@ def _present(found: list[T], node: Node, name: str) -> Optional[T]:
 def _explained_items(node: Node, call: str, items: Iterator[T]) -> Iterator[T]:
     with explained(node, call):
         yield from items
-
-
-class _Negated(Generic[T]):
-    """A predicate that holds where `predicate` does not."""
-
-    def __init__(self, predicate: Callable[[T], object]) -> None:
-        self.predicate = predicate
-        self.__qualname__ = getattr(predicate, "__qualname__", type(predicate).__qualname__)
-
-    def __call__(self, item: T) -> bool:
-        return not self.predicate(item)

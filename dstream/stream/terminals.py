@@ -10,7 +10,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import collectors  # As a module: whoever imports it first is loading it while this module loads.
 from dstream.errors import NullElementError
@@ -22,6 +22,7 @@ from dstream.values.order import choose as first_extreme
 from dstream.values.order import holds_nan
 
 __all__ = [
+    "Negated",
     "double_statistics",
     "double_sum",
     "extreme",
@@ -53,6 +54,18 @@ def present(found: list[T], operation: str) -> Optional[T]:
     if found[0] is None:
         raise NullElementError(f"{operation}() found a None, which an Optional cannot hold; filter it out or map it")
     return Optional.of(found[0])
+
+
+class Negated(Generic[T]):
+    """A predicate that holds where `predicate` does not."""
+
+    def __init__(self, predicate: Callable[[T], object]) -> None:
+        self.predicate = predicate
+        self.__qualname__ = getattr(predicate, "__qualname__", type(predicate).__qualname__)
+
+    def __call__(self, item: T) -> bool:
+        """Say whether `predicate` does not hold."""
+        return not self.predicate(item)
 
 
 def folding(op: Callable[[T, T], T]) -> Collector[T, list[T], list[T]]:
