@@ -1,4 +1,4 @@
-"""Steps that need a service: its place among the operations, until a task binds it."""
+"""The core operations of steps that need a service: they hold its number until a task gives them the service itself."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What an exception says when it leaves a terminal operation: what happened, where in the plan, what to do.
 
-Three notes, always in this order. `advice` has the words for each kind of error; this module puts
+Three notes, always in this order. `failure_advice` has the words for each kind of error; this module puts
 together what is known: the exception, the plan, the step and the item.
 """
 

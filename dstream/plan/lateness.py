@@ -1,4 +1,4 @@
-"""Tells the results of an operation over epochs from items that came too late for it: both leave it on one way."""
+"""Results of an operation over epochs, and items that came too late for it: one output has both; this parts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`limited`: forks of which only the first items are wanted end there, so that nothing beyond is read."""
+"""`limited`: a fork whose readers all want its first items only reads no more than these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of the user's for items that travel as pairs `(timestamp, item)`: they see the item alone."""
+"""Functions of the user's around which items travel as pairs `(timestamp, item)`: they are given the item alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""`opened`: a plan whose sources and services are known by their names, made one that runs with a context.
+"""`opened`: a plan whose sources and services are bound to the collections of a context.
 
-A pipeline names maps, which are there only where a job starts. So it holds values that are opened then.
+A pipeline is written without a context, and knows maps by their names. When a job starts, what holds a name is replaced
+by what reads the map of that name.
 """
 
 from __future__ import annotations

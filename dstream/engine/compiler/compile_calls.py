@@ -1,8 +1,8 @@
-"""What the calls of a gatherer become.
+"""Compile the calls of a gatherer, such as `map_concurrent`.
 
-Calls without a rate and without a cache run where the items are. A rate is shared by the tasks that may run at once,
-each with steps of time of its own, so the step runs in no more tasks than there are cores. For a cache equal items
-meet in one task, and the results go back to their place.
+Calls without a rate and without a cache run where the items are. Tasks that run at the same time share a rate: each
+may call once in so many intervals, so the step runs in no more tasks than there are cores. With a cache, equal items
+are shuffled to one task, and their results are put back in the order of the items.
 """
 
 from __future__ import annotations

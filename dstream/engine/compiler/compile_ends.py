@@ -1,4 +1,4 @@
-"""What the ends of plans become, and what an end may know of the operations before it."""
+"""Compile the terminal operations of a plan, some of them together with the operation before them."""
 
 from __future__ import annotations
 

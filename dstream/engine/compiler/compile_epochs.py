@@ -1,6 +1,7 @@
-"""What steps over epochs become: each task reduces what it has, and one shuffle brings it to where the state is.
+"""Compile steps whose state outlives an epoch: tasks reduce their items, and one shuffle brings that to the state.
 
-Where one task has all items, or they are known to be few, that task has all shards, and nothing moves.
+The state is divided into shards by key. Where one task has all items, or they are known to be few, that task has all
+shards, and nothing is shuffled.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What gatherers become.
+"""Compile gatherers.
 
-A gatherer over several partitions needs to know something of those around each. A first job leaves the items where
-they are, and each partition tells something of them in one row: how many there are and the first few of them, or what
-they add up to, or the state of an integrator. What follows reads the items again from where they are, so that no user
-function before the gatherer runs twice.
+A gatherer over several partitions needs to know something of the partitions around each. A first job keeps the items
+on the workers, and each partition reports one row about them: how many there are with the first few, or their total, or
+the state of an integrator. What follows reads the kept items, so that no user function before the gatherer runs twice.
 """
 
 from __future__ import annotations

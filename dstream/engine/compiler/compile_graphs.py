@@ -1,4 +1,4 @@
-"""What graphs of processors become: each part of a graph whose items stay where they are is a stage, task by task.
+"""Compile graphs of processors: vertices between which no item changes its task are one stage.
 
 Where all items stand in one partition, or each vertex has one processor, one task runs the whole graph.
 """

@@ -1,4 +1,4 @@
-"""Where items come from, and operations that need one item only: inputs, and what is appended to them."""
+"""Compile sources and kept items, which become inputs, and element-wise operations, which are appended to inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What aggregates, states and spreads become."""
+"""Compile what only stages of pipelines have: aggregates, stateful steps, and items spread over tasks."""
 
 from __future__ import annotations
 

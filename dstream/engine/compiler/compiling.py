@@ -1,4 +1,4 @@
-"""The walk from core operations to a graph, and the registry of what each of them becomes."""
+"""The walk from core operations to a graph, and the registry with a handler for each of them."""
 
 from __future__ import annotations
 

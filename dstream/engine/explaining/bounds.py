@@ -1,4 +1,4 @@
-"""In how many partitions items stand, and how many stages of Python and shuffles it takes to come to them."""
+"""Bounds for items of a graph: their partitions, and the stages of Python and the shuffles that make them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathering what begins in a partition, and reading on behind it: in columns where windows slide over these."""
+"""Gathering with the first items of the partitions behind, for what begins in one partition and ends in another."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A hash join of two sides, as (key, item) pairs with canonical keys.
 
 One side is held in a dict of its keys, the other one passes by. Past the bound both go to files by
-the hash of their keys, and each pair of files is joined on its own. What no hash divides, one hot
-key, is held a block at a time, and the other side passes by once for each block.
+the hash of their keys, and each pair of files is joined on its own. The items of one hot key, which no
+hash divides, are held a block at a time, and the other side passes by once for each block.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tasks do for a step over epochs: reduce items where they are, and apply what they have where the state is.
+"""What tasks do for a step whose state outlives an epoch: reduce items where they are, and apply that to the state.
 
 A task makes one `Arrival` of the items of one input. What came for the shards of one task is `Gathered`, in the order
 of (input, partition, offset); behind another such step, of (input, shard there, sequence). Then each shard is opened,

@@ -1,7 +1,7 @@
-"""Reading: the items of a split, with nothing between them and who asks for them where nothing can fail.
+"""Reading the items of a split, with exceptions that name the source.
 
-A generator that names the source in an exception costs a tenth of what an item-wise step costs, so it
-stands only around sources that run code for each item.
+The generator that does so costs a tenth of what an item-wise step costs, so it stands only around sources
+that run code for each item.
 """
 
 from __future__ import annotations

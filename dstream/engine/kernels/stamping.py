@@ -1,4 +1,4 @@
-"""What a task does that gives timestamps to the items of one partition of a source, and what it knows at the end."""
+"""Giving timestamps to the items of one partition of a source, and the watermark that follows from them."""
 
 from __future__ import annotations
 

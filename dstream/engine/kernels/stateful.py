@@ -1,4 +1,4 @@
-"""What a partition does with items that meet a state: one for all of them, or one for each key.
+"""Stateful steps in one partition: one state for all of its items, or one for each key.
 
 The states of all keys of a partition are held in memory.
 """

@@ -1,9 +1,8 @@
-"""Borders: windows that are reduced to one result need not wait for their neighbours.
+"""Windows over several partitions that a collector reduces to one result, without a shuffle of the items.
 
-Each task gathers what lies inside of its partition, takes it into a container at once, and hands on the first
-and the last few items of the partition. One task gathers from these what lies across the borders, into a
-container for each border, and puts it in its place between those of the partitions. The items themselves stay
-where they are made, once, and are not kept.
+Each task reduces the windows that lie inside of its partition to a container, and hands on that and the first and the
+last few items of the partition. One task makes the windows that lie across the border of two partitions of these items,
+reduces them to a container for each border, and combines all containers in order. Items are computed once and not kept.
 """
 
 from __future__ import annotations

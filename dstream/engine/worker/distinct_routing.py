@@ -1,7 +1,7 @@
-"""`distinct` of items that may stand in columns: where equal ones meet, and back in the order that they had.
+"""Sinks and readers of `distinct`, for items that may stand in columns.
 
-Each task sends the first one of equal items, of a million at a time, to the place where equal ones meet. The first of
-all of these goes back to its place, if the items have an order.
+Each task sends the first of equal items, of a million at a time, to the task of their key. That one keeps the first of
+all of them, and, if the items have an order, sends it back to the partition that it came from.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How blocks of items come from the processors of one part of a graph to those of another, each to its own task.
+"""Routing blocks of items between the parts of a graph of processors, each to the task of its processor.
 
 Marks travel among the items, to every target. Behind its rows, each task sends one control row to every target: how
 many rows it sent there. A target that misses a row, or the control row of a task, refuses to go on.

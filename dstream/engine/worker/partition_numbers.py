@@ -1,4 +1,4 @@
-"""The number of each partition: what a session that cannot count its partitions is asked for."""
+"""A job that writes the number of each partition, for Spark Connect, which cannot count partitions (4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition tells of its items besides them: sinks that write it, readers that go by what all of them told."""
+"""Sinks that write a summary of a partition beside its items, and readers that are given the summaries of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels with a job on its way to workers: they see the driver's folder, or get an archive of it."""
+"""The files that travel with a job: workers on this machine see the driver's folder, others get an archive of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads that were sent to all workers, and how they get at them: with the function, in a broadcast, in a file."""
+"""Payloads that all workers need, and how a task gets one: with its function, in a broadcast, or from a file."""
 
 from __future__ import annotations
 

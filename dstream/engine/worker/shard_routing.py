@@ -1,4 +1,4 @@
-"""How what tasks have for a step over epochs comes to the tasks where its shards are, and how lost rows are noticed.
+"""Routing to the shards of a step whose state outlives an epoch, with a check that no row was lost on the way.
 
 Behind its partials, each task sends one control row to every target: how many rows it sent there, what it counted, and
 the watermarks that it knows. A target that misses a row, or the control row of a task, refuses to go on.

@@ -2,6 +2,6 @@
 
 The rest is imported when something is drawn: a stream that nobody looks at needs none of it.
 
-`folding` bounds what is drawn, `wording` says it, `text`, `dot`, `mermaid`, `svg` and `html` write it,
+`shortening` bounds what is drawn, `wording` says it, `text`, `dot`, `mermaid`, `svg` and `html` write it,
 and `drawing` chooses among them.
 """
