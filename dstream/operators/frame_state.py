@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from dstream.operators.apart import Copies
 from dstream.operators.arrivals import LateItems, late_outputs
 from dstream.operators.early_period import EarlyPeriod
 from dstream.operators.frame_partials import FramePartial
 from dstream.operators.held_frames import HeldFrames
+from dstream.operators.independent_copies import Copies
 from dstream.operators.pickled_keys import with_keys_of_this_process
 from dstream.operators.sliding import Slide, inside_of
 from dstream.operators.window_output import WindowOutput

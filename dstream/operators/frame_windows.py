@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.operators.apart import copies_of
 from dstream.operators.arrivals import Arrivals
 from dstream.operators.frame_partials import partial_frames
 from dstream.operators.frame_state import FrameState
+from dstream.operators.independent_copies import copies_of
 from dstream.operators.window_arguments import check_keys, signature_of
 from dstream.operators.window_output import WindowOutput
 from dstream.spi import AggregateOperation

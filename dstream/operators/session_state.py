@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from dstream.operators.apart import Copies
 from dstream.operators.arrivals import LateItems, late_outputs
 from dstream.operators.early_period import EarlyPeriod
 from dstream.operators.held_sessions import HeldSessions
+from dstream.operators.independent_copies import Copies
 from dstream.operators.pickled_keys import with_keys_of_this_process
 from dstream.operators.session_partials import SessionPartial
 from dstream.operators.window_output import WindowOutput

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.operators.apart import copies_of
 from dstream.operators.arrivals import Arrivals
+from dstream.operators.independent_copies import copies_of
 from dstream.operators.session_partials import partial_sessions
 from dstream.operators.session_state import SessionState
 from dstream.operators.window_arguments import check_keys, signature_of

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from dstream.operators.apart import Copies
 from dstream.operators.frame_partials import Groups
 from dstream.operators.held_frames import HeldFrames
+from dstream.operators.independent_copies import Copies
 from dstream.spi import Collector
 from dstream.values.event_time import NO_WATERMARK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dstream.operators.apart import copy_of_results
+from dstream.operators.independent_copies import copy_of_results
 from dstream.spi import AggregateOperation
 from dstream.values.blaming import MISSING_ITEM, given, given_to, item_failed_on, shown
 from dstream.values.window_results import KeyedWindowResult, WindowResult

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dstream.spi.epochs import ShardChange, target_of
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import MovesToDisk, ShardState, StateOperator
-from dstream.state.growth import is_outweighed, parts_to_merge
+from dstream.state.compaction_rules import is_outweighed, parts_to_merge
 from dstream.state.kept_shards import KeptShard, Place, kept_shards
 from dstream.state.loading import ShardFiles
 from dstream.state.recent_files import recent_files

@@ -8,7 +8,7 @@ import pytest
 
 from dstream.engine.graph import output_ports
 from dstream.engine.spark.chosen_rows import chosen_rows
-from dstream.engine.worker.rows import ITEMS, SAMPLE, TOLD, WATERMARKS
+from dstream.engine.worker.rows import ITEMS, SAMPLE, SUMMARY, WATERMARKS
 
 if TYPE_CHECKING:
     from dstream.engine.graph.output_ports import OutputPort
@@ -55,8 +55,8 @@ def _channels(port: OutputPort) -> set[int]:
         (output_ports.SAMPLE, {SAMPLE}),
         (output_ports.SORTED_RUNS, set(range(-7, 3)) - {SAMPLE}),
         (output_ports.SCHEMAS, set(range(-7, 3)) - {ITEMS}),
-        (output_ports.TOLD, {TOLD}),
-        (output_ports.TOLD.with_beside(), {TOLD, 1, 2}),
+        (output_ports.SUMMARY, {SUMMARY}),
+        (output_ports.SUMMARY.with_beside(), {SUMMARY, 1, 2}),
         (output_ports.SORTED_RUNS.without_beside(), set(range(-7, 1)) - {SAMPLE}),
     ],
     ids=lambda value: value.name if hasattr(value, "name") else "",

@@ -11,11 +11,11 @@ from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import StateOperator
 from dstream.state import loading, step_state
 from dstream.state.kept_shards import KeptShards
-from dstream.state.looking import entries
 from dstream.state.recent_files import RecentFiles
 from dstream.state.removable_files import files_of
 from dstream.state.shard_index import ShardIndex
 from dstream.state.step_state import StateOfStep
+from dstream.state.visible_entries import entries
 from tests.state.counting import moment
 
 __all__ = ["JOB", "Epochs"]

@@ -15,8 +15,8 @@ from collectors.groups import groups_of_any_key
 from dstream.core.block_processor import BlockProcessor
 from dstream.core.processors.saving import Saving
 from dstream.memory import Growth
-from dstream.operators.apart import copies_of
 from dstream.operators.arrivals import by_shard
+from dstream.operators.independent_copies import copies_of
 from dstream.operators.pickled_keys import with_keys_of_this_process
 from dstream.spi import AggregateOperation, Collector, identity
 from dstream.spi.processor import SHARDS, BroadcastKey, Inbox, Outbox, Overflow, ProcessorContext, ShardKey

@@ -111,7 +111,7 @@ class WithNeighbours(Wide):
         kept = Vertex(inputs, WriteWithHead(self.kind.following, largest), step, is_kept=True)
         first = f", and its first {self.kind.following:,}" if self.kind.following else ""
         purpose = f"how many items each partition has{first}"
-        return Ask(replace(self, partitions=partitions), kept, "rows", output_ports.TOLD, step, purpose)
+        return Ask(replace(self, partitions=partitions), kept, "rows", output_ports.SUMMARY, step, purpose)
 
     def next(self, report: Report) -> Move:
         told: Sequence[Row] = report.rows
@@ -150,7 +150,7 @@ class FromTotals(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         step = self.node.step
         kept = Vertex(inputs, WriteWithTotal(self.kind, step, partitions - 1), step, is_kept=True)
-        return Ask(replace(self, kept=kept), kept, "rows", output_ports.TOLD, step, "the value of each partition")
+        return Ask(replace(self, kept=kept), kept, "rows", output_ports.SUMMARY, step, "the value of each partition")
 
     def next(self, report: Any) -> Move:
         if isinstance(report, Report):
@@ -206,7 +206,7 @@ class Integrated(Wide):
         step = self.node.step
         does = "each partition with a state of its own"
         kept = Vertex(inputs, WriteIntegrated(self.node.gatherer, step), step, is_kept=True, does=does)
-        return Ask(self, kept, "places", output_ports.TOLD, step, "whether its integrator wanted no more")
+        return Ask(self, kept, "places", output_ports.SUMMARY, step, "whether its integrator wanted no more")
 
     def next(self, report: Report) -> Move:
         last = -1
@@ -216,7 +216,7 @@ class Integrated(Wide):
                 break
         wanted = KeepRange(dict.fromkeys(range(last + 1), (0, None)))
         pushed = Rows((Taken(report.vertex),), None, wanted, why="the items stay where they are")
-        states = Taken(report.vertex, output_ports.TOLD.of_sources(0, last + 1), as_items=True)
+        states = Taken(report.vertex, output_ports.SUMMARY.of_sources(0, last + 1), as_items=True)
         end = functools.partial(finish, self.node.gatherer, self.node.step)
         given = piped((pushed,), self.node, None, "up to where it wanted no more")
         return Done((*given, *_in_one_task(states, self.node, end, _STATES, _COMBINES)))

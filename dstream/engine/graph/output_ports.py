@@ -22,7 +22,7 @@ __all__ = [
     "SAMPLE",
     "SCHEMAS",
     "SORTED_RUNS",
-    "TOLD",
+    "SUMMARY",
     "OutputPort",
 ]
 
@@ -77,4 +77,4 @@ BESIDE_AND_FAILURES = OutputPort("failures and what is beside the items", frozen
 SAMPLE = OutputPort("sample", frozenset({rows.SAMPLE}))
 SORTED_RUNS = OutputPort("sorted runs", _UP_TO_ITEMS - {rows.SAMPLE}, has_beside=True)
 SCHEMAS = OutputPort("schemas of columns", _UP_TO_ITEMS - {rows.ITEMS}, has_beside=True)
-TOLD = OutputPort("what gatherers tell of a partition", frozenset({rows.TOLD}))
+SUMMARY = OutputPort("what gatherers tell of a partition", frozenset({rows.SUMMARY}))

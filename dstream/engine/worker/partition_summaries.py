@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any
 
 from dstream.engine.kernels.item_batches import dumps_items, loads
-from dstream.engine.worker.rows import TOLD, Row
+from dstream.engine.worker.rows import SUMMARY, Row
 from dstream.engine.worker.sinks import WriteItems
 from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
@@ -42,7 +42,7 @@ class WriteWithHead:
             yield row
         data = dumps_items(head)
         fits = len(head) == min(self.count, written) and len(data) <= self.largest
-        yield Row(0, task.partition, written, TOLD, len(head) if fits else -1, data if fits else b"")
+        yield Row(0, task.partition, written, SUMMARY, len(head) if fits else -1, data if fits else b"")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class WriteWithTotal:
         for row in WriteItems()(items, task):
             written += row.size
             yield row
-        yield Row(0, task.partition, written, TOLD, min(written, 1), dumps_items(total))
+        yield Row(0, task.partition, written, SUMMARY, min(written, 1), dumps_items(total))
 
     def _totalled(self, items: Iterator[Any], total: list[Any]) -> Iterator[Any]:
         fn = self.kind.fn
@@ -141,4 +141,4 @@ class WriteIntegrated:
         with naming(self.step):
             run = Integration(self.gatherer)
             yield from WriteItems()(run.pushed(items), task)
-            yield Row(0, task.partition, 0, TOLD, int(run.has_stopped), dumps_items([run.state]))
+            yield Row(0, task.partition, 0, SUMMARY, int(run.has_stopped), dumps_items([run.state]))

@@ -21,7 +21,7 @@ __all__ = [
     "ITEMS",
     "SAMPLE",
     "STOPPED",
-    "TOLD",
+    "SUMMARY",
     "WAITING",
     "WATERMARKS",
     "Row",
@@ -39,8 +39,8 @@ SAMPLE = -1
 STOPPED = -2
 """The channel of the mark that a prefix ended in this partition."""
 
-TOLD = -3
-"""The channel of what a gatherer has to tell of a partition, besides its items."""
+SUMMARY = -3
+"""The channel of the summary of a partition that a gatherer over several partitions needs, beside the items."""
 
 COLUMNS = -4
 """The channel of the schemas of a task's columns."""

@@ -14,7 +14,7 @@ from dstream.jobs.upgrade_plan import Memory
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.spi.state_files import StateFiles
 from dstream.spi.state_operator import StateOperator
-from dstream.state.looking import entries
+from dstream.state.visible_entries import entries
 from dstream.values.entry import Entry
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from dstream.spi.store import Options
 from dstream.storage.codec.codec import Codec
 from dstream.storage.lake.actions import Actions, DataFile
 from dstream.storage.lake.checkpoints import is_due, write_checkpoint
+from dstream.storage.lake.commit_turns import turn
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.lake_tables import Layout, remove_quietly
 from dstream.storage.lake.log import DESTROYED, Log
 from dstream.storage.lake.log_cut import LogCut
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.registry import Registry
-from dstream.storage.lake.turns import turn
 from dstream.storage.lake.vacuum import vacuum
 
 __all__ = ["Collection"]

@@ -30,7 +30,7 @@ from dstream.storage.lake.map_job import LakeMapJob
 from dstream.storage.lake.map_split import LakeEntrySplit, grouped
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.newest import KEY_COLUMNS, newest_rows
-from dstream.storage.lake.recent import RecentRows
+from dstream.storage.lake.recent_rows import RecentRows
 from dstream.storage.lake.registry import Registry
 from dstream.values.journal_events import JournalEvent
 

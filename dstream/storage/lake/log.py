@@ -18,10 +18,10 @@ from dstream.errors import CollectionDestroyedError, DStreamError, IllegalStateE
 from dstream.storage.checking import NOT_UNDERSTOOD, number, text
 from dstream.storage.lake.actions import Actions, DataFile, check_protocol, condemned_in, data_file
 from dstream.storage.lake.checkpoints import newest_checkpoint, read_checkpoint
+from dstream.storage.lake.commit_turns import turn
 from dstream.storage.lake.entries import LOG, entry_path, entry_version, packed, read_entry, version_in
 from dstream.storage.lake.files import Folder
 from dstream.storage.lake.paths import checked_path
-from dstream.storage.lake.turns import turn
 from dstream.storage.settings import MOST_BUCKETS
 from dstream.values.contexts import contextmanager
 from dstream.values.forked_locks import renewed_after_fork

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dstream.state.growth import is_outweighed, parts_to_merge
+from dstream.state.compaction_rules import is_outweighed, parts_to_merge
 from dstream.state.shard_index import Part
 
 

@@ -20,7 +20,7 @@ from dstream.engine.worker.partition_summaries import (
     WriteWithTotal,
 )
 from dstream.engine.worker.read_ahead import ReadAhead, _gather_ahead, _pass_on
-from dstream.engine.worker.rows import ITEMS, TOLD, Row
+from dstream.engine.worker.rows import ITEMS, SUMMARY, Row
 from dstream.engine.worker.stage import Piece
 from dstream.engine.worker.stage_task import StageTask
 from dstream.gatherers import Gatherer, fold, scan, window_fixed, window_sliding
@@ -35,7 +35,7 @@ def written(sink: Any, part: int, items: list[Any]) -> tuple[list[Row], Row]:
     """Run a sink over a partition; give the rows of its items, and what it told."""
     *rows, told = sink(iter(items), StageTask(part, 2**60))
     assert {row.channel for row in rows} <= {ITEMS}
-    assert (told.channel, told.source) == (TOLD, part)
+    assert (told.channel, told.source) == (SUMMARY, part)
     return rows, told
 
 
