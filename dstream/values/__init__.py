@@ -1,7 +1,7 @@
 """Small values that streams, collectors and maps hand out: `Optional`, `Entry`, `DeadLetter`, statistics, and others.
 
-Look into `optional`, `entry`, `journal`, `dead_letter`, `bad_record`, `statistics` for each, into `conditions` for
-`where`, and into `sums` for how floats are added. `secrets` says what may be shown of a URL.
+Look into `optional`, `entry`, `journal_events`, `dead_letter`, `bad_record`, `statistics` for each, into `conditions`
+for `where`, and into `sums` for how floats are added. `secrets` says what may be shown of a URL.
 """
 
 from dstream.values.bad_record import BadRecord
