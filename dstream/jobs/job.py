@@ -23,6 +23,7 @@ from dstream.jobs.job_records import JobRecords
 from dstream.jobs.job_state import FailureText, JobState
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
+from dstream.jobs.plan_of_job import plan_of
 from dstream.pickling import dumps
 from dstream.pipeline.pipeline_plan import PipelinePlan
 
@@ -377,8 +378,7 @@ class Job:
         return self._upgrade(pipeline, "upgrade_plan")[1]
 
     def _upgrade(self, pipeline: Any, call: str) -> tuple[PipelinePlan, list[StageVerdict]]:
-        from dstream.jobs.jobs_of_context import plan_of  # here: it makes jobs
-        from dstream.jobs.unbounded.epoch_log import EpochLog
+        from dstream.jobs.unbounded.epoch_log import EpochLog  # here: few jobs are changed
         from dstream.jobs.unbounded.sinks_of_epochs import check_sinks
         from dstream.jobs.upgrade_plan import Memory, upgrade_plan
 

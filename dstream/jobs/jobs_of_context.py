@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dstream.errors import IllegalStateError, JobExistsError, UnsupportedError
+from dstream.errors import IllegalStateError, JobExistsError
 from dstream.failures import shown
 from dstream.jobs.epoch_record import EpochRecord, Receipts
 from dstream.jobs.execution import Execution
@@ -31,16 +31,17 @@ from dstream.jobs.job_records import Held, JobRecords, new_id
 from dstream.jobs.job_state import JobState, shape_of
 from dstream.jobs.job_status import JobStatus
 from dstream.jobs.job_watch import Watch, title
+from dstream.jobs.plan_of_job import plan_of
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.sinks_of_epochs import check_sinks
 from dstream.jobs.upgrade_plan import Memory, check_nothing_is_lost, upgrade_plan
 from dstream.pipeline.pipeline_plan import PipelinePlan
-from dstream.plan import Read, call_site, check, is_bounded, rewrite, topological
+from dstream.plan import call_site
 
 if TYPE_CHECKING:
     from dstream.spi.records import Records
 
-__all__ = ["Jobs", "plan_of"]
+__all__ = ["Jobs"]
 
 _log = logging.getLogger("dstream.jobs")
 _PATIENCE = 1.0
@@ -323,32 +324,6 @@ def _check_pipeline(plan: PipelinePlan, state: JobState, receipts: Receipts | No
             f"{title(state)} has still to publish what it wrote before its driver ended, and this is another "
             "pipeline: its stages have other names, kinds or sinks; submit it as it was, or under another name"
         )
-
-
-def plan_of(pipeline: Any, call: str) -> PipelinePlan:
-    """Return what of a pipeline a job runs; refuse what cannot run."""
-    plan = pipeline if isinstance(pipeline, PipelinePlan) else getattr(pipeline, "plan", None)
-    plan = plan() if callable(plan) else plan
-    if not isinstance(plan, PipelinePlan):
-        raise TypeError(f"{call}() takes a pipeline, not {shown(pipeline)}")
-    if not plan.writes:
-        raise ValueError(f"{call}() takes a pipeline that ends in a sink; this one writes to none")
-    _check_that_it_ends(plan, call)
-    return plan
-
-
-def _check_that_it_ends(plan: PipelinePlan, call: str) -> None:
-    several = plan.several([None] * len(plan.writes))
-    if all(not isinstance(node, Read) or getattr(node.source, "bounded", True) for node in topological(several)):
-        return
-    rewritten = rewrite(several)
-    for write, end in zip(plan.writes, rewritten.ends, strict=True):
-        if not is_bounded(end):
-            raise UnsupportedError(
-                f"{call}(): the stage {write.stage!r} takes items that never end, and cannot be read range by range: "
-                "limit(n) ends them, and stream_source_from(...) makes a source that needs no end"
-            )
-    check(rewritten, needs_end=True)
 
 
 def _config_of(config: Any, name: str | None) -> JobConfig:

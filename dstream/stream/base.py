@@ -580,7 +580,7 @@ class BaseStream(Generic[T]):
         def __getattr__(self, name: str) -> NoReturn:
             from dstream.stream.stream_names import no_such_name  # here: only who mistakes a name needs it
 
-            raise AttributeError(no_such_name(type(self), name))
+            raise AttributeError(no_such_name(type(self), name, self._kinds["Stream"]))
 
     def _stays_in_the_driver(self) -> str:
         """Say why a function that runs on the workers cannot take this along, and what to do instead."""

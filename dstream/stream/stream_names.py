@@ -15,23 +15,27 @@ _CLOSE = 0.82
 """How alike a typing error and what was meant are; names that mean different things are less alike."""
 
 
-def no_such_name(cls: type[Any], name: str) -> str:
-    """Say that streams have no attribute of this name, and which one is probably meant."""
+def no_such_name(cls: type[Any], name: str, of_objects: type[Any]) -> str:
+    """Say that streams have no attribute of this name, and which one is probably meant.
+
+    Args:
+        cls: the class of the stream.
+        name: the name.
+        of_objects: the class of streams of objects.
+    """
     article = "an" if cls.__name__[0] in "AEIO" else "a"
     message = f"{article} {cls.__name__} has no {name!r}"
-    meant = "" if name.startswith("_") else _of_a_stream(cls, name)
+    meant = "" if name.startswith("_") else _of_a_stream(cls, name, of_objects)
     return f"{message}; use {meant}" if meant else message
 
 
-def _of_a_stream(cls: type[Any], name: str) -> str:
+def _of_a_stream(cls: type[Any], name: str, of_objects: type[Any]) -> str:
     """Return what is meant: a name of this type written otherwise, one from elsewhere, a typing error."""
-    from dstream.stream.stream import Stream  # It loads this module first.
-
-    if issubclass(cls, Stream):
+    if issubclass(cls, of_objects):
         return meant_by(cls, name, {**_collectors_and_gatherers(), **ELSEWHERE})
-    of_objects = _written_otherwise(Stream, name)
-    if of_objects and not hasattr(cls, of_objects) and plain(name) not in OF_NUMBERS:
-        return f"boxed().{of_objects}"
+    boxed = _written_otherwise(of_objects, name)
+    if boxed and not hasattr(cls, boxed) and plain(name) not in OF_NUMBERS:
+        return f"boxed().{boxed}"
     return meant_by(cls, name, {**_collectors_and_gatherers(), **ELSEWHERE, **OF_NUMBERS})
 
 

@@ -9,7 +9,8 @@ from itertools import count, islice
 import pytest
 
 from collectors import counting, grouping_by, to_list
-from dstream.engine.kernels.core_operations import operation, partial_groups, top_items
+from dstream.engine.kernels.core_operations import operation, partial_groups
+from dstream.engine.kernels.first_items import top_items
 from dstream.errors import UnsupportedError
 from dstream.failures import failure
 from dstream.plan import Distinct, DropWhile, Limit, Map, Read, Skip, Sorted, TakeWhile, Unordered, rewrite

@@ -94,7 +94,7 @@ def test_no_foreign_name_is_taken_for_a_typing_error(stream):
     for name in FOREIGN_NAMES:
         if hasattr(stream, name):
             continue
-        offered = no_such_name(type(stream), name).partition("; use ")[2]
+        offered = no_such_name(type(stream), name, Stream).partition("; use ")[2]
         is_known = plain(name) in {**ELSEWHERE, **OF_NUMBERS} or plain(name) in map(plain, KNOWN)
         written_otherwise = plain(offered.removeprefix("boxed().")) == plain(name)
         without_a_letter = name.startswith("a") and hasattr(stream, offered)  # The async twins of streamable.

@@ -1,5 +1,6 @@
 """The library of processors: each name gives what `dag.new_vertex(name, ...)` takes."""
 
+import sys
 from typing import TYPE_CHECKING
 
 from dstream.core.processors.element_wise import filter, flat_map, map, noop
@@ -66,4 +67,4 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
             raise AttributeError(name)
         from dstream.core.processors.library_names import no_such_processor
 
-        raise AttributeError(no_such_processor(name))
+        raise AttributeError(no_such_processor(sys.modules[__name__], name))

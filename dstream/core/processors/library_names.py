@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dstream.core.processors
+from types import ModuleType
+
 from dstream.stream.stream_names import meant_by, plain
 
 __all__ = ["no_such_processor"]
@@ -69,8 +70,8 @@ _JET = {
 _ELSEWHERE = {plain(name): offered for name, offered in _JET.items()}
 
 
-def no_such_processor(name: str) -> str:
+def no_such_processor(library: ModuleType, name: str) -> str:
     """Say that the library has no such name, and which one is probably meant."""
     message = f"dstream.core.processors has no {name!r}"
-    meant = "" if name.startswith("_") else meant_by(dstream.core.processors, name, _ELSEWHERE)  # type: ignore[arg-type]  # A module is as good: what counts is `dir`.
+    meant = "" if name.startswith("_") else meant_by(library, name, _ELSEWHERE)  # type: ignore[arg-type]  # A module is as good: what counts is `dir`.
     return f"{message}; use {meant}" if meant else message

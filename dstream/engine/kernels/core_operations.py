@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from dstream.engine.kernels.columns.column_items import SEQUENCES, ColumnItems
+from dstream.engine.kernels.first_items import FEWER_THAN_COLLECTED, top_items
 from dstream.engine.kernels.fused_steps import run_chain
 from dstream.engine.kernels.guards import recovering
 from dstream.engine.kernels.long_plans import Depth
@@ -30,7 +31,6 @@ from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Guard, KeyInColumns, Op, Step, unchanged
 from dstream.spi.collector import Collector, identity
 from dstream.spi.sink import MapWriter, Writer
-from dstream.values.order import before, sort
 
 __all__ = [
     "Operation",
@@ -41,15 +41,10 @@ __all__ = [
     "ops_in_task",
     "partial_groups",
     "some",
-    "taken_first",
-    "top_items",
     "written",
     "written_entries",
     "written_results",
 ]
-
-_FEWER_THAN_COLLECTED = 512
-"""So many items may be made and let go of again before Python's garbage collector looks at them (700, CPython 3.11)."""
 
 
 class Task(Protocol):
@@ -240,24 +235,6 @@ def _top(
             yield from top_items(items, count, key, reverse)
 
 
-def top_items(items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool) -> Iterator[Any]:
-    """Give the first `count` of `items` in order, stable, holding little more than `count` of them."""
-    return iter(taken_first([], items, count, key, reverse))
-
-
-def taken_first(
-    held: list[Any], items: Iterable[Any], count: int, key: Callable[[Any], Any] | None, reverse: bool
-) -> list[Any]:
-    """Return the first `count` of what is held, in order, and of later items."""
-    for chunk in pieces(items, max(_FEWER_THAN_COLLECTED, count)) if count else ():
-        # Most chunks hold few items that belong to the first ones: comparing costs less than sorting.
-        if found := chunk if len(held) < count else before(chunk, held[-1], key, reverse):
-            held += found
-            sort(held, key, reverse)
-            del held[count:]
-    return held
-
-
 def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bound: Bound) -> Iterator[dict[Any, Any]]:
     """Give the groups of `items` as {key: container}; past the bound in several rounds.
 
@@ -265,7 +242,7 @@ def partial_groups(items: Iterable[Any], collector: Collector[Any, Any, Any], bo
     """
     with holding():
         groups = collector.supplier()
-        for piece in pieces(items, _FEWER_THAN_COLLECTED):
+        for piece in pieces(items, FEWER_THAN_COLLECTED):
             groups = collector.accumulated(groups, piece)
             del piece
             if bound.exceeded():

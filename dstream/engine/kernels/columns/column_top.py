@@ -12,7 +12,7 @@ from dstream.engine.kernels.columns.column_items import Block, given
 from dstream.engine.kernels.columns.column_sorting import Ranks, ranks_of_items, ranks_of_rows
 from dstream.engine.kernels.columns.column_values import Column, Withheld, items_of, rows_at
 from dstream.engine.kernels.columns.verifying_columns import compare_results
-from dstream.engine.kernels.core_operations import taken_first
+from dstream.engine.kernels.first_items import taken_first
 from dstream.plan.steps import KeyInColumns
 from dstream.spi import Collector, InColumns
 
