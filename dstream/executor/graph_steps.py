@@ -10,10 +10,11 @@ from typing import TypeVar, cast
 from dstream.executor.arrivals_of_graphs import GraphBlock
 from dstream.executor.graph_groups import graph_groups
 from dstream.executor.graph_operator import GraphOperator
-from dstream.plan.core import CacheIdentity, Chain, Concat, Core, HashJoin
+from dstream.plan.core import CacheIdentity, Chain, Concat, Core
 from dstream.plan.core_of_epochs import OverEpochs
 from dstream.plan.core_of_forks import Fork
 from dstream.plan.core_of_graphs import Processing
+from dstream.plan.core_of_pairs import HashJoin
 from dstream.plan.steps import Op, Step
 from dstream.plan.vertex_graph import GraphEdge, VertexGraph
 from dstream.plan.walk import topological

@@ -1,6 +1,7 @@
 """Core operations: what engines know of a plan. `rewrite` makes them of the nodes that users write.
 
-Each knows its `Step`. What a call was given only to be shown is there alone.
+Each knows its `Step`. What a call was given only to be shown is there alone. Those on two streams stand in
+`core_of_pairs`, others beside the nodes that they are made of, in `core_of_*`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ __all__ = [
     "CacheIdentity",
     "Called",
     "Chain",
-    "CoGroup",
     "Collect",
     "Columns",
     "Concat",
@@ -32,13 +32,10 @@ __all__ = [
     "End",
     "ForEachPartition",
     "Gather",
-    "HashJoin",
     "Hint",
-    "Join",
     "Keeping",
     "Limit",
     "Loop",
-    "Pairing",
     "Parallel",
     "PartitionBy",
     "Partitions",
@@ -50,7 +47,6 @@ __all__ = [
     "TakeWhile",
     "ToList",
     "Top",
-    "TwoStreams",
     "Unary",
     "Unordered",
     "Write",
@@ -311,75 +307,6 @@ class PartitionBy(Keeping):
 
     count: int | None
     key: Callable[[Any], Any] | None
-
-
-@node
-class TwoStreams(Core):
-    """An operation on the items of two streams."""
-
-    left: Core
-    right: Core
-
-    def inputs(self) -> tuple[Core, ...]:
-        return self.left, self.right
-
-    def with_inputs(self, inputs: Sequence[Core]) -> Self:
-        left, right = inputs
-        return dataclasses.replace(self, left=left, right=right)
-
-
-@node
-class Pairing(TwoStreams):
-    """Two streams whose items meet by their keys.
-
-    Attributes:
-        left_key: gives the key of an item of `left`; None: the items are entries, and their values are meant.
-        right_key: the same for `right`.
-    """
-
-    left_key: Callable[[Any], Any] | None
-    right_key: Callable[[Any], Any] | None
-
-
-@node
-class Join(Pairing):
-    """Each pair of a left and a right item with equal keys.
-
-    Attributes:
-        how: `inner`, `left`, `right` or `full`: of which side the items that match nothing are kept.
-    """
-
-    how: str
-
-    def streams(self, ends: Sequence[bool]) -> bool:
-        """Say whether one side can be held while the other one, which may be endless, passes by."""
-        left_ends, right_ends = ends
-        left_may_pass, right_may_pass = self.how in ("inner", "left"), self.how in ("inner", "right")
-        return (left_ends or right_ends) and (left_ends or left_may_pass) and (right_ends or right_may_pass)
-
-
-@node
-class HashJoin(Pairing):
-    """Each item of `left` with each of `right` that has its key, as pairs; the right side goes to every task.
-
-    Items of `left` keep their order, and their end if they have one. Both keys are functions.
-
-    Attributes:
-        projecting: what of a right item is in the pair; None: all of it.
-        is_inner: items that match nothing are left out; otherwise they come once, with None.
-        broadcast_limit: how many bytes the right side may have; None: what the context says.
-        refresh_every: a job without an end reads the right side again after so many seconds; None: never.
-    """
-
-    projecting: Callable[[Any], Any] | None
-    is_inner: bool
-    broadcast_limit: int | None
-    refresh_every: float | None = None
-
-
-@node
-class CoGroup(Pairing):
-    """Each key with the items of both sides that have it."""
 
 
 @node

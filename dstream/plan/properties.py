@@ -8,16 +8,12 @@ from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.plan import nodes
 from dstream.plan.core import (
     Cache,
-    CoGroup,
     Concat,
     Configure,
     Core,
     Gather,
-    HashJoin,
-    Join,
     Keeping,
     Limit,
-    Pairing,
     Parallel,
     PartitionBy,
     Read,
@@ -31,7 +27,7 @@ from dstream.plan.core import (
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.core_of_graphs import Processing
-from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
+from dstream.plan.core_of_pairs import AsOf, CoGroup, HashJoin, Join, Pairing, SemiJoin, Zip
 from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.steps import unchanged
 from dstream.plan.walk import each, fold, topological

@@ -314,20 +314,20 @@ def _(node: nodes_by_key.PartitionBy, inputs: Sequence[Core], step: Step) -> Cor
 @core_of.register
 def _(node: nodes_by_key.Join, inputs: Sequence[Core], step: Step) -> Core:
     left, right = inputs
-    return core.Join(left, right, node.left_key, node.right_key, node.how, step=step)
+    return core_of_pairs.Join(left, right, node.left_key, node.right_key, node.how, step=step)
 
 
 @core_of.register
 def _(node: nodes_of_stages.HashJoin, inputs: Sequence[Core], step: Step) -> Core:
     left, right = inputs
     keys, limit, every = (node.left_key, node.right_key), node.broadcast_limit, node.refresh_every
-    return core.HashJoin(left, right, *keys, node.projecting, node.is_inner, limit, every, step=step)
+    return core_of_pairs.HashJoin(left, right, *keys, node.projecting, node.is_inner, limit, every, step=step)
 
 
 @core_of.register
 def _(node: nodes_by_key.CoGroup, inputs: Sequence[Core], step: Step) -> Core:
     left, right = inputs
-    return core.CoGroup(left, right, node.left_key, node.right_key, step=step)
+    return core_of_pairs.CoGroup(left, right, node.left_key, node.right_key, step=step)
 
 
 @core_of.register

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from dstream.errors import UnsupportedError
-from dstream.plan.core import Called, Chain, Concat, Core, HashJoin, Hint, Read, Write
+from dstream.plan.core import Called, Chain, Concat, Core, Hint, Read, Write
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
+from dstream.plan.core_of_pairs import HashJoin
 from dstream.plan.core_of_services import UsingBatches
 from dstream.plan.core_of_stages import Spread
 from dstream.plan.of_pairs import BatchOfPairs, KeyOfPair, joined_again

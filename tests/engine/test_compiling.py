@@ -242,7 +242,7 @@ def test_every_operation_is_compiled_without_pyspark():
     )
 
     assert done.stderr[-500:] == ""
-    families = {core.Core, core.Unary, core.Keeping, core.Hint, core.TwoStreams, core.Pairing}
+    families = {core.Core, core.Unary, core.Keeping, core.Hint, core_of_pairs.TwoStreams, core_of_pairs.Pairing}
     named = {**vars(core), **vars(core_of_pairs), **vars(core_of_stages)}
     kinds = {each for each in named.values() if isinstance(each, type) and issubclass(each, core.Core)}
     operations = {each.__name__ for each in kinds - families if not issubclass(each, core.End)}

@@ -12,7 +12,8 @@ import pytest
 from dstream.errors import IllegalStateError
 from dstream.failures import failure
 from dstream.operators.stateful_mapping import StatefulMapping
-from dstream.plan.core import HashJoin, Join, Read, Write
+from dstream.plan.core import Read, Write
+from dstream.plan.core_of_pairs import HashJoin, Join
 from dstream.plan.core_of_stages import Spread
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 from sources import Items

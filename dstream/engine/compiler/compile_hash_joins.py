@@ -18,7 +18,7 @@ from dstream.engine.worker.rows import ITEMS
 from dstream.engine.worker.sent_payloads import Sent
 from dstream.engine.worker.sent_tables import LookUp, WriteRightSide
 from dstream.failures import naming
-from dstream.plan.core import HashJoin
+from dstream.plan.core_of_pairs import HashJoin
 
 __all__ = ["Broadcast"]
 

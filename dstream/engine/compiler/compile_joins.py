@@ -25,8 +25,8 @@ from dstream.engine.worker.readers import read_buckets
 from dstream.engine.worker.routing import RouteSide
 from dstream.engine.worker.rows import ITEMS, WATERMARKS
 from dstream.errors import UnsupportedError
-from dstream.plan.core import CoGroup, Core, Join
-from dstream.plan.core_of_pairs import AsOf, SemiJoin
+from dstream.plan.core import Core
+from dstream.plan.core_of_pairs import AsOf, CoGroup, Join, SemiJoin
 
 __all__ = ["may_be_small"]
 

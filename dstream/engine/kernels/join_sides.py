@@ -11,8 +11,8 @@ from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.failures import naming, shown
 from dstream.keys import canonical, canonical_all
 from dstream.operators.item_keys import canonical_keys
-from dstream.plan.core import Pairing, PartitionBy
-from dstream.plan.core_of_pairs import SemiJoin
+from dstream.plan.core import PartitionBy
+from dstream.plan.core_of_pairs import Pairing, SemiJoin
 from dstream.plan.steps import Step, unchanged
 from dstream.values import Entry
 from dstream.values.entry import key_of

@@ -14,7 +14,7 @@ from dstream.failures import naming
 from dstream.keys import canonical, canonical_all
 from dstream.memory import Taking, pieces
 from dstream.operators.item_keys import canonical_keys
-from dstream.plan.core import HashJoin
+from dstream.plan.core_of_pairs import HashJoin
 from dstream.plan.steps import Step, no_key
 
 __all__ = ["LookupTable", "RightSide", "looked_up", "table_here", "table_of"]

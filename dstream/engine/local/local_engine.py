@@ -42,30 +42,26 @@ from dstream.plan.core import (
     Cache,
     Called,
     Chain,
-    CoGroup,
     Collect,
     Columns,
     Concat,
     Core,
     End,
     ForEachPartition,
-    HashJoin,
     Hint,
-    Join,
     Loop,
     Partitions,
     Read,
     Recall,
     Table,
     ToList,
-    TwoStreams,
     Unary,
     Write,
 )
 from dstream.plan.core_of_epochs import OverEpochs
 from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_graphs import Processing
-from dstream.plan.core_of_pairs import AsOf, SemiJoin, Zip
+from dstream.plan.core_of_pairs import AsOf, CoGroup, HashJoin, Join, SemiJoin, TwoStreams, Zip
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.core_of_stages import Aggregate, Spread
 from dstream.plan.graph_parallelism import cores_here

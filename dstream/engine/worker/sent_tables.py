@@ -12,7 +12,7 @@ from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sent_payloads import Sent
 from dstream.engine.worker.stage_task import StageTask
 from dstream.engine.worker.tables_of_process import table_made_once
-from dstream.plan.core import HashJoin
+from dstream.plan.core_of_pairs import HashJoin
 
 __all__ = ["LookUp", "WriteRightSide"]
 

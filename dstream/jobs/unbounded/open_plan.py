@@ -13,10 +13,11 @@ from dstream.jobs.unbounded.ranges import Whole
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.pipeline.source_in_parts import InParts
 from dstream.plan import Node, rewrite, topological
-from dstream.plan.core import Cache, CacheIdentity, Core, HashJoin, Read
+from dstream.plan.core import Cache, CacheIdentity, Core, Read
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.core_of_graphs import Processing
+from dstream.plan.core_of_pairs import HashJoin
 from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.nodes import Read as ReadNode
 from dstream.plan.opening import opened
