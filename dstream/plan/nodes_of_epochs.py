@@ -7,10 +7,10 @@ from typing import Any
 
 from dstream.plan import core_of_epochs
 from dstream.plan.core import Core, node
+from dstream.plan.core_of_nodes import core_of
 from dstream.plan.instants import InstantOf
 from dstream.plan.lateness import is_in_time, late_ones
 from dstream.plan.nodes import Filter, FlatMap, Node
-from dstream.plan.rewrite import core_of
 from dstream.plan.steps import Step
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.spi.state_operator import StateOperator

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from dstream.plan import core_of_graphs
 from dstream.plan.core import Core, node
+from dstream.plan.core_of_nodes import core_of
 from dstream.plan.nodes import FlatMap, Node
-from dstream.plan.rewrite import core_of
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import VertexGraph
 from dstream.spi.state_operator import EdgeCounts

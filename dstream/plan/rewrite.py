@@ -2,46 +2,32 @@
 
 A run of element-wise steps becomes one `Chain`, neighbouring limits and skips become one,
 `sorted().limit(n)` becomes `Top`, nested concats become flat, a step and what looks after its
-failures become one, and each operation learns its `Step`.
+failures become one, and each operation learns its `Step`. What a node becomes by itself, `core_of_nodes` says.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import overload
 
-from dstream.errors import SourceError, UnsupportedError
-from dstream.plan import (
-    core,
-    core_of_pairs,
-    core_of_stages,
-    ends,
-    nodes,
-    nodes_by_key,
-    nodes_of_forks,
-    nodes_of_pairs,
-    nodes_of_services,
-    nodes_of_stages,
-)
-from dstream.plan.core import CacheIdentity, Core
-from dstream.plan.core_of_forks import Fork, Several
+from dstream.errors import SourceError
+from dstream.plan import core, core_of_pairs, ends, nodes, nodes_of_services
+from dstream.plan.core import Core
+from dstream.plan.core_of_forks import Several
+from dstream.plan.core_of_nodes import LARGEST_TOP, core_of
 from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.ends import End
-from dstream.plan.limited_forks import limited
 from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Recover, Skip, Union
 from dstream.plan.nodes_of_stages import Tally, Using
 from dstream.plan.steps import Emitted, Guard, Op, Step
 from dstream.plan.walk import inputs_first, steps_of, topological
 from dstream.spi.in_parallel import Calling
 
-__all__ = ["core_of", "rewrite"]
+__all__ = ["rewrite"]
 
-_LARGEST_TOP = 100_000
 _ElementWise = Map | Filter | FlatMap | MapMulti | Peek | Using | Tally
 _Needing = Using | nodes_of_services.UsingBatches
 
@@ -170,7 +156,7 @@ class _Rewriting:
             return dataclasses.replace(upstream, upstream=self._limit(first, upstream.upstream, step))
         if isinstance(upstream, core.Limit | core.Top):
             return _at_most(node.count, upstream)
-        if isinstance(upstream, core.Sorted) and node.count <= _LARGEST_TOP and self._readers[id(node.upstream)] == 1:
+        if isinstance(upstream, core.Sorted) and node.count <= LARGEST_TOP and self._readers[id(node.upstream)] == 1:
             is_one_call = not node.label()
             return core.Top(
                 upstream.upstream, node.count, upstream.key, upstream.reverse, is_one_call, step=upstream.step
@@ -235,178 +221,3 @@ def _guards(recovers: Iterable[Recover], steps: dict[int, Step], of: Step) -> tu
     return tuple(
         Guard(each.kinds, each.treatment, each.fn, each.kind, each.delivery, steps[id(each)], of) for each in recovers
     )
-
-
-@functools.singledispatch
-def core_of(node: nodes.Node, inputs: Sequence[Core], step: Step) -> Core:
-    """Return the operation of `node`, which reads from `inputs` and names itself with `step`."""
-    raise UnsupportedError(f"{node!r} is nothing that an engine runs")
-
-
-@core_of.register
-def _(node: nodes.Table, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Table(node.table, node.kind, step=step)
-
-
-@core_of.register
-def _(node: nodes.Unordered, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Unordered(inputs[0], step=step)
-
-
-@core_of.register
-def _(node: nodes.Parallel, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Parallel(inputs[0], node.partitions, step=step)
-
-
-@core_of.register
-def _(node: nodes.Configure, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Configure(inputs[0], node.settings, step=step)
-
-
-@core_of.register
-def _(node: nodes.Cache, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Cache(inputs[0], node.identity, step=step)
-
-
-@core_of.register
-def _(node: nodes.TakeWhile, inputs: Sequence[Core], step: Step) -> Core:
-    return core.TakeWhile(inputs[0], node.predicate, step=step)
-
-
-@core_of.register
-def _(node: nodes.DropWhile, inputs: Sequence[Core], step: Step) -> Core:
-    return core.DropWhile(inputs[0], node.predicate, step=step)
-
-
-@core_of.register
-def _(node: nodes.Gather, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Gather(inputs[0], node.gatherer, step=step)
-
-
-@core_of.register
-def _(node: nodes.Sorted, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Sorted(inputs[0], node.key, node.reverse, step=step)
-
-
-@core_of.register
-def _(node: nodes.Shuffle, inputs: Sequence[Core], step: Step) -> Core:
-    ranked = core.Gather(inputs[0], node.ranking, step=step)
-    rank, item = operator.itemgetter(0), operator.itemgetter(1)
-    if node.count is not None and node.count <= _LARGEST_TOP:
-        shuffled: Core = core.Top(ranked, node.count, rank, False, True, step=step)
-    else:
-        shuffled = core.Sorted(ranked, rank, False, step=step)
-        shuffled = shuffled if node.count is None else core.Limit(shuffled, node.count, step=step)
-    unseen = dataclasses.replace(step, label="")
-    return core.Chain(shuffled, (Op("map", item, None, unseen),), step=unseen)
-
-
-@core_of.register
-def _(node: nodes_by_key.Distinct, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Distinct(inputs[0], node.key, step=step)
-
-
-@core_of.register
-def _(node: nodes_by_key.PartitionBy, inputs: Sequence[Core], step: Step) -> Core:
-    return core.PartitionBy(inputs[0], node.count, node.key, step=step)
-
-
-@core_of.register
-def _(node: nodes_by_key.Join, inputs: Sequence[Core], step: Step) -> Core:
-    left, right = inputs
-    return core_of_pairs.Join(left, right, node.left_key, node.right_key, node.how, step=step)
-
-
-@core_of.register
-def _(node: nodes_of_stages.HashJoin, inputs: Sequence[Core], step: Step) -> Core:
-    left, right = inputs
-    keys, limit, every = (node.left_key, node.right_key), node.broadcast_limit, node.refresh_every
-    return core_of_pairs.HashJoin(left, right, *keys, node.projecting, node.is_inner, limit, every, step=step)
-
-
-@core_of.register
-def _(node: nodes_by_key.CoGroup, inputs: Sequence[Core], step: Step) -> Core:
-    left, right = inputs
-    return core_of_pairs.CoGroup(left, right, node.left_key, node.right_key, step=step)
-
-
-@core_of.register
-def _(node: nodes_of_pairs.Zip, inputs: Sequence[Core], step: Step) -> Core:
-    left, right = inputs
-    return core_of_pairs.Zip(left, right, node.how, node.fill, step=step)
-
-
-@core_of.register
-def _(node: nodes_of_pairs.SemiJoin, inputs: Sequence[Core], step: Step) -> Core:
-    left, right = inputs
-    return core_of_pairs.SemiJoin(left, right, node.left_key, node.right_key, node.is_anti, step=step)
-
-
-@core_of.register
-def _(node: nodes_of_pairs.AsOf, inputs: Sequence[Core], step: Step) -> Core:
-    left, right = inputs
-    places = node.left_on, node.right_on, node.direction, node.tolerance
-    return core_of_pairs.AsOf(left, right, node.left_key, node.right_key, *places, step=step)
-
-
-@core_of.register
-def _(node: ends.ToList, inputs: Sequence[Core], step: Step) -> Core:
-    return core.ToList(inputs[0], step=step)
-
-
-@core_of.register
-def _(node: ends.Loop, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Loop(inputs[0], step=step)
-
-
-@core_of.register
-def _(node: ends.Partitions, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Partitions(inputs[0], step=step)
-
-
-@core_of.register
-def _(node: ends.Collect, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Collect(inputs[0], node.collector, step=step)
-
-
-@core_of.register
-def _(node: ends.ForEachPartition, inputs: Sequence[Core], step: Step) -> Core:
-    return core.ForEachPartition(inputs[0], node.action, step=step)
-
-
-@core_of.register
-def _(node: ends.Write, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Write(inputs[0], node.writer, node.collector, step=step)
-
-
-@core_of.register
-def _(node: ends.Columns, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Columns(inputs[0], node.is_frame, step=step)
-
-
-@core_of.register
-def _(node: nodes_of_forks.Shared, inputs: Sequence[Core], step: Step) -> Core:
-    # An identity of its own: what is kept goes with the run, and the next one of the same nodes finds nothing.
-    return Fork(inputs[0], CacheIdentity(), step=dataclasses.replace(step, label="fork"))
-
-
-@core_of.register
-def _(node: ends.Several, inputs: Sequence[Core], step: Step) -> Core:
-    writes = tuple(each for each in inputs if isinstance(each, core.Write))
-    assert len(writes) == len(inputs), "what ends together are writes"
-    return limited(Several(writes, step=step))
-
-
-@core_of.register
-def _(node: nodes_of_stages.Aggregate, inputs: Sequence[Core], step: Step) -> Core:
-    return core_of_stages.Aggregate(tuple(inputs), node.operation, node.reductions, node.to, step=step)
-
-
-@core_of.register
-def _(node: nodes_of_stages.Stateful, inputs: Sequence[Core], step: Step) -> Core:
-    return core_of_stages.Stateful(inputs[0], node.create, node.fn, node.action, node.key, step=step)
-
-
-@core_of.register
-def _(node: nodes_of_stages.Spread, inputs: Sequence[Core], step: Step) -> Core:
-    return core_of_stages.Spread(inputs[0], node.count, step=step)

@@ -20,7 +20,7 @@ from dstream.engine.worker.sinks import WriteItems
 from dstream.errors import UnsupportedError
 from dstream.plan import Node, core
 from dstream.plan.core import Core, End, Keeping, ToList, node
-from dstream.plan.rewrite import core_of
+from dstream.plan.core_of_nodes import core_of
 from dstream.plan.steps import Step
 from dstream.stream import Stream
 from sources.ranges import Range
