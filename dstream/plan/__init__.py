@@ -28,7 +28,6 @@ from dstream.plan.nodes import (
     Parallel,
     Peek,
     Read,
-    Recover,
     Shuffle,
     Skip,
     Sorted,
@@ -38,6 +37,7 @@ from dstream.plan.nodes import (
     Unordered,
 )
 from dstream.plan.nodes_by_key import CoGroup, Distinct, Join, Pairing, PartitionBy
+from dstream.plan.nodes_of_failures import Recover
 from dstream.plan.properties import check, configuration, is_bounded, is_ordered, known_size, parallelism
 from dstream.plan.recalling import Cached, Found, nothing_kept, recalled
 from dstream.plan.rewrite import rewrite

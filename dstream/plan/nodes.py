@@ -6,11 +6,11 @@ No engine knows them: `rewrite` makes core operations of them, which have a fami
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from dstream.plan.core import CacheIdentity, node
-from dstream.plan.steps import Delivery, Treatment, shown_function, unchanged
+from dstream.plan.steps import Delivery, shown_function, unchanged
 from dstream.plan.where import Where
 from dstream.spi.gatherer import Gatherer
 from dstream.spi.source import Source
@@ -30,7 +30,6 @@ __all__ = [
     "Parallel",
     "Peek",
     "Read",
-    "Recover",
     "Shuffle",
     "Skip",
     "Sorted",
@@ -367,38 +366,3 @@ class Cache(Node):
 
     def __copy__(self) -> Self:
         return dataclasses.replace(self, identity=CacheIdentity())
-
-
-@node
-class Recover(Node):
-    """The same items; those that the step before fails on are left out, replaced, or sent away.
-
-    It stands behind the step that it applies to, maybe behind others of its kind.
-
-    Attributes:
-        kinds: the exceptions that this is for.
-        treatment: what happens to such an item.
-        fn: gives the item that takes its place, of the item and the exception.
-        kind: what that must be: None, `int` or `float`.
-        delivery: takes the dead letters.
-        name: the method that the user called; empty if the step before says it.
-    """
-
-    upstream: Node
-    kinds: tuple[type[Exception], ...]
-    treatment: Treatment
-    fn: Callable[[Any, Exception], Any] | None = None
-    kind: type | None = None
-    delivery: Delivery | None = None
-    name: str = ""
-
-    def label(self) -> str:
-        return f".{self.name}({', '.join(self._arguments())})" if self.name else ""
-
-    def _arguments(self) -> Iterator[str]:
-        names = ", ".join(kind.__name__ for kind in self.kinds)
-        yield names if len(self.kinds) == 1 else f"({names})"
-        if self.fn is not None:
-            yield shown_function(self.fn)
-        if self.delivery is not None:
-            yield f"into={self.delivery.label}"

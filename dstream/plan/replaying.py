@@ -18,11 +18,11 @@ from dstream.plan.nodes import (
     Node,
     Peek,
     Read,
-    Recover,
     Sorted,
     TakeWhile,
 )
 from dstream.plan.nodes_by_key import Distinct, Pairing, PartitionBy
+from dstream.plan.nodes_of_failures import Recover
 from dstream.plan.nodes_of_pairs import AsOf
 from dstream.plan.nodes_of_stages import Aggregate, Using
 from dstream.plan.steps import no_key

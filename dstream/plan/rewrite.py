@@ -20,7 +20,8 @@ from dstream.plan.core_of_forks import Several
 from dstream.plan.core_of_nodes import LARGEST_TOP, core_of
 from dstream.plan.core_of_services import Served, UsingBatches
 from dstream.plan.ends import End
-from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Recover, Skip, Union
+from dstream.plan.nodes import Concat, Filter, FlatMap, Gather, Limit, Map, MapMulti, Node, Peek, Skip, Union
+from dstream.plan.nodes_of_failures import Recover
 from dstream.plan.nodes_of_stages import Tally, Using
 from dstream.plan.steps import Emitted, Guard, Op, Step
 from dstream.plan.walk import inputs_first, steps_of, topological

@@ -14,6 +14,8 @@ from dstream import neighbours
 
 ROOT = Path(__file__).parents[2]
 
+MODULES_OF_NODES = sorted(path.stem for path in (ROOT / "dstream/plan").glob("nodes*.py"))
+
 LEGAL = {
     "dstream/__init__.py": "from dstream.session import connect",
     "dstream/errors.py": "",
@@ -30,8 +32,8 @@ LEGAL = {
     "dstream/plan/__init__.py": "import dstream.spi",
     "dstream/plan/core.py": "import dstream.spi",
     "dstream/plan/ends.py": "import dstream.plan.core",
-    "dstream/plan/nodes.py": "import dstream.plan.core",
-    "dstream/plan/nodes_by_key.py": "import dstream.plan.core",
+    **{f"dstream/plan/{name}.py": "import dstream.plan.core" for name in MODULES_OF_NODES},
+    "dstream/plan/core_of_nodes.py": "import dstream.plan.nodes",
     "dstream/plan/rewrite.py": "import dstream.plan.nodes",
     "dstream/gatherers/__init__.py": "import dstream.spi, dstream.values, dstream.errors, dstream.keys",
     "dstream/state/__init__.py": "import dstream.spi, dstream.errors",
@@ -114,7 +116,8 @@ ILLEGAL = [
     (ENGINES, "dstream/engine/spark/__init__.py", "import dstream.engine.local"),
     (ENGINES, "dstream/engine/kernels/core_operations.py", "import dstream.engine.spark"),
     (CORE, "dstream/engine/kernels/core_operations.py", "import dstream.plan"),
-    (CORE, "dstream/engine/local/__init__.py", "import dstream.plan.nodes"),
+    *((CORE, "dstream/engine/local/__init__.py", f"import dstream.plan.{name}") for name in MODULES_OF_NODES),
+    (CORE, "dstream/engine/spark/__init__.py", "import dstream.plan.core_of_nodes"),
     (CORE, "dstream/engine/spark/__init__.py", "import dstream.plan.rewrite"),
     (PYSPARK, "dstream/session/context.py", "import pyspark"),
     (PYSPARK, "dstream/engine/kernels/core_operations.py", "import pyspark.sql"),

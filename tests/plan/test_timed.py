@@ -15,10 +15,11 @@ from dstream.pipeline import Pipeline
 from dstream.plan import core, rewrite
 from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_stages import Spread
-from dstream.plan.nodes import Filter, FlatMap, Gather, Map, MapMulti, Node, Peek, Read, Recover, Sorted, Union
+from dstream.plan.nodes import Filter, FlatMap, Gather, Map, MapMulti, Node, Peek, Read, Sorted, Union
 from dstream.plan.nodes_by_key import PartitionBy
 from dstream.plan.nodes_of_epochs import AddTimestamps, in_time, late_ones_of
 from dstream.plan.nodes_of_epochs import OverEpochs as OverEpochsNode
+from dstream.plan.nodes_of_failures import Recover
 from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_services import UsingBatches
 from dstream.plan.nodes_of_stages import HashJoin, Tally, Using
