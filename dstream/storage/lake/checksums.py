@@ -6,13 +6,14 @@ pages are, what its columns are called and what they hold. The checksums of Parq
 
 from __future__ import annotations
 
-import io
 import os
 from base64 import b64decode, b64encode
 from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
+
+from dstream.storage.lake.sized_file import SizedFile
 
 __all__ = ["BlockSums", "MismatchError", "SummingSink", "checked", "is_sealed", "seal", "sums_of"]
 
@@ -115,27 +116,13 @@ def checked(file: Any, size: int, sums: str) -> Any:
     return pa.BufferReader(blocks.read()) if size <= _READ_WHOLE else blocks
 
 
-class _Blocks(io.RawIOBase):
+class _Blocks(SizedFile):
     """A file that is read in whole blocks."""
 
     def __init__(self, file: Any, size: int, sums: bytes) -> None:
-        self._file, self._size, self._sums = file, size, sums
-        self._position = 0
+        super().__init__(size)
+        self._file, self._sums = file, sums
         self._kept: tuple[int, bytes] = (-1, b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        self._position = start + offset
-        return self._position
 
     def read(self, size: int | None = -1) -> Any:
         start = self._position

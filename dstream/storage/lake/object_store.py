@@ -20,6 +20,7 @@ from more_itertools import chunked
 
 from dstream.errors import SetupError
 from dstream.storage.lake.files import Found
+from dstream.storage.lake.sized_file import SizedFile
 from dstream.values.contexts import contextmanager
 from dstream.values.secrets import credentials_in, shown_url
 
@@ -183,29 +184,15 @@ class ObjectFolder:
         return f"{self.prefix}/{path}".strip("/")
 
 
-class _Ranges(io.RawIOBase):
+class _Ranges(SizedFile):
     """A large object, of which each read fetches what it needs.
 
     The file that `obstore.open_reader` returns will not do: pyarrow takes its method `closed` for True (0.12).
     """
 
     def __init__(self, root: str, path: str, size: int) -> None:
-        self._root, self._path, self._size = root, path, size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        self._position = start + offset
-        return self._position
+        super().__init__(size)
+        self._root, self._path = root, path
 
     def readinto(self, buffer: Any) -> int:
         import obstore
