@@ -15,10 +15,10 @@ from dstream.engine.kernels.item_batches import dumps_items
 from dstream.engine.spark import loops as looping
 from dstream.engine.spark import spark_facts as facts
 from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.graphs import GraphRun
+from dstream.engine.spark.graphs import SparkGraphRun
 from dstream.engine.spark.loops import waves
 from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.segments import Splits
+from dstream.engine.spark.segments import SplitSegment
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.plan import Filter, Limit, Map, Parallel, Partitions, Read, Sorted, rewrite
 from reducers import to_ilist
@@ -35,7 +35,7 @@ def pieces(root, *, in_small_pieces: bool) -> int:
     known = facts.facts_of(plan, CLUSTER, in_small_pieces=in_small_pieces)
     graph, _ = compiled(plan, known)
     assert isinstance(graph.ending, Each)
-    return GraphRun(graph, known, CLUSTER, Ports({})).flow(graph.ending.inputs).count_partitions()
+    return SparkGraphRun(graph, known, CLUSTER, Ports({})).flow(graph.ending.inputs).count_partitions()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ class FakeRun:
         return None
 
     def flow(self, items):
-        return SimpleNamespace(segments=[Splits(self._pieces)])
+        return SimpleNamespace(segments=[SplitSegment(self._pieces)])
 
     @contextmanager
     def in_parts(self, wave):

@@ -196,7 +196,7 @@ from types import SimpleNamespace
 from dstream import Entry, Stream
 from dstream.gatherers import scan
 from dstream.engine.compiler import Facts, compiled
-from dstream.engine.spark.graphs import GraphRun
+from dstream.engine.spark.graphs import SparkGraphRun
 from dstream.engine.spark.ports import Ports
 from dstream.plan import Partitions, rewrite
 stream = Stream.of(1, 2)
@@ -204,7 +204,7 @@ for _ in range(60):
     stream = stream.map(abs) + stream.filter(bool)
 facts = Facts(2, 2, 0)
 graph, _ = compiled(rewrite(Partitions(stream._node)), facts)
-flow = GraphRun(graph, facts, SimpleNamespace(counting=lambda: None), Ports({})).flow(graph.ending.inputs)
+flow = SparkGraphRun(graph, facts, SimpleNamespace(counting=lambda: None), Ports({})).flow(graph.ending.inputs)
 print(len(list(itertools.islice(flow.segments[0].pieces, 5))))
 """
 

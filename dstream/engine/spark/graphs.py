@@ -1,4 +1,4 @@
-"""`GraphRun`: a graph on Spark. It makes DataFrames of vertices, and runs the jobs of decisions.
+"""`SparkGraphRun`: a graph on Spark. It makes DataFrames of vertices, and runs the jobs of decisions.
 
 What others read is decided when it is asked for, after what it depends on; each vertex becomes one DataFrame, and each
 source is listed once. Everything is a loop: a plan may have 20,000 operations.
@@ -49,8 +49,7 @@ from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.listed_splits import ListedSplits
 from dstream.engine.spark.ports import Ports
-from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, rows_of
-from dstream.engine.spark.segments import Splits as SplitSegment
+from dstream.engine.spark.segments import Flow, Frame, Pieces, Segment, SplitSegment, rows_of
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.side_channels import SideRows
 from dstream.engine.worker.sinks import WriteItems
@@ -66,14 +65,14 @@ from dstream.values.fields import field_names
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["GraphRun"]
+__all__ = ["SparkGraphRun"]
 
 _DEEPEST = 32
 """How many stages a frame has, one behind another, until its rows are kept: Spark plans a frame by recursion, and where
 that fails, at some 180 stages, the caller waits for ever (4.3)."""
 
 
-class GraphRun:
+class SparkGraphRun:
     """One run of a graph on Spark.
 
     Args:

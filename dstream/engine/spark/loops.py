@@ -16,8 +16,8 @@ from dstream.engine.compiler.compile_ends import FEW
 from dstream.engine.graph.results import Pulled
 from dstream.engine.kernels.core_operations import operation, some
 from dstream.engine.kernels.item_batches import loads
-from dstream.engine.spark.segments import Flow, Frame, Splits, piece_rows, rows_of, segment_rows
-from dstream.engine.spark.spark_run import Run
+from dstream.engine.spark.segments import Flow, Frame, SplitSegment, piece_rows, rows_of, segment_rows
+from dstream.engine.spark.spark_run import SparkRun
 from dstream.engine.worker.sinks import WriteItems, WriteParts
 
 __all__ = ["endless", "part", "pulled", "waves"]
@@ -31,7 +31,7 @@ _HELD_BYTES = 32 * 2**20
 """How much of a wave comes to the caller at once; the rest stays on the executors until the caller comes to it."""
 
 
-def pulled(run: Run, ending: Pulled) -> Iterator[Any]:
+def pulled(run: SparkRun, ending: Pulled) -> Iterator[Any]:
     """Give the items of a run whose caller takes one after another."""
     if not ending.ends:
         return endless(run, ending)
@@ -45,7 +45,7 @@ def part(items: Generator[Any, None, None], skipped: int, count: int) -> Iterato
         yield from some(items, skipped, count)
 
 
-def waves(run: Run, ending: Pulled) -> Generator[Any, None, None]:
+def waves(run: SparkRun, ending: Pulled) -> Generator[Any, None, None]:
     """Run some partitions, give their items, and go on with more only when asked; a limit looks at one first."""
     last = ending.limit
     with run:
@@ -64,14 +64,14 @@ def waves(run: Run, ending: Pulled) -> Generator[Any, None, None]:
                 yield from _in_parts(run, segment, 1 if last is not None else min(run.cluster.cores, _FIRST_WAVE))
 
 
-def _all_of_few(run: Run, segment: Splits) -> Iterator[Any]:
+def _all_of_few(run: SparkRun, segment: SplitSegment) -> Iterator[Any]:
     pieces, size = iter(segment.pieces), 1
     while wave := list(islice(pieces, size)):
         yield from run.items(piece_rows(wave, WriteItems(), 0, run.cluster))
         size *= _GROWTH
 
 
-def _in_parts(run: Run, segment: Splits, least: int) -> Iterator[Any]:
+def _in_parts(run: SparkRun, segment: SplitSegment, least: int) -> Iterator[Any]:
     pieces, size = iter(segment.pieces), least
     while wave := list(islice(pieces, size)):
         frame = piece_rows(wave, WriteParts(_HELD_BYTES // len(wave)), 0, run.cluster)
@@ -82,7 +82,7 @@ def _in_parts(run: Run, segment: Splits, least: int) -> Iterator[Any]:
                 yield from loads(row.payload)
 
 
-def endless(run: Run, ending: Pulled) -> Iterator[Any]:
+def endless(run: SparkRun, ending: Pulled) -> Iterator[Any]:
     """Give an infinite stream chunk by chunk; each chunk of an endless part is computed again from its start."""
     with run:
         for segment in run.flow(ending.inputs).segments:
@@ -92,7 +92,7 @@ def endless(run: Run, ending: Pulled) -> Iterator[Any]:
                 yield from _chunks(Flow((segment,)).in_one_task(), run)
 
 
-def _chunks(flow: Flow, run: Run) -> Iterator[Any]:
+def _chunks(flow: Flow, run: SparkRun) -> Iterator[Any]:
     start, size, growth = 0, _FIRST_CHUNK, _GROWTH
     while True:
         flow_part = flow.pipe(functools.partial(_range, start, start + size))

@@ -1,6 +1,6 @@
 """Flows: partitions of items that a job has yet to compute, and how they become DataFrames.
 
-A `Flow` is a sequence of segments in encounter order. A segment reads pieces of sources (`Splits`)
+A `Flow` is a sequence of segments in encounter order. A segment reads pieces of sources (`SplitSegment`)
 or the rows of an earlier stage (`Frame`); operations that need one partition only are piped onto it
 and run in the stage that reads it. Nothing runs until the rows of a flow are asked for.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dstream.engine.spark.cluster import Cluster
 
-__all__ = ["Flow", "Frame", "Pieces", "Segment", "Splits", "piece_rows", "rows_of", "segment_rows"]
+__all__ = ["Flow", "Frame", "Pieces", "Segment", "SplitSegment", "piece_rows", "rows_of", "segment_rows"]
 
 
 class Pieces:
@@ -43,14 +43,14 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class Splits:
+class SplitSegment:
     """A segment that reads pieces of sources, one task for each piece."""
 
     pieces: Iterable[Piece]
 
-    def pipe(self, operation: Operation) -> Splits:
+    def pipe(self, operation: Operation) -> SplitSegment:
         """Return the segment with `operation` at the end of each piece."""
-        return Splits(Pieces(replace(piece, operations=(*piece.operations, operation)) for piece in self.pieces))
+        return SplitSegment(Pieces(replace(piece, operations=(*piece.operations, operation)) for piece in self.pieces))
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Frame:
         return replace(self, operations=(*self.operations, operation))
 
 
-Segment = Splits | Frame
+Segment = SplitSegment | Frame
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,13 @@ class Flow:
 
     def in_one_task(self) -> Flow:
         """Return the flow with all its pieces read by one task, one after another."""
-        assert all(isinstance(segment, Splits) for segment in self.segments), "one task reads from sources"
+        assert all(isinstance(segment, SplitSegment) for segment in self.segments), "one task reads from sources"
         if self.has_one_partition():
             return self
-        parts = tuple(piece for segment in self.segments if isinstance(segment, Splits) for piece in segment.pieces)
-        return Flow((Splits((Piece(None, parts, (), None),)),))
+        parts = tuple(
+            piece for segment in self.segments if isinstance(segment, SplitSegment) for piece in segment.pieces
+        )
+        return Flow((SplitSegment((Piece(None, parts, (), None),)),))
 
     def count_partitions(self) -> int:
         """Return the number of partitions; every source is divided for that."""
@@ -124,14 +126,14 @@ def rows_of(flow: Flow, sink: Sink, cluster: Cluster, first: int = 0, before: in
     frames = []
     for segment in flow.segments:
         # A task of a frame asks Spark for its number, which counts all the frames of a union.
-        frames.append(segment_rows(segment, sink, first if isinstance(segment, Splits) else before, cluster))
+        frames.append(segment_rows(segment, sink, first if isinstance(segment, SplitSegment) else before, cluster))
         first += _partitions(segment)
     return functools.reduce(lambda left, right: left.union(right), frames or [piece_rows((), sink, 0, cluster)])
 
 
 def segment_rows(segment: Segment, sink: Sink, first_partition: int, cluster: Cluster) -> DataFrame:
     """Return the rows that `sink` makes of one segment, whose partitions are numbered from `first_partition`."""
-    if isinstance(segment, Splits):
+    if isinstance(segment, SplitSegment):
         return piece_rows(list(segment.pieces), sink, first_partition, cluster)
     source: Input = FrameInput(segment.reader, segment.operations, first_partition)
     return cluster.stage(segment.frame, source, sink)

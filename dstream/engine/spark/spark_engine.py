@@ -19,10 +19,10 @@ from dstream.engine.progress import Call, Progress
 from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster
 from dstream.engine.spark.loops import pulled
-from dstream.engine.spark.segments import Splits, piece_rows, segment_rows
+from dstream.engine.spark.segments import SplitSegment, piece_rows, segment_rows
 from dstream.engine.spark.spark_errors import translating
 from dstream.engine.spark.spark_jobs import ItemCounts, Work
-from dstream.engine.spark.spark_run import Run
+from dstream.engine.spark.spark_run import SparkRun
 from dstream.engine.submitted import Cancellation, Submitted
 from dstream.engine.worker.rows import COLUMNS, ITEMS
 from dstream.engine.worker.sinks import WriteItems
@@ -79,7 +79,7 @@ class SparkEngine:
         with run.supplied() as end:
             return _result(end, run)
 
-    def _begun(self, end: End | Several, call: Call, cancellation: Cancellation) -> Run:
+    def _begun(self, end: End | Several, call: Call, cancellation: Cancellation) -> SparkRun:
         """Return a run of a plan that ends in `call`."""
         work = Work(self._cluster.port, self._progress, self._counts, call, cancellation.check)
         cancellation.by(work.cancel)
@@ -88,7 +88,7 @@ class SparkEngine:
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
         is_shared = any(each.opened().shared for each in served_steps(end))
         home = cluster.new_home() if is_shared else None
-        return Run(end, cluster.serving(home), Recovered(end, self._progress), in_small_pieces, home)
+        return SparkRun(end, cluster.serving(home), Recovered(end, self._progress), in_small_pieces, home)
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
@@ -114,7 +114,7 @@ class SparkEngine:
         self._stop()
 
 
-def _result(end: End | Several, run: Run) -> Any:
+def _result(end: End | Several, run: SparkRun) -> Any:
     """Run a plan, and return what it ends in."""
     if isinstance(end, Several):
         with run:
@@ -130,7 +130,7 @@ def _result(end: End | Several, run: Run) -> Any:
         return _finished(rows, finish, end.step, run)
 
 
-def _of_each_end(several: Several, run: Run) -> list[Any]:
+def _of_each_end(several: Several, run: SparkRun) -> list[Any]:
     """Run the graphs of a plan with several ends one after another; forks that several of them read are kept meanwhile.
 
     What one of them leaves behind beside its items is delivered when all have run.
@@ -146,7 +146,7 @@ def _of_each_end(several: Several, run: Run) -> list[Any]:
     return [results[number] for number in range(len(results))]
 
 
-def _finished(rows: DataFrame, finish: Finish, step: Step, run: Run) -> Any:
+def _finished(rows: DataFrame, finish: Finish, step: Step, run: SparkRun) -> Any:
     """Run the last job, and make the result of its rows."""
     match finish:
         case Listed():
@@ -164,11 +164,11 @@ def _finished(rows: DataFrame, finish: Finish, step: Step, run: Run) -> Any:
             return _data_frame(rows, step, run) if is_frame else _arrow(rows, step, run)
 
 
-def _partitions(inputs: Items, run: Run) -> list[Iterator[Any]]:
+def _partitions(inputs: Items, run: SparkRun) -> list[Iterator[Any]]:
     """Return one lazy iterator for each partition, in encounter order; each runs a job of its own."""
     iterators: list[Iterator[Any]] = []
     for segment in run.flow(inputs).segments:
-        if isinstance(segment, Splits):
+        if isinstance(segment, SplitSegment):
             frames: Iterable[DataFrame] = (
                 piece_rows([piece], WriteItems(), number, run.cluster) for number, piece in enumerate(segment.pieces)
             )
@@ -183,7 +183,7 @@ def _partitions(inputs: Items, run: Run) -> list[Iterator[Any]]:
     return run.together(iterators)
 
 
-def _combined(rows: DataFrame, collector: Collector[Any, Any, Any], step: Step, run: Run) -> Any:
+def _combined(rows: DataFrame, collector: Collector[Any, Any, Any], step: Step, run: SparkRun) -> Any:
     """Combine the containers of the tasks in encounter order, and finish once."""
     containers = run.containers(rows)
     with naming(step):
@@ -192,7 +192,9 @@ def _combined(rows: DataFrame, collector: Collector[Any, Any, Any], step: Step, 
         return collector.finisher(combined)
 
 
-def _assembled(rows: DataFrame, collector: Collector[Any, Any, Any], is_ordered: bool, step: Step, run: Run) -> Any:
+def _assembled(
+    rows: DataFrame, collector: Collector[Any, Any, Any], is_ordered: bool, step: Step, run: SparkRun
+) -> Any:
     """Put finished groups together."""
     assert collector.keyed is not None, "groups come from a keyed collector"
     finished = run.items(rows)
@@ -202,14 +204,14 @@ def _assembled(rows: DataFrame, collector: Collector[Any, Any, Any], is_ordered:
         return collector.keyed.assemble((key, value) for _, key, value in finished)
 
 
-def _arrow(rows: DataFrame, step: Step, run: Run) -> pa.Table:
+def _arrow(rows: DataFrame, step: Step, run: SparkRun) -> pa.Table:
     """Return columns as an Arrow table."""
     batches = [batch for payload in run.payloads(rows) for batch in unpacked_batches(payload)]
     with naming(step):
         return table_of(batches)
 
 
-def _data_frame(rows: DataFrame, step: Step, run: Run) -> DataFrame:
+def _data_frame(rows: DataFrame, step: Step, run: SparkRun) -> DataFrame:
     """Return a DataFrame that reads columns where they were computed."""
     pinned = run.cluster.port.pinned(rows)
     schemas = run.payloads(chosen_rows(pinned, output_ports.SCHEMAS), COLUMNS)

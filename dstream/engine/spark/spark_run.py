@@ -1,4 +1,4 @@
-"""`Run`: one run of a plan on Spark, and how the rows of its jobs become items in the driver."""
+"""`SparkRun`: one run of a plan on Spark, and how the rows of its jobs become items in the driver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dstream.engine.kernels.item_batches import loads, loads_items
 from dstream.engine.kernels.supplied_graphs import supplied
 from dstream.engine.spark.chosen_rows import chosen_rows
 from dstream.engine.spark.cluster import Cluster
-from dstream.engine.spark.graphs import GraphRun
+from dstream.engine.spark.graphs import SparkGraphRun
 from dstream.engine.spark.port.forked_processes import is_forked
 from dstream.engine.spark.ports import Ports
 from dstream.engine.spark.segments import Flow
@@ -36,11 +36,11 @@ from dstream.values.contexts import contextmanager
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Run"]
+__all__ = ["SparkRun"]
 
 
 @dataclass
-class Run:
+class SparkRun:
     """One run of a plan: what its `peek` steps saw, and what its guards noted.
 
     Attributes:
@@ -57,7 +57,7 @@ class Run:
     def __post_init__(self) -> None:
         self._ports = Ports(self.recovered.actions())
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> SparkRun:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
@@ -106,9 +106,9 @@ class Run:
         return graph
 
     @functools.cached_property
-    def _running(self) -> GraphRun:
+    def _running(self) -> SparkGraphRun:
         # It has what a `cache()` keeps, which this run may still read when its context is closed.
-        return GraphRun(self.graph, self.facts, self.cluster, self._ports)
+        return SparkGraphRun(self.graph, self.facts, self.cluster, self._ports)
 
     def flow(self, items: Items) -> Flow:
         """Return where items of the graph are; the jobs run that are needed to know that."""
