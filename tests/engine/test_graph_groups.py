@@ -13,6 +13,7 @@ import pytest
 
 from collectors import counting, to_list
 from dstream.core import DAG, AbstractProcessor, Edge, entry_key, processors, whole_item
+from dstream.core.processors.grouping_processor import GroupingProcessor
 from dstream.engine.spark.cluster import Cluster
 from dstream.plan.show.drawing import drawn
 from dstream.plan.stages import Stages, exactly
@@ -212,6 +213,21 @@ def test_a_job_shuffles_once(spark_context, monkeypatch, made):
     spark_context.new_job(made(Items(range(99), 4), f"moved-{uuid4().hex}")).join()
 
     assert len(shuffled) == 1
+
+
+@pytest.mark.parametrize("made", [in_one_stage, in_two_stages])
+def test_the_local_engine_makes_no_processors_for_the_last_groups(local_context, monkeypatch, made):
+    """It reduces in one loop; what users wrote beside them runs in the executor."""
+    monkeypatch.setattr(GroupingProcessor, "__init__", _refused)
+    name = f"looped-{uuid4().hex}"
+
+    local_context.new_job(made(Items(range(9), 4), name)).join()
+
+    assert local_context.get_map(name).copy() == dict.fromkeys(range(9), 1)
+
+
+def _refused(*given: Any, **named: Any) -> None:
+    raise AssertionError("nobody makes such a processor")
 
 
 def test_the_edges_of_both_vertices_are_counted(engine):

@@ -92,10 +92,12 @@ class GroupingProcessor(BlockProcessor):
         return self.emit(self._results(self._overflow.combined(groups, self._operation.on_input(0).combined)))
 
     def _results(self, groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        if self._operation.finish is identity and self._to is Entry:
+            return map(_entry, groups)
+        return self._made(groups)
+
+    def _made(self, groups: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         finish, to = self._operation.finish, self._to
-        if finish is identity and to is Entry:
-            yield from map(_entry, groups)
-            return
         for key, container in groups:
             try:
                 result = finish(container)

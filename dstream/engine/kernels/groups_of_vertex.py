@@ -17,7 +17,7 @@ from dstream.plan.steps import Op, Step
 from dstream.spi.collector import Collector
 from dstream.spi.sink import MapWriter, Receipt
 
-__all__ = ["Arriving", "Sending", "WritingResults"]
+__all__ = ["Arriving", "Leaving", "Sending", "WritingResults"]
 
 _PIECE = 1024
 
@@ -67,6 +67,24 @@ class Sending:
             sent += len(columns[0])
             yield columns
         task.peeking(self.receipts)({self.source: ([0], [sent]), self.destination: ([sent], [0])})
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """Counts the results that a vertex sends by its only edge.
+
+    Attributes:
+        vertex: its name.
+        receipts: takes the counts of the edges.
+    """
+
+    vertex: str
+    receipts: Op
+
+    def __call__(self, results: Iterator[Any], task: Task) -> Iterator[Any]:
+        numbers = count(1)
+        yield from compress(results, numbers)
+        task.peeking(self.receipts)({self.vertex: ([0], [next(numbers) - 1])})
 
 
 @dataclass(frozen=True)

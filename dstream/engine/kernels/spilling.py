@@ -338,11 +338,11 @@ class GroupsOnDisk:
     def combined(self, groups: dict[Any, Any], combine: Combining) -> Iterator[tuple[Any, ...]]:
         """Give (key, container) of these groups, and of all that were taken; in any order, if there were any."""
         if not self._buckets:
-            yield from groups.items()
-            return
+            return iter(groups.items())
         self.take(groups)
-        for bucket in self._buckets:
-            yield from merged(in_batches(bucket, combine), combine, self._bound, level=1)
+        return chain.from_iterable(
+            merged(in_batches(bucket, combine), combine, self._bound, level=1) for bucket in self._buckets
+        )
 
 
 def in_batches(groups: Iterable[tuple[Any, ...]], combine: Combining) -> Iterator[Columns]:

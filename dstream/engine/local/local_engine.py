@@ -33,6 +33,7 @@ from dstream.engine.kernels.reading import items_of
 from dstream.engine.kernels.supplied_graphs import supplied
 from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.kernels.zipping import SideBySide
+from dstream.engine.local.groups_of_graphs import entries_of_graph
 from dstream.engine.memory_bound import DEFAULT_BROADCAST, Bound
 from dstream.engine.progress import Call, Facts, Progress
 from dstream.engine.submitted import Cancellation, Submitted
@@ -126,7 +127,8 @@ class LocalEngine:
         )
 
     def _result(self, end: End, task: _LocalTask) -> Any:
-        items, step = _open(end.upstream, task), end.step
+        entries = entries_of_graph(end, lambda node: _open(node, task), task) if isinstance(end, Write) else None
+        items, step = _open(end.upstream, task) if entries is None else entries, end.step
         match end:
             case ToList():
                 return list(items)
