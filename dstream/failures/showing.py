@@ -26,7 +26,9 @@ def near(file: str, line: int) -> str:
 def cell_of(file: str) -> int | None:
     """Return the number of the notebook cell that IPython runs under this file name."""
     module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
+    if module is None:
+        return None
+    shell = module.get_ipython() if hasattr(module, "get_ipython") else None
     names: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
     return names.get(file)
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Mapping
 from types import FrameType
-from typing import Any
 
 __all__ = ["is_installed", "is_our_name", "is_ours"]
 
@@ -22,19 +20,20 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 def is_ours(frame: FrameType) -> bool:
     """Say whether a frame runs code of dstream's four packages."""
-    return _are_ours(frame.f_globals)
+    return _are_ours(frame.f_globals.get("__name__", ""), frame.f_globals.get("__file__"))
 
 
 def is_our_name(module: str) -> bool:
     """Say whether the module of this name belongs to dstream's four packages."""
-    return _are_ours({"__file__": getattr(sys.modules.get(module), "__file__", None), "__name__": module})
+    return _are_ours(module, getattr(sys.modules.get(module), "__file__", None))
 
 
-def _are_ours(names: Mapping[str, Any]) -> bool:
-    if names.get("__name__", "").partition(".")[0] not in _PACKAGES:
+@functools.lru_cache(maxsize=4096)
+def _are_ours(name: str, file: str | None) -> bool:
+    """Say it of a module; each call of the user's asks for some frames of the same few modules."""
+    if name.partition(".")[0] not in _PACKAGES:
         return False
     # pytest names a user's `sources/tests/test_orders.py` like a module of ours. Generated code has no file.
-    file = names.get("__file__")
     return file is None or file.startswith(_HOMES)
 
 

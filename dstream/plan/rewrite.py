@@ -8,9 +8,7 @@ failures become one, and each operation learns its `Step`. What a node becomes b
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import overload
 
 from dstream.errors import SourceError
@@ -60,8 +58,12 @@ class _Rewriting:
     def __init__(self, root: Node) -> None:
         calls = topological(root)
         self._steps = {id(node): step for node, step in zip(calls, steps_of(calls), strict=True)}
-        self._order = inputs_first(root, _read_by) if any(isinstance(node, Recover) for node in calls) else calls
-        self._readers = Counter(map(id, chain.from_iterable(map(_read_by, self._order))))
+        self._has_recovers = any(isinstance(node, Recover) for node in calls)
+        self._order = inputs_first(root, _read_by) if self._has_recovers else calls
+        self._readers: dict[int, int] = {}
+        for node in self._order:
+            for read in _read_by(node) if self._has_recovers else node.inputs():
+                self._readers[id(read)] = self._readers.get(id(read), 0) + 1
         self._became: dict[int, Core] = {}
         self._runs: dict[int, tuple[Core, list[Op]]] = {}
         self._parts: dict[int, list[Core]] = {}
@@ -71,7 +73,7 @@ class _Rewriting:
         for each in self._order:
             node = _guarded(each)
             step = self._steps[id(node)]
-            remedies = _guards(_recovers_of(each), self._steps, step)
+            remedies = _guards(_recovers_of(each), self._steps, step) if self._has_recovers else ()
             if isinstance(node, _ElementWise):
                 self._runs[id(each)] = self._run(node, step, remedies)
             elif isinstance(node, Concat):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from types import FunctionType
 from typing import Any
 
 from dstream.values import Predicate
@@ -41,6 +42,8 @@ def refuse_one_that_would_not_run(fn: Any, name: str) -> None:
     Raises:
         TypeError: `fn` is an async function, or one that yields.
     """
+    if type(fn) is FunctionType and not fn.__code__.co_flags & _RUNS_LATER and not fn.__dict__:
+        return
     if is_async(fn):
         raise TypeError(
             f"{name} must give a result, and an async function gives a coroutine that nobody awaits: "
@@ -52,6 +55,10 @@ def refuse_one_that_would_not_run(fn: Any, name: str) -> None:
             f"{name} must give a result, and a function that yields gives a generator, which nobody runs: "
             "return what it yields, or use flat_map(), which takes the items that a function yields"
         )
+
+
+_RUNS_LATER = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+"""Flags of code whose call runs none of its lines; a function may say the same by an attribute (Python 3.12)."""
 
 
 def _innermost(fn: Any) -> Any:

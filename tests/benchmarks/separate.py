@@ -94,13 +94,13 @@ class Program:
 
 
 @contextmanager
-def started(module: str, *arguments: object) -> Iterator[Program]:
-    """Run a module of the benchmarks, or another one by its full name, until the context ends."""
-    environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+def started(module: str, *arguments: object, root: Path = _ROOT) -> Iterator[Program]:
+    """Run a module of the benchmarks, or another one by its full name, until the context ends; another checkout too."""
+    environment = {**os.environ, "PYTHONPATH": str(root)}
     name = module if "." in module else f"tests.benchmarks.{module}"
     command = [sys.executable, "-m", name, *map(str, arguments)]
     with subprocess.Popen(
-        command, env=environment, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, env=environment, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             yield Program(process)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dstream.engine.compiler.reading_entries import entry_read, read_around
-from dstream.engine.kernels.columns import unsupported
+from dstream.engine.kernels.columns.supported import unsupported
 from dstream.expressions.expression import Argument, Expression
 from dstream.expressions.function_reading import Unread, read
 from dstream.expressions.names_of_function import Namespaces

@@ -28,7 +28,7 @@ from dstream.engine.graph.vertices import (
     Vertex,
     with_calls,
 )
-from dstream.engine.kernels.columns import obstacle_to_columns
+from dstream.engine.kernels.columns.steps_in_columns import obstacle_to_columns
 from dstream.engine.worker.sinks import WriteEach
 from dstream.plan.core import Called, Chain, Read, Recall
 from dstream.plan.core_of_services import Served

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dstream.engine.compiler.reading_steps import read_step, with_expression
-from dstream.engine.kernels.columns import may_stand_in_columns, obstacle_to_columns
+from dstream.engine.kernels.columns.steps_in_columns import may_stand_in_columns, obstacle_to_columns
 from dstream.engine.kernels.inlined import is_inlined
 from dstream.expressions.function_reading import Unread, name_of_callable
 from dstream.plan.core import Chain, Hint, Read

@@ -14,10 +14,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, count
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from dstream.engine.kernels.expression_forms import Form, form_of
-from dstream.engine.kernels.inlined import FUNCTIONS, is_inlined, syntax_of, with_syntax
 from dstream.engine.kernels.loop_failures import blame_step, call_again
 from dstream.failures import blame
 from dstream.plan.steps import Op, unchanged
@@ -25,6 +23,9 @@ from dstream.values.flattened import many
 from dstream.values.numbers import exact_float, exact_int
 from dstream.values.pairs import PairsOfOneValue
 from dstream.values.plain_functions import is_watched, plain
+
+if TYPE_CHECKING:
+    from dstream.engine.kernels.expression_forms import Form
 
 __all__ = ["converted", "many", "run_branches", "run_chain"]
 
@@ -150,16 +151,25 @@ def _around(op: Op, action: str) -> Op:
     return Op(action, unchanged, None, op.step)
 
 
-Shape: TypeAlias = tuple[tuple[str, type | None, Form | None], ...]
+Shape: TypeAlias = "tuple[tuple[str, type | None, Form | None], ...]"
 
 
 def _shaped(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
     """Return what the source of a loop depends on, and what it is given: functions, then the constants of each step."""
-    if not any(map(is_inlined, ops)) or is_watched():
-        return tuple((op.action, op.kind, None) for op in ops), [op.fn for op in ops]
+    if all(op.expression is None for op in ops) or is_watched():
+        return _without_forms(ops)
+    from dstream.engine.kernels.expression_forms import form_of
+    from dstream.engine.kernels.inlined import is_inlined
+
+    if not any(map(is_inlined, ops)):
+        return _without_forms(ops)
     formed = [form_of(op.expression) if is_inlined(op) and op.expression is not None else (None, []) for op in ops]
     shape = tuple((op.action, op.kind, form) for op, (form, _) in zip(ops, formed, strict=True))
     return shape, [*(op.fn for op in ops), *chain.from_iterable(constants for _, constants in formed)]
+
+
+def _without_forms(ops: Sequence[Op]) -> tuple[Shape, list[Any]]:
+    return tuple((op.action, op.kind, None) for op in ops), [op.fn for op in ops]
 
 
 @functools.lru_cache(maxsize=512)
@@ -180,11 +190,6 @@ def _compiled(source: str, shape: Shape, levels: Sequence[int]) -> Callable[...,
         shape: all of its steps.
         levels: the numbers of the variables that hold their items.
     """
-    values = {
-        f"f{index}": (syntax_of(form, f"f{index}", [f"v{level}", *_constants(index, form)]), action == "filter")
-        for index, ((action, _, form), level) in enumerate(zip(shape, levels, strict=True))
-        if form is not None
-    }
     namespace: dict[str, Any] = {
         "__name__": __name__,
         "exact_int": exact_int,
@@ -195,9 +200,18 @@ def _compiled(source: str, shape: Shape, levels: Sequence[int]) -> Callable[...,
         "blame": blame_step,
         "again": call_again,
     }
-    if values:
+    tree: Any = source
+    if any(form is not None for _, _, form in shape):
+        from dstream.engine.kernels.inlined import FUNCTIONS, syntax_of, with_syntax
+
+        values = {
+            f"f{index}": (syntax_of(form, f"f{index}", [f"v{level}", *_constants(index, form)]), action == "filter")
+            for index, ((action, _, form), level) in enumerate(zip(shape, levels, strict=True))
+            if form is not None
+        }
         namespace |= FUNCTIONS
-    exec(compile(with_syntax(source, values) if values else source, "<dstream fused steps>", "exec"), namespace)
+        tree = with_syntax(source, values)
+    exec(compile(tree, "<dstream fused steps>", "exec"), namespace)
     loop: Callable[..., Iterator[Any]] = namespace["loop"]
     return loop
 

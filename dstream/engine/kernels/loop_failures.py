@@ -11,7 +11,6 @@ from itertools import takewhile
 from types import FrameType, TracebackType
 from typing import Any
 
-from dstream.engine.kernels.inlined import is_inlined
 from dstream.failures import blame
 from dstream.plan.steps import Op
 from dstream.values.flattened import many
@@ -31,6 +30,10 @@ def blame_step(error: Exception, ops: Sequence[Op | None], variables: Mapping[st
     if place is None or op is None:
         return False
     blame(error, op.step, item)
+    if op.expression is None:
+        return False
+    from dstream.engine.kernels.inlined import is_inlined  # The loop has loaded it, if it evaluates expressions.
+
     inner = place.tb_next
     return is_inlined(op) and (inner is None or inner.tb_frame.f_code not in _OF_RESULTS)
 

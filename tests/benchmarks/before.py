@@ -1,0 +1,144 @@
+"""Measure our own contestants in two checkouts, in turns: `python -m tests.benchmarks.before ../before B2 B4 --runs 3`.
+
+Each checkout has a program with a Spark of its own, which takes what it measures from the benchmarks of that checkout.
+The programs live side by side; in every round each of them runs a contestant once while the other one is idle. A ratio
+is the median over the rounds of *CPU here / CPU there in the same round*. Both run with the packages of this
+environment. Contestants that one of the two does not have are left out, and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dstream as ds
+from tests.benchmarks.harness import Bench, Contestant, seconds
+from tests.benchmarks.process_tree import cpu_seconds, settle
+from tests.benchmarks.separate import Program, answering, started
+
+__all__ = ["main"]
+
+_MODULES = {
+    "B1": "narrow",
+    "B2": "word_count",
+    "B3": "grouping",
+    "B4": "sorting",
+    "B5": "joining",
+    "B6": "short_circuit",
+    "B7": "small_jobs",
+    "B8": "windows",
+    "B9": "iterating",
+    "B10": "storage",
+    "B12": "start",
+    "B13": "keys",
+}
+_HERE = Path(__file__).parents[2]
+_CONFIG = {"spark.driver.memory": "4g", "spark.python.daemon.module": "tests.benchmarks.worker_daemon"}
+_WITHIN = 1.05
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Ask both programs for each case, and print one table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.before", description=__doc__)
+    parser.add_argument("before", type=Path, help="the checkout to compare with")
+    parser.add_argument("cases", nargs="*", choices=[*_MODULES, []], help="all of them by default")
+    parser.add_argument("--runs", type=int, default=3, help="how often each contestant is measured")
+    parser.add_argument("--quick", action="store_true", help="little data, to see that everything runs")
+    options = parser.parse_args(arguments)
+    print("| case | contestant | CPU s before | CPU s now | now / before | spread | within 5 % |\n" + "|---" * 7 + "|")
+    for code in options.cases or _MODULES:
+        with ExitStack() as stack:
+            roots = (options.before.resolve(), _HERE)
+            programs = [stack.enter_context(_measuring(root, code, options.quick)) for root in roots]
+            _compare(code, programs, options.runs)
+
+
+def _measuring(root: Path, code: str, quick: bool) -> Any:
+    return started("before", "--answering", root, code, int(quick), root=root)
+
+
+def _compare(code: str, programs: Sequence[Program], runs: int) -> None:
+    """Print a line for each contestant that both have."""
+    before, now = (program.ask("names") for program in programs)
+    for name in [name for name in [*before, *now] if (name in before) != (name in now)]:
+        print(f"{code} {name}: only {'before' if name in before else 'now'}", file=sys.stderr)
+    for name in filter(before.__contains__, now):
+        indices = (before.index(name), now.index(name))
+        figures: tuple[list[float], list[float]] = ([], [])
+        for program, index in zip(programs, indices, strict=True):
+            program.ask("warm", index)
+        for number in range(runs):
+            for turn in (0, 1) if number % 2 else (1, 0):
+                figures[turn].append(programs[turn].ask("run", indices[turn]))
+        print(_line(f"{code} {name}", *figures), flush=True)
+
+
+def _line(name: str, before: Sequence[float], now: Sequence[float]) -> str:
+    ratios = [one / max(other, 1e-5) for one, other in zip(now, before, strict=True)]
+    ratio = statistics.median(ratios)
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    met = "yes" if ratio <= _WITHIN else "NO"
+    return f"| {name} | {seconds(before)} | {seconds(now)} | {ratio:.2f} | {spread} | {met} |"
+
+
+def _contestants(bench: Bench, code: str) -> Iterator[tuple[str, Contestant]]:
+    """Give ours of each case, by the case and its own name."""
+    for case in importlib.import_module(f"tests.benchmarks.{_MODULES[code]}").cases(bench):
+        for contestant in (case.ours, *case.also):
+            yield f"{case.title} | {contestant.name}", contestant
+
+
+def _answer(bench: Bench, contestants: dict[str, Contestant], words: Sequence[str]) -> Any:
+    if words[0] == "names":
+        return list(contestants)
+    contestant = list(contestants.values())[int(words[1])]
+    return _warm_up(contestant) if words[0] == "warm" else _run(bench, contestant)
+
+
+def _warm_up(contestant: Contestant) -> None:
+    for _ in range(max(2, contestant.jobs)):
+        contestant.run()
+
+
+def _run(bench: Bench, contestant: Contestant) -> float:
+    """Return the CPU seconds of one run of a contestant."""
+    if not bench.quick:
+        gc.collect()
+        bench.spark._jvm.System.gc()
+        settle()
+    cpu, until = cpu_seconds(with_jvm=contestant.uses_spark), time.perf_counter() + (0 if bench.quick else 0.5)
+    runs = 0
+    while runs < contestant.jobs or time.perf_counter() < until:
+        contestant.run()
+        runs += 1
+    return (cpu_seconds(with_jvm=contestant.uses_spark) - cpu) / runs
+
+
+def _serve(root: str, code: str, quick: str) -> None:
+    """Be one of the two programs."""
+    assert Path(ds.__file__).is_relative_to(root), f"the package comes from {ds.__file__}"
+    folder = Path(tempfile.gettempdir()) / ("dstream-benchmarks" if root == str(_HERE) else "dstream-benchmarks-before")
+    folder.mkdir(exist_ok=True)
+    with (
+        ds.connect("local[2]", config=_CONFIG, progress=False) as ctx,
+        ds.connect(engine="local", progress=False) as local,
+    ):
+        bench = Bench(ctx, local, ctx.spark, folder, quick == "1")
+        answering(partial(_answer, bench, dict(_contestants(bench, code))))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--answering"]:
+        _serve(*sys.argv[2:])
+    else:
+        main()
