@@ -20,7 +20,7 @@ from collectors.arguments import checked_function
 from collectors.batches import Waiting
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles, exact_numbers, ints, numbers
-from collectors.totals import Summary, Totals
+from collectors.totals import Summaries, Summary, Totals
 from dstream.spi import Collector, InColumns
 from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics, SummaryStatistics
 
@@ -47,7 +47,7 @@ X = TypeVar("X", int, float, Decimal, Fraction, complex)
 E = TypeVar("E", Decimal, Fraction)
 
 _TOTALS = Totals()
-_SUMMARIES = Waiting(Summary)
+_SUMMARIES = Summaries()
 
 
 @named

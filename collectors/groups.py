@@ -148,7 +148,7 @@ def collecting_groups(
 
 def _in_columns(keys: Keys, downstream: Downstream, same_as: Callable[..., Any]) -> InColumns | None:
     known = downstream.on_columns()
-    if known is None or known.finds in ("groups", "first"):
+    if known is None or known.finds == "groups":
         return None
     of = None if isinstance(keys, ItemsAsKeys) else keys.classifier
     return InColumns("groups", of=of, downstream=known, same_as=same_as)

@@ -15,7 +15,7 @@ from collectors.batches import Batched, Prepared, Waiting, kinds
 from collectors.decimal_sums import DecimalSum
 from dstream.values import DoubleSummaryStatistics, ExactSum, IntSummaryStatistics
 
-__all__ = ["Summary", "Total", "Totals"]
+__all__ = ["Summaries", "Summary", "Total", "Totals"]
 
 _INTS = frozenset({int})
 _FLOATS = frozenset({float})
@@ -347,6 +347,11 @@ class Summary(Batched[int | float]):
         self._ints.combine(IntSummaryStatistics.of(count, total, least, greatest))
         return self
 
+    def merge(self, other: Self) -> None:
+        """Take in what `other` holds, behind what is here: of 0.0 and -0.0 the first one is the least or greatest."""
+        self.settle()
+        super().merge(other)
+
     def of_ints(self) -> IntSummaryStatistics:
         """Return the statistics of the ints."""
         self.settle()
@@ -376,3 +381,14 @@ class Summary(Batched[int | float]):
     def _take_from(self, other: Summary) -> None:
         self._ints.combine(other._ints)
         self._doubles.combine(other._doubles)
+
+
+@dataclass(frozen=True)
+class Summaries(Waiting[int | float]):
+    """Containers of statistics, of which a grouping holds many."""
+
+    kind: type[Batched[int | float]] = Summary
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """Return what holds the numbers of both, those of `left` first."""
+        return super().merge(Summary.of(left) if type(left) is list and type(right) is Summary else left, right)

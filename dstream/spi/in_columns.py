@@ -24,7 +24,7 @@ class InColumns:
             `"first"`: of the items of a block only the `first` ones by their keys matter, which it takes as items.
         take: takes (container, count, sum, least, greatest), as far as `finds` says, of ints; returns the container.
             Of groups there is none: their container is a dictionary.
-        take_all: takes (container, numbers), where these are floats; returns the container.
+        take_all: takes (container, numbers), where these are floats, or few ints; returns the container.
         of: gives the number, or the key, of an item; None if the item is it.
         kind: `int` or `float` if the numbers become such ones; otherwise bools become ints, and all else stays.
         downstream: what becomes of the items of a key.

@@ -10,7 +10,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors import averaging, grouping_by, mapping, summing
+from collectors import averaging, grouping_by, mapping, summarizing, summing
 from collectors.totals import Totals
 
 INTS = st.one_of(st.integers(-3, 3), st.integers(-(2**80), 2**80))
@@ -80,3 +80,13 @@ def test_counts_and_sums_do_not_touch_each_other():
 
         assert totals.sum(container) == 2 * sum(values)
         assert totals.average(container) == sum(values) / len(values)
+
+
+@given(st.lists(st.sampled_from([0.0, -0.0, 1.0]), min_size=1, max_size=80), st.data())
+def test_statistics_have_the_first_of_equal_extremes_however_their_parts_meet(numbers, data):
+    """Lists of few numbers and what they become, in the order of the parts: -0.0 equals 0.0."""
+    collector = summarizing()
+    cut = data.draw(st.integers(0, len(numbers)))
+    parts = [collector.accumulated(collector.supplier(), part) for part in (numbers[:cut], numbers[cut:])]
+
+    assert repr(collector.finisher(collector.combined(*parts))) == repr(collector.collect(numbers))

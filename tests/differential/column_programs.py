@@ -20,20 +20,36 @@ from typing import Any
 from unittest.mock import patch
 
 import dstream.engine.kernels.columns.column_items as column_items
+import dstream.engine.kernels.columns.column_row_groups as column_row_groups
 import dstream.engine.kernels.columns.column_steps as column_steps
 import dstream.engine.kernels.core_operations as core_operations
-from collectors import averaging, counting, frequencies, grouping_by, summarizing, summing, summing_double, summing_int
+from collectors import (
+    averaging,
+    bottom_n,
+    counting,
+    frequencies,
+    grouping_by,
+    max_by,
+    min_by,
+    summarizing,
+    summing,
+    summing_double,
+    summing_int,
+    top_n,
+)
+from dstream.engine.kernels.aggregates import finishing, partial
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import Block
 from dstream.engine.kernels.columns.column_values import Column
 from dstream.engine.kernels.core_operations import operation
 from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.readers import combine_groups, read_columns
-from dstream.engine.worker.routing import RouteGroups
+from dstream.engine.worker.routing import RouteGroups, RoutePartials
 from dstream.engine.worker.stage_task import StageTask
 from dstream.failures.known import known_of
 from dstream.pickling import dumps
 from dstream.plan.core import Chain, Limit
+from dstream.plan.core_of_stages import Aggregate
 from dstream.plan.steps import Op, Step, unchanged
 from dstream.spi import Collector
 from tests.differential.random_functions import FORMS, Form, function_of, items_of_form, source_of
@@ -158,16 +174,36 @@ def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any
     text = f"{name}({source})"
     if random.random() < 0.25:
         text, downstream = "counting()", _with_expression(counting(), "lambda x: x")
+    if random.random() < 0.25:
+        name, ranking = random.choice(_RANKINGS)
+        text, downstream = f"{name}, {source}", _with_expression(ranking(function_of(source)), source)
     choice = random.random()
     if choice < 0.1:
         return "frequencies()", _with_expression(frequencies(), "lambda x: x")
     if choice < 0.6:
         key = source_of(form, random, random.choice("iiiibf"))
-        if random.random() < 0.5:
+        if random.random() < 0.3:
+            parts = [key, *(source_of(form, random, random.choice("ibf")) for _ in range(random.randrange(0, 3)))]
+            key = f"lambda x: ({''.join(_few(part, random) + ', ' for part in parts)})"
+        elif random.random() < 0.5:
             key = f"lambda x: ({key.removeprefix('lambda x: ')}) % {random.choice((2, 5, 3.0))}"
         collector: Collector[Any, Any, Any] = grouping_by(function_of(key), downstream)
         return f"grouping_by({key}, {text})", _with_expression(collector, key)
     return text, downstream
+
+
+_RANKINGS: list[tuple[str, Callable[[Any], Collector[Any, Any, Any]]]] = [
+    ("min_by", min_by),
+    ("max_by", max_by),
+    ("top_n(2)", functools.partial(top_n, 2)),
+    ("bottom_n(3)", functools.partial(bottom_n, 3)),
+]
+
+
+def _few(source: str, random: Random) -> str:
+    """Return what a function gives, often only its remainder, so that keys are equal, or a constant."""
+    written = source.removeprefix("lambda x: ")
+    return random.choice((written, f"({written}) % 3", f"({written}) % 2.0 - 1", f"(({written}) > 0)", "'one'", "-0.0"))
 
 
 def _with_expression(collector: Collector[Any, Any, Any], source: str) -> Collector[Any, Any, Any]:
@@ -181,7 +217,9 @@ def _with_expression(collector: Collector[Any, Any, Any], source: str) -> Collec
 
 def ways_to_run(made: Program) -> list[Callable[[Program, list[Any]], Any]]:
     """Return what runs a program: to a list, to a container, or through a shuffle."""
-    return [_listed] if made.collector is None else [_reduced, *([_shuffled] if made.collector.keyed else [])]
+    if made.collector is None:
+        return [_listed]
+    return [_reduced, *([_shuffled, _aggregated] if made.collector.keyed else [_aggregated_as_one])]
 
 
 Outcome = tuple[Any, ...]
@@ -203,7 +241,10 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         possible.append(replace(plain, comes_at_once=True))
     found = []
     for end in ways_to_run(made):
-        with patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS):
+        with (
+            patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
+            patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
+        ):
             given = outcome_of(end, made)
         expected = [outcome_of(end, each) for each in possible]
         with patch.object(core_operations, "_FEWER_THAN_COLLECTED", 1):  # One item after another.
@@ -277,6 +318,40 @@ def _shuffled(made: Program, given: list[Any]) -> Any:
         groups += combine_groups(collector.keyed.downstream, step, sent, StageTask(target, _BOUND))
     groups.sort(key=itemgetter(0))
     return collector.keyed.assemble((key, value) for _, key, value in groups)
+
+
+def _aggregated(made: Program, given: list[Any]) -> Any:
+    """Give the results of a stage by key: those of each target in order."""
+    collector = made.collector
+    assert collector is not None
+    assert collector.keyed is not None
+    node, targets, rows = _aggregate(collector, collector.keyed.downstream), 3, []
+    for number, part in enumerate(made.parts):
+        task = StageTask(number, _BOUND)
+        rows += RoutePartials(targets, STEP)(partial(node, 0)(chained(made, part, task), task), task)
+    return [
+        list(
+            finishing(node)(
+                read_columns(iter([row for row in rows if row.target == target])), StageTask(target, _BOUND)
+            )
+        )
+        for target in range(targets)
+    ]
+
+
+def _aggregated_as_one(made: Program, given: list[Any]) -> Any:
+    """Give the one result of a stage."""
+    assert made.collector is not None
+    node, containers = _aggregate(made.collector, made.collector), list[Any]()
+    for number, part in enumerate(made.parts):
+        task = StageTask(number, _BOUND)
+        containers += partial(node, 0)(chained(made, part, task), task)
+    return list(finishing(node)(iter(loads(dumps(containers))), StageTask(0, _BOUND)))
+
+
+def _aggregate(reduction: Collector[Any, Any, Any], downstream: Collector[Any, Any, Any]) -> Aggregate:
+    source: Any = Limit(None, 0, step=STEP)  # type: ignore[arg-type]  # Nobody asks it.
+    return Aggregate((source,), downstream, (reduction,), None, step=STEP)
 
 
 @contextmanager

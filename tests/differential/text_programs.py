@@ -22,8 +22,9 @@ from typing import Any
 from unittest.mock import patch
 
 import dstream.engine.kernels.columns.column_items as column_items
+import dstream.engine.kernels.columns.column_row_groups as column_row_groups
 import dstream.engine.kernels.columns.text_groups as text_groups
-from collectors import counting, frequencies, grouping_by, summing
+from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
 from collectors.of_entries import folded_values
 from dstream.engine.compiler.reading_steps import with_expressions
 from dstream.engine.kernels.aggregates import groups_of_partition
@@ -312,8 +313,29 @@ def _collector(random: Random, form: str) -> tuple[str, Collector[Any, Any, Any]
     text, downstream = (
         (f"summing({number})", summing(function_of(number))) if choice < 0.7 else ("counting()", counting())
     )
+    if random.random() < 0.3:
+        text, downstream = _other_downstream(random, number)
     key = writer.function(random.choice("ttti"), random.randrange(0, 3))
+    if random.random() < 0.25:
+        other = random.choice((f"{number.removeprefix('lambda x: ')} % 2", "'one'", "0.5"))
+        key = f"lambda x: ({key.removeprefix('lambda x: ')}, {other})"
     return f"grouping_by({key}, {text})", _known(grouping_by(function_of(key), downstream))
+
+
+def _other_downstream(random: Random, number: str) -> tuple[str, Collector[Any, Any, Any]]:
+    """Return statistics, an average of floats, or the first ones of the items of a key."""
+    half = f"lambda x: ({number.removeprefix('lambda x: ')}) / 4 - 0.5"
+    name, make, source = random.choice(
+        [
+            ("averaging", averaging, half),
+            ("summarizing", summarizing, half),
+            ("summarizing", summarizing, number),
+            ("min_by", min_by, number),
+            ("max_by", max_by, half),
+            ("top_n 2", functools.partial(top_n, 2), number),
+        ]
+    )
+    return f"{name} {source}", make(function_of(source))
 
 
 def _known(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
@@ -379,6 +401,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.multiple(text_groups, _MOST_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
+            patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
         ):
             given = outcome_of(end, made)
         found.append((given, [outcome_of(end, each) for each in possible]))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import cloudpickle
 
+from collectors import summing
 from dstream.engine.compiler import Facts, compiled
 from dstream.engine.compiler.compile_by_place import Waves
 from dstream.engine.graph.decisions import Ask, Done, Report
@@ -18,6 +19,7 @@ from dstream.engine.worker.rows import ITEMS, SAMPLE, STOPPED, Row
 from dstream.expressions import Applied, Argument, Called, Constant
 from dstream.plan import Partitions, core, core_of_pairs, core_of_stages, rewrite
 from dstream.stream import Stream
+from dstream.stream.aggregating import aggregated
 from sources import Items
 
 FACTS = Facts(parallelism=2, cores=2, largest_small_side=100)
@@ -64,6 +66,27 @@ def test_functions_of_steps_are_read():
         Applied(">", (Argument(0), Constant(1))),
         *(None, None, None),
     ]
+
+
+def reduction_of(stream, facts=FACTS):
+    """Return what reduces the items of the only input of an aggregate by key, where they are."""
+    (decision,) = graph_of(stream, facts).decisions
+    ((splits,),) = decision.inputs
+    *_, operation = operations_of(splits.applied)
+    return operation.args[0]
+
+
+def test_functions_of_aggregates_are_read():
+    """That of the key, and that of what is made of each key, as in a collector; none where the user says no."""
+    node = aggregated([numbers()._node], summing(lambda n: n + 1), [abs])
+    stream = Stream(node, numbers()._runtime)
+    known = reduction_of(stream).in_columns
+
+    assert known.expression == Called("abs", (Argument(0),))
+    assert known.downstream.expression == Applied("+", (Argument(0), Constant(1)))
+    assert not known.is_verified
+    assert reduction_of(stream, replace(FACTS, columns="verify")).in_columns.is_verified
+    assert reduction_of(stream, replace(FACTS, columns="off")).in_columns.expression is None
 
 
 def test_functions_are_read_unless_the_user_says_no():
@@ -193,6 +216,7 @@ from dstream.plan import ToList, rewrite, topological
 from dstream.plan.nodes_of_stages import HashJoin, Spread, Stateful
 from dstream.spi import AggregateOperation
 from dstream.stream import Stream
+from dstream.stream.aggregating import aggregated
 from dstream.stream.aggregating import aggregated
 
 def push(state, item, downstream):

@@ -9,6 +9,7 @@ from itertools import accumulate, chain
 
 from dstream.engine.compiler.compile_by_key import back_in_place
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
+from dstream.engine.compiler.reading_steps import with_expressions
 from dstream.engine.graph import output_ports
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import (
@@ -42,6 +43,7 @@ def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling, *, items_may_travel: bool = True) -> Items:
     """Return what the tasks of all inputs have for an aggregate before anything moves."""
+    node = _read(node, compiling)
     does = "each task first combines what it has" if node.combines else "each item as it is"
     does_first = functools.partial(partial, node, items_may_travel=items_may_travel)
     parts = chain.from_iterable(piped(items, node, does_first(number), does) for number, items in enumerate(inputs))
@@ -49,6 +51,15 @@ def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling, *, 
     if compiling.facts.is_sequential and all(isinstance(each, Splits) for each in items):
         return in_one_task(items)
     return items
+
+
+def _read(node: Aggregate, compiling: Compiling) -> Aggregate:
+    """Return an aggregate with what the functions of its reductions give, as far as columns can take that."""
+    if not compiling.facts.reads_functions or not node.combines:
+        return node
+    is_verified = compiling.facts.columns == "verify"
+    read = (with_expressions(each, compiling.namespaces, is_verified=is_verified) for each in node.reductions)
+    return replace(node, reductions=tuple(read))
 
 
 @dataclass(frozen=True, eq=False)

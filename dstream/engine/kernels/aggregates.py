@@ -14,7 +14,8 @@ from itertools import chain, count, islice
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from dstream.engine.kernels.columns.column_ends import groups_of_table, tables_of_groups
+from dstream.engine.kernels.columns.column_ends import collected, groups_of_table, tables_of_groups
+from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.core_operations import Operation, Task, operation
 from dstream.engine.kernels.join_sides import results
 from dstream.engine.kernels.spilling import Columns, Groups, merged_as, sorted_items
@@ -55,8 +56,8 @@ def groups_of_partition(
             if isinstance(each, Iterable):
                 yield from _groups_of_items(reduction, number, step, may_travel, iter(each), task)
             else:
-                groups = groups_of_table(reduction, each)
-                yield list(groups), list(groups.values())
+                for groups in groups_of_table(reduction, each):
+                    yield list(groups), list(groups.values())
 
 
 def _groups_of_items(
@@ -117,11 +118,17 @@ def _are_smaller(items: Sequence[Any], groups: dict[Any, Any]) -> bool:
 
 
 def _containers(reduction: Collector[Any, Any, Any], step: Step, items: Iterator[Any], task: Task) -> Iterator[Any]:
-    """Give the container of a partition, or its parts; nothing of no items."""
+    """Give the container of a partition, or its parts; of no items nothing, or an empty one."""
     with naming(step):
+        if type(items) is ColumnItems:
+            yield from _sent(reduction, collected(reduction, items))
+            return
         for first in items:
-            container = reduction.accumulated(reduction.supplier(), chain((first,), items))
-            yield from (container,) if reduction.parts is None else reduction.parts(container)
+            yield from _sent(reduction, reduction.accumulated(reduction.supplier(), chain((first,), items)))
+
+
+def _sent(reduction: Collector[Any, Any, Any], container: Any) -> Iterable[Any]:
+    return (container,) if reduction.parts is None else reduction.parts(container)
 
 
 def _numbered(number: int, items: Iterator[Any], task: Task) -> Iterator[tuple[int, Any]]:

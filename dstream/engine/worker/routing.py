@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
-from dstream.engine.kernels.columns.column_ends import tables_of_groups
+from dstream.engine.kernels.columns.column_ends import groups_of_table, is_table, tables_of_groups
 from dstream.engine.kernels.columns.column_items import ColumnItems, given
 from dstream.engine.kernels.core_operations import partial_groups
 from dstream.engine.kernels.item_batches import Batcher, dumps_columns
@@ -262,15 +262,17 @@ class RouteGroups:
             tables = tables_of_groups(self.collector, items)
             for each in (items,) if tables is None else tables:
                 if isinstance(each, Iterable):
-                    yield from self._groups(router, ranks, each, task)
+                    yield from self._groups(router, ranks, partial_groups(each, self.collector, task.bound))
+                elif not is_table(each):
+                    yield from self._groups(router, ranks, groups_of_table(self.collector, each))
                 else:
                     first = next(islice(ranks, len(each) - 1, None)) - len(each) + 1
                     yield from router.table(each.ranked(first))
 
     def _groups(
-        self, router: _ColumnRouter, ranks: Iterator[int], items: Iterable[Any], task: StageTask
+        self, router: _ColumnRouter, ranks: Iterator[int], all_groups: Iterable[dict[Any, Any]]
     ) -> Iterator[Row]:
-        for groups in partial_groups(items, self.collector, task.bound):
+        for groups in all_groups:
             keys, containers = iter(groups), iter(groups.values())
             while some := list(islice(keys, router.count)):
                 columns = [some, list(islice(ranks, len(some))), list(islice(containers, len(some)))]

@@ -288,7 +288,7 @@ class RouteToBuckets:
             if isinstance(each, Iterable):
                 yield from partial_groups(each, self.collector, task.bound)
             else:
-                yield groups_of_table(self.collector, each)
+                yield from groups_of_table(self.collector, each)
 
 
 @dataclass(frozen=True)

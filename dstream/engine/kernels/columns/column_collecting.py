@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from dstream.engine.kernels.columns.column_first_of_groups import first_of_groups
 from dstream.engine.kernels.columns.column_groups import GroupTable, grouped, sum_of_ints
 from dstream.engine.kernels.columns.column_items import Block, given
+from dstream.engine.kernels.columns.column_row_groups import HeldRows, RowGroups, shape_of
 from dstream.engine.kernels.columns.column_steps import as_column
 from dstream.engine.kernels.columns.column_texts import Texts
 from dstream.engine.kernels.columns.column_values import (
@@ -16,6 +19,7 @@ from dstream.engine.kernels.columns.column_values import (
     Column,
     Floats,
     Ints,
+    Same,
     Withheld,
     items_of,
     numbers,
@@ -35,6 +39,8 @@ __all__ = ["accumulated_blocks", "added_table", "group_tables", "take_of_groups"
 _MOST_ROWS = 2**22
 """So many rows are grouped at once: keys and numbers of them take 64 MB."""
 
+Groups: TypeAlias = "GroupTable | TextGroupTable | RowGroups"
+
 
 def accumulated_blocks(
     collector: Collector[Any, Any, Any], known: InColumns, container: Any, blocks: Iterator[Block]
@@ -42,7 +48,7 @@ def accumulated_blocks(
     """Return the container that holds what it held and then the items of the blocks."""
     if known.finds == "groups":
         for each in group_tables(collector, known, blocks):
-            if isinstance(each, GroupTable | TextGroupTable):
+            if isinstance(each, GroupTable | TextGroupTable | RowGroups):
                 container = added_table(collector, known, container, each)
             else:
                 container = collector.accumulated(container, each)
@@ -100,57 +106,93 @@ def _verify(collector: Collector[Any, Any, Any], known: InColumns, found: Any, b
 
 def group_tables(
     collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]
-) -> Iterator[GroupTable | TextGroupTable | Iterable[Any]]:
+) -> Iterator[Groups | Iterable[Any]]:
     """Give the groups of many blocks at a time, or the items of a block that cannot be grouped, in order."""
+    assert known.downstream is not None, "groups have one"
+    if known.downstream.finds == "first":
+        return iter((first_of_groups(collector, known, blocks),))
     return with_texts_together(_group_tables(collector, known, blocks))
 
 
 def _group_tables(
     collector: Collector[Any, Any, Any], known: InColumns, blocks: Iterator[Block]
-) -> Iterator[GroupTable | TextGroupTable | Iterable[Any]]:
-    held: list[tuple[Ints, Ints | None]] = []
-    rows = most = 0
+) -> Iterator[Groups | Iterable[Any]]:
+    assert known.downstream is not None, "groups have one"
+    held, held_rows = _HeldInts(), HeldRows(known.downstream)
     for block in blocks:
         try:
             keys, values = _keys_and_values(known, as_column(block))
+            shape = None if _makes_table(known, keys, values) else shape_of(keys)
         except Withheld:
-            yield from _tables(known, held)
-            held, rows, most = [], 0, 0
+            yield from chain(held.rest(), held_rows.rest())
             yield given(block)
             continue
         if known.is_verified:
             _verify_groups(collector, known, (keys, values), block)
-        if isinstance(keys, Texts):
-            yield from _tables(known, held)
-            held, rows, most = [], 0, 0
-            yield groups_of_texts(keys, values)
+        if shape is not None:
+            yield from held.rest()
+            are_many = False
+            for each in held_rows.take(keys, values, shape):
+                yield each
+                are_many = each.are_many
+            if are_many:
+                yield from held_rows.rest()
+                yield chain.from_iterable(map(given, blocks))
+                return
             continue
-        largest = 0 if values is None else max(-values.least, values.greatest)
-        if rows + len(keys.values) > _MOST_ROWS or max(most, largest) * (rows + len(keys.values)) > GREATEST:
-            yield from _tables(known, held)
-            held, rows, most = [], 0, 0
-        held.append((keys, values))
-        rows, most = rows + len(keys.values), max(most, largest)
-    yield from _tables(known, held)
+        yield from held_rows.rest()
+        if isinstance(keys, Texts) and not isinstance(values, Floats):
+            yield from held.rest()
+            yield groups_of_texts(keys, values)
+        elif isinstance(keys, Ints) and not isinstance(values, Floats):
+            yield from held.take(keys, values)
+    yield from chain(held.rest(), held_rows.rest())
 
 
-def _keys_and_values(known: InColumns, items: Column) -> tuple[Ints | Texts, Ints | None]:
+class _HeldInts:
+    """Keys that are ints, and numbers, until they are grouped together."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[Ints, Ints | None]] = []
+        self._rows = self._most = 0
+
+    def take(self, keys: Ints, values: Ints | None) -> Iterator[GroupTable]:
+        """Take the rows of a block; give the groups of those before them, if all together are too many."""
+        rows = self._rows + len(keys.values)
+        most = max(self._most, 0 if values is None else max(-values.least, values.greatest))
+        if rows > _MOST_ROWS or most * rows > GREATEST:
+            yield from self.rest()
+        self._held.append((keys, values))
+        self._rows, self._most = self._rows + len(keys.values), max(self._most, most)
+
+    def rest(self) -> Iterator[GroupTable]:
+        """Give the groups of the rows that are held."""
+        held, self._held, self._rows, self._most = self._held, [], 0, 0
+        yield from _tables(held)
+
+
+def _makes_table(known: InColumns, keys: Column, values: Ints | Floats | None) -> bool:
+    """Say whether groups stand in columns themselves: by ints or texts, with counts and sums of ints."""
+    assert known.downstream is not None, "groups have one"
+    is_plain = isinstance(keys, Ints | Texts) and not isinstance(values, Floats)
+    return is_plain and known.downstream.finds != "statistics"
+
+
+def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Ints | Floats | None]:
     assert known.expression is not None, "only such collectors are taken"
     assert known.downstream is not None, "groups have one"
-    keys = spread(evaluated(known.expression, (items,)))
-    if not isinstance(keys, Ints | Texts):
-        raise Withheld("keys that are no ints, nor texts")
+    keys = evaluated(known.expression, (items,))
+    if isinstance(keys, Same) and type(keys.value) is not str:
+        keys = spread(keys)
     if known.downstream.finds == "count":
         return keys, None
     values = _numbers(known.downstream, items)
-    if known.downstream.finds != "sum" or not isinstance(values, Ints):
-        raise Withheld("groups of floats, or of statistics")
-    if max(-values.least, values.greatest) * len(values.values) > GREATEST:
+    if isinstance(values, Ints) and max(-values.least, values.greatest) * len(values.values) > GREATEST:
         raise Withheld("sums that may need more than 64 bits")
     return keys, values
 
 
-def _tables(known: InColumns, held: list[tuple[Ints, Ints | None]]) -> Iterator[GroupTable]:
+def _tables(held: list[tuple[Ints, Ints | None]]) -> Iterator[GroupTable]:
     keys = _joined([keys for keys, _ in held])
     if not held or not len(keys.values):
         return
@@ -166,15 +208,26 @@ def _joined(columns: list[Ints]) -> Ints:
 
 
 def _verify_groups(
-    collector: Collector[Any, Any, Any], known: InColumns, pair: tuple[Ints | Texts, Ints | None], block: Block
+    collector: Collector[Any, Any, Any], known: InColumns, pair: tuple[Column, Ints | Floats | None], block: Block
 ) -> None:
     assert collector.keyed is not None, "it makes groups"
-    found, (keys, values) = collector.supplier(), pair
-    for table in [groups_of_texts(keys, values)] if isinstance(keys, Texts) else _tables(known, [(keys, values)]):
-        added_table(collector, known, found, table)
+    found = collector.supplier()
+    for groups in _groups_of_block(known, *pair):
+        added_table(collector, known, found, groups)
     expected = collector.accumulated(collector.supplier(), given(block))
     one, other = (list(collector.keyed.downstream.finished(groups.items())) for groups in (found, expected))
     compare_results(repr(collector), one, other, lambda: f"a block of {len(list(given(block))):,} items")
+
+
+def _groups_of_block(known: InColumns, keys: Column, values: Ints | Floats | None) -> Iterator[Groups]:
+    assert known.downstream is not None, "groups have one"
+    if isinstance(values, Floats) or not _makes_table(known, keys, values):
+        held = HeldRows(known.downstream)
+        yield from chain(held.take(keys, values, shape_of(keys)), held.rest())
+    elif isinstance(keys, Texts):
+        yield groups_of_texts(keys, values)
+    elif isinstance(keys, Ints):
+        yield from _tables([(keys, values)])
 
 
 def take_of_groups(known: InColumns) -> Callable[..., Any]:
@@ -185,12 +238,15 @@ def take_of_groups(known: InColumns) -> Callable[..., Any]:
 
 
 def added_table(
-    collector: Collector[Any, Any, Any], known: InColumns, groups: dict[Any, Any], table: GroupTable | TextGroupTable
+    collector: Collector[Any, Any, Any], known: InColumns, groups: dict[Any, Any], table: Groups
 ) -> dict[Any, Any]:
     """Take groups into the container of a collector of groups; return it."""
     assert collector.keyed is not None, "it makes groups"
     assert known.downstream is not None, "groups have one"
-    supplier, take = known.downstream.supplier or collector.keyed.downstream.supplier, take_of_groups(known)
+    supplier = known.downstream.supplier or collector.keyed.downstream.supplier
+    if isinstance(table, RowGroups):
+        return table.taken(known.downstream, supplier, groups)
+    take = take_of_groups(known)
     for key, *found in table.lines():
         groups[key] = take(groups[key] if key in groups else supplier(), *found)
     return groups

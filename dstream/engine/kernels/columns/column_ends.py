@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.expressions import Argument, Constant, Indexed
@@ -12,9 +12,13 @@ from dstream.spi import Collector, InColumns
 
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_groups import GroupTable
+    from dstream.engine.kernels.columns.column_row_groups import RowGroups
     from dstream.engine.kernels.columns.text_groups import TextGroupTable
 
-__all__ = ["collected", "groups_of_table", "table_as_lists", "tables_of_groups"]
+__all__ = ["collected", "groups_of_table", "is_table", "table_as_lists", "tables_of_groups"]
+
+_MOST_GROUPS = 65_536
+"""So many groups become objects of Python at a time."""
 
 
 def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
@@ -33,8 +37,8 @@ def collected(collector: Collector[Any, Any, Any], items: Iterable[Any]) -> Any:
 
 def tables_of_groups(
     collector: Collector[Any, Any, Any], items: Iterator[Any]
-) -> Iterator[GroupTable | TextGroupTable | Iterable[Any]] | None:
-    """Give the groups of items as tables, and in their places the items that make none; None if no items do."""
+) -> Iterator[GroupTable | TextGroupTable | RowGroups | Iterable[Any]] | None:
+    """Give the groups of items in columns, and in their places the items that make none; None if no items do."""
     known = _on_columns(collector, items)
     if known is None or known.finds != "groups" or not isinstance(items, ColumnItems):
         return None
@@ -43,14 +47,23 @@ def tables_of_groups(
     return group_tables(collector, known, items.blocks())
 
 
-def groups_of_table(collector: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> dict[Any, Any]:
-    """Return the container that holds the groups of a table."""
+def is_table(groups: GroupTable | TextGroupTable | RowGroups) -> TypeGuard[GroupTable | TextGroupTable]:
+    """Say whether groups stand in columns, as which they can travel."""
+    from dstream.engine.kernels.columns.column_row_groups import RowGroups  # loads NumPy, which made the groups
+
+    return not isinstance(groups, RowGroups)
+
+
+def groups_of_table(
+    collector: Collector[Any, Any, Any], table: GroupTable | TextGroupTable | RowGroups
+) -> Iterator[dict[Any, Any]]:
+    """Give containers that hold the groups of a table, each of them some of the groups, in order."""
     from dstream.engine.kernels.columns.column_collecting import added_table
 
     known = collector.on_columns()
     assert known is not None, "the table was made by it"
-    groups: dict[Any, Any] = added_table(collector, known, collector.supplier(), table)
-    return groups
+    for part in table.parts(_MOST_GROUPS) if is_table(table) else (table,):
+        yield added_table(collector, known, collector.supplier(), part)
 
 
 def table_as_lists(downstream: Collector[Any, Any, Any], table: GroupTable | TextGroupTable) -> list[list[Any]]:

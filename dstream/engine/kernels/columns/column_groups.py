@@ -14,10 +14,13 @@ from dstream.engine.kernels.columns.column_values import GREATEST, LEAST, Ints, 
 
 __all__ = [
     "GroupTable",
+    "Places",
     "grouped",
     "merged_tables",
     "parts_by_target",
+    "places_of",
     "stable_hashes_of_ints",
+    "stretches_of",
     "sum_of_ints",
     "sums_of_groups",
 ]
@@ -65,6 +68,15 @@ class GroupTable:
         sums = None if self.sums is None else self.sums[chosen]
         return GroupTable(self.keys[chosen], self.counts[chosen], sums, self.ranks[chosen])
 
+    def parts(self, most: int) -> Iterator[GroupTable]:
+        """Give the groups in parts of so many, in order."""
+        return (self.rows(each) for each in stretches_of(len(self), most))
+
+
+def stretches_of(count: int, most: int) -> Iterator[NDArray[np.intp]]:
+    """Give the places from 0 to `count`, so many at a time."""
+    return (np.arange(start, min(start + most, count)) for start in range(0, count, most))
+
 
 def grouped(keys: Ints, numbers: Ints | None) -> GroupTable:
     """Group rows; the ranks are those in this table.
@@ -76,14 +88,14 @@ def grouped(keys: Ints, numbers: Ints | None) -> GroupTable:
     Raises:
         Withheld: a sum may need more than 64 bits.
     """
-    places = _places(tight(keys))
+    places = places_of(tight(keys))
     sums = None if numbers is None else _sums(places, numbers.values, numbers.least, numbers.greatest)
     ranks = np.arange(len(places.firsts), dtype=np.int64)
     return GroupTable(keys.values[places.firsts], places.counts(), sums, ranks)
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class Places:
     """Which group each row is of.
 
     Attributes:
@@ -103,7 +115,7 @@ class _Places:
         return np.bincount(self.numbers, minlength=self.width)[self.order].astype(np.int64, copy=False)
 
 
-def _places(keys: Ints) -> _Places:
+def places_of(keys: Ints) -> Places:
     """Number the groups: by the keys themselves where these lie close together, otherwise by a hash table."""
     rows, width = len(keys.values), keys.greatest - keys.least + 1
     if width <= max(2 * rows, _FEW_KEYS):
@@ -117,10 +129,10 @@ def _places(keys: Ints) -> _Places:
     first[numbers[::-1]] = np.arange(rows - 1, -1, -1)  # Of several rows the one that is written last stays: the first.
     order = np.flatnonzero(first < rows)
     order = order[np.argsort(first[order], kind="stable")]
-    return _Places(numbers, width, first[order], order)
+    return Places(numbers, width, first[order], order)
 
 
-def _sums(places: _Places, numbers: Int64s, least: int, greatest: int) -> Int64s:
+def _sums(places: Places, numbers: Int64s, least: int, greatest: int) -> Int64s:
     return sums_of_groups(places.numbers, places.width, Ints(numbers, least, greatest))[places.order]
 
 
@@ -161,14 +173,14 @@ def merged_tables(tables: Sequence[GroupTable]) -> GroupTable:
         Withheld: a sum may need more than 64 bits.
     """
     keys = np.concatenate([table.keys for table in tables])
-    places = _places(tight(Ints(keys, LEAST, GREATEST)))
+    places = places_of(tight(Ints(keys, LEAST, GREATEST)))
     ranks = np.concatenate([table.ranks for table in tables])[places.firsts]
     counts = _added(places, [table.counts for table in tables])
     sums = [table.sums for table in tables if table.sums is not None]
     return GroupTable(keys[places.firsts], counts, _added(places, sums) if sums else None, ranks)
 
 
-def _added(places: _Places, columns: Iterable[Int64s]) -> Int64s:
+def _added(places: Places, columns: Iterable[Int64s]) -> Int64s:
     column = tight(Ints(np.concatenate(list(columns)), LEAST, GREATEST))
     return _sums(places, column.values, column.least, column.greatest)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.engine.kernels.columns import column_groups
-from dstream.engine.kernels.columns.column_groups import GroupTable, Int64s, sums_of_groups
+from dstream.engine.kernels.columns.column_groups import GroupTable, Int64s, stretches_of, sums_of_groups
 from dstream.engine.kernels.columns.column_texts import Texts
 from dstream.engine.kernels.columns.column_values import GREATEST, LEAST, Ints, Withheld, tight
 from dstream.keys import stable_hashes
@@ -56,6 +56,10 @@ class TextGroupTable:
         """Return some of the groups."""
         sums = None if self.sums is None else self.sums[chosen]
         return TextGroupTable(self.keys.taken(chosen), self.counts[chosen], sums, self.ranks[chosen])
+
+    def parts(self, most: int) -> Iterator[TextGroupTable]:
+        """Give the groups in parts of so many, in order."""
+        return (self.rows(each) for each in stretches_of(len(self), most))
 
 
 def groups_of_texts(keys: Texts, numbers: Ints | None) -> TextGroupTable:

@@ -1,0 +1,243 @@
+"""Groups of rows by keys of any columns: the keys, their order, and what containers get, are those of a dictionary."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from collectors import (
+    averaging,
+    bottom_n,
+    counting,
+    frequencies,
+    grouping_by,
+    max_by,
+    min_by,
+    summarizing,
+    summing,
+    top_n,
+)
+from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.kernels.columns import column_row_groups
+from dstream.engine.kernels.columns.column_collecting import group_tables
+from dstream.engine.kernels.columns.column_ends import collected
+from dstream.engine.kernels.columns.column_first_of_groups import first_of_groups
+from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_row_groups import GroupedRows, RowGroups, groups_of_rows, shape_of
+from dstream.engine.kernels.columns.column_values import Same, Withheld, column_of
+from dstream.errors import EngineError
+
+_NAN = math.nan
+
+
+def _shown(result: dict[Any, Any]) -> list[str]:
+    """Return keys and values so that types, signs and NaN are told apart."""
+    return [repr(each) for each in result.items()]
+
+
+def _both(collector: Any, *parts: list[Any]) -> tuple[list[str], list[str]]:
+    """Return what a collector makes of columns, and of items."""
+    read = with_expressions(collector, is_verified=False)
+    assert read.in_columns is not None
+    blocks = ColumnItems(iter([column_of(part) for part in parts]))
+    return _shown(read.finisher(collected(read, blocks))), _shown(
+        collector.collect([x for part in parts for x in part])
+    )
+
+
+def _tables(collector: Any, *parts: Any) -> list[Any]:
+    read = with_expressions(collector, is_verified=False)
+    return list(group_tables(read, read.in_columns, iter([column_of(part) for part in parts])))
+
+
+_KEYS = [
+    lambda x: x[1] / 2,
+    lambda x: x[1] > 4,
+    lambda x: (x[1], x[0] > 3),
+    lambda x: (x[3], x[1] % 2, "one"),
+    lambda x: "all",
+    lambda x: ((x[1], 0.0), x[3]),
+]
+_DOWNSTREAMS = [counting(), summing(lambda x: x[1]), averaging(lambda x: x[2])]
+
+
+@pytest.mark.parametrize("downstream", _DOWNSTREAMS)
+@pytest.mark.parametrize("key", _KEYS)
+def test_keys_of_any_columns_make_groups(key, downstream) -> None:
+    """Floats, bools, texts, tuples of them, and one key for all; without a look at single items."""
+    random = Random(5)
+    items = [(n, random.randrange(8), random.choice((0.1, 2.5, -1e300)), random.choice("äbc")) for n in range(200)]
+    collector: Any = grouping_by(key, downstream)
+
+    found, expected = _both(collector, items[:50], items[50:])
+
+    assert found == expected
+    assert all(isinstance(each, RowGroups) for each in _tables(collector, items[:50], items[50:]))
+
+
+def test_floats_that_are_one_key_in_a_dictionary_are_one_group() -> None:
+    """0.0 and -0.0, and all NaN; the first form stays, also inside tuples."""
+    other = float("nan")
+    items = [(-0.0, 1), (0.0, 2), (_NAN, 3), (1.0, 4), (other, 5), (0.0, 6), (-other, 7)] * 3
+    collectors: list[Any] = [grouping_by(lambda x: x[0], summing(lambda x: x[1]))]
+    collectors.append(grouping_by(lambda x: (x[0], 1), counting()))
+
+    for collector in collectors:
+        found, expected = _both(collector, items)
+
+        assert found == expected
+        assert len(found) == 3
+        assert "-0.0" in found[0]
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0, -0.0], [-0.0, 0.0], [_NAN, 1.0, math.inf], [math.inf, -math.inf], [1e308] * 2]
+)
+def test_statistics_of_floats_are_those_of_the_items_in_order(values: list[float]) -> None:
+    """Of 0.0 and -0.0 the first one is the least; a NaN makes all of them NaN; sums are rounded once."""
+    items = [(number % 2, value) for number, value in enumerate(value for value in values for _ in range(4))] * 3
+    collector: Any = grouping_by(lambda x: x[0], summarizing(lambda x: x[1]))
+
+    found, expected = _both(collector, items[:9], items[9:])
+
+    assert found == expected
+
+
+def test_statistics_of_ints_are_exact() -> None:
+    """Count, sum, least and greatest of each group; near the ends of 64 bits item by item."""
+    random = Random(7)
+    items = [(random.randrange(3), random.randrange(-(2**50), 2**50)) for _ in range(300)]
+    collector: Any = grouping_by(lambda x: x[0], summarizing(lambda x: x[1]))
+
+    found, expected = _both(collector, items[:100], items[100:])
+    large = [(1, 2**63 - 1), (1, 2**62), (1, -(2**63)), (1, 5)] * 3
+    one, other = _both(collector, large)
+
+    assert found == expected
+    assert one == other
+
+
+def test_sums_that_fit_alone_and_not_together_are_added_apart() -> None:
+    """Each block fits into 64 bits."""
+    items = [((1, 2), 2**59)] * 7
+    collector: Any = grouping_by(lambda x: x[0], summing(lambda x: x[1]))
+
+    found, expected = _both(collector, items, items, items)
+
+    assert found == expected
+    assert [each.rows for each in _tables(collector, items, items, items)] == [14, 7]
+
+
+@pytest.mark.parametrize("keys", [[None], [(1, None)], [2**70, 1], [b"a"], [(b"a", 1)]])
+def test_other_keys_have_no_shape(keys: list[Any]) -> None:
+    """Their items are taken one by one."""
+    with pytest.raises(Withheld):
+        shape_of(column_of([(each, 1) for each in keys]))
+
+
+@pytest.mark.parametrize("value", [None, b"a", 1 + 0j, []])
+def test_one_other_value_for_all_has_no_shape(value: Any) -> None:
+    """A dictionary may refuse it."""
+    with pytest.raises(Withheld):
+        shape_of(Same(value, 3))
+
+
+def test_blocks_with_keys_of_several_types_are_grouped_apart() -> None:
+    """The first form of keys that are equal stays, and so does the order in which keys were first seen."""
+    parts = [[(1.0, 1)] * 6, [(True, 2)] * 6, [(1, 3), (0, 4)] * 6, [("one", 5)] * 6]
+    collector: Any = grouping_by(lambda x: (x[0], 9), summing(lambda x: x[1]))
+
+    found, expected = _both(collector, *parts)
+
+    assert found == expected
+    assert found[0].startswith("((1.0, 9)")
+
+
+def test_many_keys_go_on_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where hardly a key comes twice, the blocks behind are not grouped in columns."""
+    monkeypatch.setattr(column_row_groups, "_MOST_WEIGHT", 1)
+    parts = [[(number + start, 0.5) for number in range(10)] for start in (0, 10, 20, 30)]
+    collector: Any = grouping_by(lambda x: (x[0], 1), summing(lambda x: x[1]))
+
+    found, expected = _both(collector, *parts)
+    tables = _tables(collector, *parts)
+
+    assert found == expected
+    assert [isinstance(each, RowGroups) for each in tables] == [True, True, False]
+
+
+def test_tuples_of_many_different_values_are_told_apart() -> None:
+    """The numbers of their members, multiplied, need more than 64 bits."""
+    random = Random(3)
+    items = [tuple(random.randrange(400) for _ in range(9)) for _ in range(400)] * 2
+    groups = GroupedRows.of(column_of(items))
+
+    assert len(groups.firsts) == len(set(items)) == 400
+    assert groups.counts.tolist() == [2] * 400
+
+
+def test_more_groups_than_16_bits_count() -> None:
+    """Their numbers need more."""
+    items = [(number % 70_000, 1) for number in range(150_000)]
+    groups = groups_of_rows(counting().on_columns(), column_of(items), None)  # type: ignore[arg-type]
+
+    assert [(key, count) for key, (count,) in zip(groups.keys, groups.ints, strict=True)] == list(
+        Counter(items).items()
+    )
+
+
+def test_frequencies_of_tuples_are_counted_in_columns() -> None:
+    """As those of ints and texts are."""
+    items = [(n % 3, n % 2 == 0) for n in range(60)]
+
+    found, expected = _both(frequencies(), items)
+
+    assert found == expected
+
+
+_KEYS_OF_RANKED = [lambda x: x[0], lambda x: (x[0] > 1, x[2]), lambda x: x[1], lambda x: x[2]]
+_RANKINGS = [min_by, max_by, lambda key: top_n(2, key), lambda key: bottom_n(3, key), lambda key: top_n(0, key)]
+
+
+@pytest.mark.parametrize("ranking", _RANKINGS)
+@pytest.mark.parametrize("key", _KEYS_OF_RANKED)
+def test_the_first_of_each_group_are_those_of_its_items(ranking, key) -> None:
+    """NaN last, 0.0 beside -0.0, the first of equal ones; keys that are ints, floats, texts and tuples."""
+    random = Random(11)
+    ranks = [0.0, -0.0, _NAN, 1.5, -1.5, math.inf]
+    items = [(random.randrange(4), random.choice(ranks), random.choice("ab"), n) for n in range(300)]
+    for rank in (lambda x: x[1], lambda x: x[3] % 7):
+        found, expected = _both(grouping_by(key, ranking(rank)), items[:40], items[40:])
+        assert found == expected
+
+
+def test_only_items_that_may_be_first_are_made() -> None:
+    """Of each group its first row, which has its key, and the one with the least rank."""
+    read: Any = with_expressions(grouping_by(lambda x: x[0], min_by(lambda x: x[1])), is_verified=False)
+    items = [(-0.0, 5), (1.0, 2), (0.0, 3), (0.0, 3), (1.0, 2), (0.0, 4)]
+
+    assert list(first_of_groups(read, read.in_columns, iter([column_of(items)]))) == [items[0], items[1], items[2]]
+
+
+_VERIFIED = [min_by(lambda x: x[1]), averaging(lambda x: x[1] / 4)]
+
+
+@pytest.mark.parametrize("downstream", _VERIFIED)
+def test_verify_finds_groups_that_differ(downstream) -> None:
+    """What columns make of a block is compared with what the functions make of it."""
+    collector: Any = grouping_by(lambda x: x[0], downstream)
+    read: Any = with_expressions(collector, is_verified=True)
+    other: Any = with_expressions(grouping_by(lambda x: x[0], max_by(lambda x: x[1])), is_verified=True)
+    if downstream.name.startswith("averaging"):
+        other = with_expressions(grouping_by(lambda x: x[0], averaging(lambda x: x[1] / 8)), is_verified=True)
+    wrong = replace(read, in_columns=replace(other.in_columns, same_as=read.accumulate_all))
+    items = [(n % 2, -n) for n in range(40)]
+
+    assert collected(read, ColumnItems(iter([column_of(items)]))) == collected(collector, iter(items))
+    with pytest.raises(EngineError, match="columns give"):
+        collected(wrong, ColumnItems(iter([column_of(items)])))
