@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dstream.spi import AggregateOperation, Sink
 from dstream.spi.functions import refuse_one_that_would_not_run
-from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
+from dstream.spi.wrong_arguments import checked_function, hint_of_a_collector
 
 __all__ = [
     "checked_choice",
@@ -25,17 +25,6 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SHOWN = 200
-
-
-def checked_function(value: F, name: str) -> F:
-    """Return `value` if it can be called.
-
-    Raises:
-        TypeError: it cannot; the message names the argument.
-    """
-    if not callable(value):
-        raise TypeError(f"{name} must be callable, not {type(value).__name__}{hint_of_a_field(value)}")
-    return value
 
 
 def checked_predicate(value: F) -> F:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dstream.spi import Collector, Grouped, Reducer
-from dstream.spi.meant import hint_of_a_collector
+from dstream.spi.wrong_arguments import hint_of_a_collector
 from dstream.values.places import Place, checked_place, shown_place
 from reducers.writing import CacheSink, MapSink, checked_function, checked_text, kind_of
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from dstream.spi import Collections, Collector, Grouped, MapWriter, Reducer, WriteJob, Writer
-from dstream.spi.meant import hint_of_a_field
 from dstream.spi.store import Merge
+from dstream.spi.wrong_arguments import checked_function, kind_of
 
 __all__ = [
     "CacheSink",
@@ -184,17 +184,6 @@ def replacing(reducer: Reducer[T, R]) -> Reducer[T, R]:
     return cast("Reducer[T, R]", replaced)
 
 
-def checked_function(value: F, name: str) -> F:
-    """Return `value` if it can be called.
-
-    Raises:
-        TypeError: it cannot; the message names the argument.
-    """
-    if not callable(value):
-        raise TypeError(f"{name} must be callable, not {kind_of(value)}{hint_of_a_field(value)}")
-    return value
-
-
 def checked_text(value: Any, name: str) -> str:
     """Return `value` if it is a text that is not empty.
 
@@ -207,8 +196,3 @@ def checked_text(value: Any, name: str) -> str:
     if not value:
         raise ValueError(f"{name} must not be empty")
     return value
-
-
-def kind_of(value: object) -> str:
-    """Return the name of the type of `value`."""
-    return type(value).__name__

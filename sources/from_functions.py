@@ -11,6 +11,7 @@ from dstream.errors import SourceError
 from dstream.spi.functions import is_async, shown_function
 from dstream.spi.source import Source
 from dstream.spi.stream_source import Offset, StreamSource
+from dstream.spi.wrong_arguments import checked_function
 from dstream.values.blaming import shown
 
 __all__ = [
@@ -121,9 +122,7 @@ def stream_source_from(
 
 def _check(**functions: Any) -> None:
     for name, fn in functions.items():
-        if not callable(fn):
-            raise TypeError(f"{name} must be callable, not {type(fn).__name__}")
-        if is_async(fn):
+        if is_async(checked_function(fn, name)):
             raise TypeError(f"{name} must give a result, and an async function gives a coroutine that nobody awaits")
 
 

@@ -150,4 +150,4 @@ class GenerateSplit(Generic[T]):
 
 def _require_callable(value: object, name: str) -> None:
     if not callable(value):
-        raise TypeError(f"{name} must be callable, not {type(value).__name__}")
+        raise TypeError(f"{name} must be a function, not {type(value).__name__}")

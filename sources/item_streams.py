@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 
 from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
 from dstream.spi.stream_source import StreamSource
+from dstream.spi.wrong_arguments import checked_function
 from sources.given_streams import GivenStream
 from sources.memory import whole
 from sources.paced_items import Pace, PacedItems, SimpleEvent, TimestampedPacedItems
@@ -80,7 +81,7 @@ def item_stream(
     pace = _pace("item_stream", per_second, start, partitions, clock)
     if fn is None:
         return TimestampedPacedItems(pace, SimpleEvent)
-    refuse_one_that_would_not_run(_callable(fn, "fn"), "fn")
+    refuse_one_that_would_not_run(checked_function(fn, "fn"), "fn")
     return PacedItems(dataclasses.replace(pace, shown=f"{pace.shown}, {shown_function(fn)}"), fn)
 
 
@@ -152,7 +153,7 @@ def _pace(maker: str, per_second: Any, start: Any, partitions: Any, clock: Any) 
         raise TypeError(f"per_second must be a number, not {type(per_second).__name__}")
     if not 0 < per_second < math.inf:
         raise ValueError(f"per_second must be above 0, not {per_second}")
-    checked_clock = _callable(clock, "clock")
+    checked_clock = checked_function(clock, "clock")
     return Pace(f"{maker}({per_second}", per_second, _milliseconds(start), _count(partitions), checked_clock)
 
 
@@ -171,9 +172,3 @@ def _milliseconds(start: Any) -> int | None:
     if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
         raise TypeError(f"start must be milliseconds as an int, or a datetime, not {type(start).__name__}")
     return start
-
-
-def _callable(fn: Any, name: str) -> Any:
-    if not callable(fn):
-        raise TypeError(f"{name} must be callable, not {type(fn).__name__}")
-    return fn

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.stream_source import StreamSource
+from dstream.spi.wrong_arguments import checked_function
 from dstream.values.journal_events import JournalEvent
 from dstream.values.places import Place, checked_place
 from sources.journal_reading import Events, JournalStart, NamedJournal, TimestampedJournal
@@ -147,8 +148,8 @@ def _named(
     if not name:
         raise ValueError("name must not be empty")
     for argument, fn in (("predicate", predicate), ("projection", projection)):
-        if fn is not None and not callable(fn):
-            raise TypeError(f"{argument} must be callable, not {type(fn).__name__}")
+        if fn is not None:
+            checked_function(fn, argument)
     if predicate is not None:
         refuse_one_that_would_not_run(predicate, "predicate")
     if events not in ("puts", "all"):

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args, overload
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.source import Source
 from dstream.spi.stream_source import Offset, StreamSource
+from dstream.spi.wrong_arguments import checked_function
 from dstream.values.blaming import shown
 from dstream.values.kafka_settings import checked_topic, kafka_settings
 from sources.kafka_clients import FIXED
@@ -137,9 +138,7 @@ def kafka(
     functions: dict[str, Any] = {"key": key, "value": value, "projection": projection}
     for argument, fn in functions.items():
         if fn is not None:
-            if not callable(fn):
-                raise TypeError(f"{argument} must be callable, not {type(fn).__name__}")
-            refuse_one_that_would_not_run(fn, argument)
+            refuse_one_that_would_not_run(checked_function(fn, argument), argument)
     if until not in (None, *get_args(Latest)):
         raise ValueError(f"until must be 'latest' or None, not {shown(until)}")
     checked = _checked_start(start)

@@ -15,6 +15,7 @@ from dstream.errors import IllegalStateError, SourceError
 from dstream.spi.functions import shown_function
 from dstream.spi.sink import Collections
 from dstream.spi.source import Source, Split
+from dstream.spi.wrong_arguments import checked_function
 from dstream.values import Entry
 from dstream.values.places import Place, checked_place, shown_place
 
@@ -144,8 +145,8 @@ def _stored(
     if not name:
         raise ValueError(f"the name of a {kind} must not be empty")
     for argument, fn in (("predicate", predicate), ("projection", projection)):
-        if fn is not None and not callable(fn):
-            raise TypeError(f"{argument} must be callable, not {type(fn).__name__}")
+        if fn is not None:
+            checked_function(fn, argument)
     return Stored(kind, name, predicate, projection, checked_place(storage))
 
 

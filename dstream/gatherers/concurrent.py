@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
 from dstream.errors import IllegalStateError
+from dstream.gatherers.gatherer_arguments import function
 from dstream.gatherers.pace import CLOCK, Clock, Pace
 from dstream.gatherers.retry import Retry, checked_retry
 from dstream.spi import Calling, Gatherer, Outcome, Reducer
@@ -115,8 +116,7 @@ def map_concurrent(
         >>> Stream.of("a", "b").gather(map_concurrent(8, str.upper)).to_list()
         ['A', 'B']
     """
-    if not callable(fn):
-        raise TypeError(f"fn must be a function, not {type(fn).__name__}")
+    function(fn, "fn")
     if not isinstance(cache, bool):
         raise TypeError(f"cache must be True or False, not {type(cache).__name__}")
     into = on_error if isinstance(on_error, Reducer) else None

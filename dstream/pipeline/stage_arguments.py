@@ -7,7 +7,7 @@ from typing import Any
 
 from dstream.errors import UnsupportedError
 from dstream.spi import AggregateOperation, OpenedLater, Service
-from dstream.spi.meant import hint_of_a_collector
+from dstream.spi.wrong_arguments import hint_of_a_collector
 from dstream.stream.base import BaseStream
 from dstream.stream.stream_arguments import is_sink, kind_of
 

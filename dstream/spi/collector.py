@@ -131,7 +131,7 @@ class AggregateOperation(Generic[In, A, R]):
         called += [(name, each) for name, each in (("combine", combine), ("deduct", deduct)) if each is not None]
         for name, each in called:
             if not callable(each):
-                raise TypeError(f"AggregateOperation: {name} must be callable, not {type(each).__name__}")
+                raise TypeError(f"AggregateOperation: {name} must be a function, not {type(each).__name__}")
             if name not in ("create", "finish"):  # What these give in place of a container would be taken for one.
                 refuse_one_that_would_not_run(each, f"AggregateOperation: {name}")
         self._functions = _Functions(create, accumulates, combine, deduct, finish)
@@ -321,7 +321,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
     def __post_init__(self) -> None:
         for name in ("supplier", "accumulator", "combiner", "finisher"):
             if not callable(getattr(self, name)):
-                raise TypeError(f"Collector: {name} must be callable, not {type(getattr(self, name)).__name__}")
+                raise TypeError(f"Collector: {name} must be a function, not {type(getattr(self, name)).__name__}")
         for each in self.characteristics:
             if not isinstance(each, Characteristics):
                 raise TypeError(f"Collector: characteristics must be Characteristics, not {type(each).__name__}")

@@ -11,7 +11,7 @@ from dstream.gatherers.positions import indexed, numbered, ranked, sampled
 from dstream.gatherers.windows import pairs, window_fixed
 from dstream.plan import Gather, Node, Recover, Shuffle, call_site
 from dstream.spi import Calling, Gatherer
-from dstream.spi.meant import hint_of_a_gatherer
+from dstream.spi.wrong_arguments import hint_of_a_gatherer
 from dstream.stream.base import BaseStream
 from dstream.stream.error_handling import Delivery
 from dstream.stream.stream_arguments import count, kind_of

@@ -9,7 +9,8 @@ from typing import Any, TypeGuard, TypeVar
 from dstream.errors import UnsupportedError
 from dstream.spi import AggregateOperation, Collector, Sink, StreamSource
 from dstream.spi.functions import refuse_one_that_would_not_run
-from dstream.spi.meant import hint_of_a_collector, hint_of_a_field
+from dstream.spi.wrong_arguments import checked_function as function
+from dstream.spi.wrong_arguments import hint_of_a_collector, kind_of
 
 __all__ = [
     "choice",
@@ -31,17 +32,6 @@ __all__ = [
 ]
 
 F = TypeVar("F")
-
-
-def function(value: F, name: str) -> F:
-    """Return `value` if it can be called.
-
-    Raises:
-        TypeError: it cannot; the message names the argument.
-    """
-    if not callable(value):
-        raise TypeError(f"{name} must be a function, not {kind_of(value)}{hint_of_a_field(value)}")
-    return value
 
 
 def running(value: F, name: str) -> F:
@@ -194,11 +184,6 @@ def settings(value: Any, name: str) -> dict[str, str]:
         if not isinstance(held, str | int | float):
             raise TypeError(f"{name}[{key!r}] must be a text or a number, not {kind_of(held)}")
     return {key: str(held) for key, held in value.items()}
-
-
-def kind_of(value: object) -> str:
-    """Return the name of the type of `value` for a message."""
-    return "None" if value is None else type(value).__name__
 
 
 def not_collected(args: tuple[Any, ...]) -> str:

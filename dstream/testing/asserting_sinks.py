@@ -22,6 +22,7 @@ from dstream.pickling import dumps
 from dstream.plan.steps import shown_function
 from dstream.spi import Collections, Receipt, Sink
 from dstream.spi.functions import refuse_one_that_would_not_run
+from dstream.spi.wrong_arguments import checked_function
 from dstream.testing.comparing import difference, difference_in_any_order, missing_from, report
 
 __all__ = [
@@ -129,9 +130,7 @@ def assert_collected_eventually(seconds: float, fn: Callable[[list[T]], object])
 
 
 def _checked(fn: Any) -> Any:
-    if not callable(fn):
-        raise TypeError(f"fn must be callable, not {type(fn).__name__}")
-    refuse_one_that_would_not_run(fn, "fn")
+    refuse_one_that_would_not_run(checked_function(fn, "fn"), "fn")
     return fn
 
 

@@ -122,7 +122,7 @@ def test_operations_travel_with_their_lambdas():
 
 def test_what_is_no_operation_is_refused_where_it_is_written():
     """Parts that cannot be called, no input, a wrong number of inputs."""
-    with pytest.raises(TypeError, match="combine must be callable, not int"):
+    with pytest.raises(TypeError, match="combine must be a function, not int"):
         AggregateOperation(list, list.append, 3)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="accumulate needs a function for each input"):
         AggregateOperation(list, ())

@@ -72,7 +72,7 @@ NOT_CALLABLE = {
 @pytest.mark.parametrize(("name", "call"), [(name, call) for name, calls in NOT_CALLABLE.items() for call in calls])
 def test_what_cannot_be_called_is_refused(name, call):
     """The message names the argument."""
-    with pytest.raises(TypeError, match=f"^{name} must be callable, not int$"):
+    with pytest.raises(TypeError, match=f"^{name} must be a function, not int$"):
         call()
 
 
@@ -82,7 +82,7 @@ def test_a_function_is_optional_only_where_the_name_is_pythons(name):
     if name == "sorting":
         assert getattr(c, name)(None).collect([2, 1]) == [1, 2]
     else:
-        with pytest.raises(TypeError, match="must be callable, not NoneType"):
+        with pytest.raises(TypeError, match="must be a function, not None"):
             getattr(c, name)(None)
 
 

@@ -48,9 +48,9 @@ def test_reducing_has_three_forms():
     """Other numbers of arguments, and what cannot be called, are refused at the call."""
     with pytest.raises(TypeError, match=r"reducing\(\) takes op, or identity and op.* not 0 arguments"):
         reducing()
-    with pytest.raises(TypeError, match="op must be callable, not int"):
+    with pytest.raises(TypeError, match="op must be a function, not int"):
         reducing(0)
-    with pytest.raises(TypeError, match="fn must be callable, not int"):
+    with pytest.raises(TypeError, match="fn must be a function, not int"):
         reducing(0, 1, operator.add)
 
 

@@ -165,5 +165,5 @@ def test_pairs_need_no_functions(engine, factory):
     assert dict(pairs.collect(factory(merge=add))) == {"a": 5, "b": 2, "c": 3}
     with pytest.raises(TypeError, match=f"{factory.__name__}.. without key and value takes pairs of the two, not 'ab'"):
         engine.stream(["ab"]).collect(factory())
-    with pytest.raises(TypeError, match="value must be callable, not NoneType"):
+    with pytest.raises(TypeError, match="value must be a function, not None"):
         factory(len)

@@ -103,7 +103,7 @@ OTHERS = {
     "int range": (lambda: IntStream.range_closed(1, None), "must be an int"),
     "set_default_context": (lambda: ds.set_default_context(5), "takes a context or None, not int"),
     "failure": (lambda: ds.failure(5), "error must be an exception, not int"),
-    "Collector": (lambda: Collector.of(5, len, len), "supplier must be callable"),
+    "Collector": (lambda: Collector.of(5, len, len), "supplier must be a function"),
     "characteristics": (lambda: Collector.of(list, len, len, len, "x"), "characteristics must be"),
     **{
         f"Optional.{name}": (lambda name=name: getattr(Optional.empty(), name)(5), "must be a function, not int")

@@ -311,7 +311,7 @@ def test_dead_letters_need_a_stream():
         ({"n": 0}, ValueError, "n must be at least 1: 0"),
         ({"n": "3"}, TypeError, "n must be an int, not str"),
         ({"n": True}, TypeError, "n must be an int, not bool"),
-        ({"fn": None}, TypeError, "fn must be a function, not NoneType"),
+        ({"fn": None}, TypeError, "fn must be a function, not None"),
         ({"rate": 0}, ValueError, "rate must be a number of calls a second above 0, not 0"),
         ({"rate": float("nan")}, ValueError, "rate must be"),
         ({"rate": "9"}, TypeError, "rate must be a number of calls a second, not str"),

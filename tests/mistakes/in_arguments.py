@@ -176,7 +176,7 @@ def a_dict_for_a_collector(desk):
     desk.ctx.stream([("a", 1)]).collect(dict)  # here
 
 
-@mistake(TypeError, r"classifier must be callable, not str", r"operator.itemgetter\('host'\)", engines=LOCAL)
+@mistake(TypeError, r"classifier must be a function, not str", r"operator.itemgetter\('host'\)", engines=LOCAL)
 def a_field_for_a_classifier(desk):
     """`grouping_by("host")` names a column, as in SQL."""
     desk.ctx.stream([{"host": "a"}]).collect(grouping_by("host"))  # here

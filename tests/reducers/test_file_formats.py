@@ -205,7 +205,7 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path):
         ({"format": "delta"}, UnsupportedError, "writes the formats text, json, .*, and not yet 'delta'"),
         ({"format": "docx"}, ValueError, "format must be one of text, json, csv, parquet, avro, not 'docx'"),
         ({"format": "json", "to_string": repr}, TypeError, "to_string makes texts"),
-        ({"to_string": "name"}, TypeError, "to_string must be callable, not str"),
+        ({"to_string": "name"}, TypeError, "to_string must be a function, not str"),
         ({"encoding": "klingon"}, LookupError, "unknown encoding"),
         ({"compression": "rar"}, ValueError, "compression must be"),
         ({"on_existing": "overwrite"}, ValueError, "on_existing must be 'add' or 'refuse'"),

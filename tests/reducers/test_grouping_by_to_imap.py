@@ -82,7 +82,7 @@ def test_grouping_by_to_imap_leaves_no_files_when_it_fails(local_context, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("m", 7), "classifier must be callable, not int"),
+        (("m", 7), "classifier must be a function, not int"),
         (("m", len, counting), "so call it: counting"),
         (("m", len, to_imap("n")), "downstream must be a Collector"),
     ],

@@ -92,11 +92,11 @@ def test_wrong_functions_are_refused_at_the_call():
     async def send(client, item):
         """Would not run."""
 
-    with pytest.raises(TypeError, match="receive must be callable, not str"):
+    with pytest.raises(TypeError, match="receive must be a function, not str"):
         sink_from(list, "append")
     with pytest.raises(TypeError, match="receive must give a result, and an async function"):
         sink_from(list, send)
-    with pytest.raises(TypeError, match="flush must be callable"):
+    with pytest.raises(TypeError, match="flush must be a function"):
         sink_from(list, list.append, 3)
     with pytest.raises(ValueError, match="name must not be empty"):
         sink_from(list, list.append, name="")

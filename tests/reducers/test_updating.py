@@ -89,9 +89,9 @@ async def later(value, item):
     ("make", "error", "said"),
     [
         (lambda: updating_imap("", str, max), ValueError, "name must not be empty"),
-        (lambda: updating_imap("m", "x", max), TypeError, "key must be callable, not str"),
+        (lambda: updating_imap("m", "x", max), TypeError, "key must be a function, not str"),
         (lambda: updating_imap("m", str, later), TypeError, "update must give a result"),
-        (lambda: processing_imap("m", str, 5), TypeError, "processor must be callable, not int"),
+        (lambda: processing_imap("m", str, 5), TypeError, "processor must be a function, not int"),
         (lambda: replacing(updating_imap("m", str, max)), TypeError, "there would be no old values to update"),
     ],
 )

@@ -105,10 +105,10 @@ def test_other_partitions_are_refused(follow):
     [
         (lambda: item_stream(0), ValueError, "per_second must be above 0, not 0"),
         (lambda: item_stream("1"), TypeError, "per_second must be a number, not str"),
-        (lambda: item_stream(1, 5), TypeError, "fn must be callable, not int"),
+        (lambda: item_stream(1, 5), TypeError, "fn must be a function, not int"),
         (lambda: long_stream(1, 0.5), TypeError, "start must be milliseconds as an int, or a datetime, not float"),
         (lambda: long_stream(1, partitions=0), ValueError, "partitions must be at least 1, not 0"),
-        (lambda: long_stream(1, clock=3), TypeError, "clock must be callable, not int"),
+        (lambda: long_stream(1, clock=3), TypeError, "clock must be a function, not int"),
         (lambda: stream_of(3), TypeError, "items must be several items, not int"),
         (lambda: stream_of([1], "2"), TypeError, "partitions must be an int, not str"),
     ],

@@ -107,9 +107,9 @@ def test_generate_is_endless_unordered_and_parallel():
 
 def test_makers_refuse_what_is_not_callable():
     """A `TypeError` at the call names the argument."""
-    with pytest.raises(TypeError, match="next must be callable, not int"):
+    with pytest.raises(TypeError, match="next must be a function, not int"):
         Iterate(0, 1)
-    with pytest.raises(TypeError, match="has_next must be callable, not int"):
+    with pytest.raises(TypeError, match="has_next must be a function, not int"):
         Iterate(0, abs, 1)
-    with pytest.raises(TypeError, match="supplier must be callable, not int"):
+    with pytest.raises(TypeError, match="supplier must be a function, not int"):
         Generate(1)

@@ -101,7 +101,7 @@ def test_wrong_arguments_are_refused_at_the_call():
         ilist(3)
     with pytest.raises(ValueError, match="must not be empty"):
         imap("")
-    with pytest.raises(TypeError, match="predicate must be callable, not str"):
+    with pytest.raises(TypeError, match="predicate must be a function, not str"):
         icache("a", "key")
 
 

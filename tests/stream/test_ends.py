@@ -107,7 +107,7 @@ def test_to_map_is_the_collector(engine):
     [
         (lambda s: s.group_by(5), TypeError, "fn must be a function, not int"),
         (lambda s: s.count_by(None), TypeError, "fn must be a function, not None"),
-        (lambda s: s.to_map(len), TypeError, "value must be callable"),
+        (lambda s: s.to_map(len), TypeError, "value must be a function"),
         (lambda s: s.to_dict(), TypeError, r"to_dict\(\) takes entries and other pairs .*, not 'sea'"),
         (lambda s: s.map(lambda word: (object(), 1)).to_dict(), UnstableKeyError, "object"),
         (lambda s: s.group_by(lambda word: None), NullElementError, "null key"),

@@ -98,7 +98,7 @@ def test_a_run_that_fails_is_not_looked_at(local_context):
 
 def test_wrong_arguments_are_refused_at_the_call():
     """Before anything runs."""
-    with pytest.raises(TypeError, match="fn must be callable, not list"):
+    with pytest.raises(TypeError, match="fn must be a function, not list"):
         assert_collected([1])
     with pytest.raises(TypeError, match="a function that yields"):
         assert_collected(lambda found: (yield))

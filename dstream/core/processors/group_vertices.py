@@ -18,8 +18,8 @@ from dstream.core.processors.library_supplier import LibrarySupplier, shown_call
 from dstream.core.processors.taken_containers import of_containers, to_containers
 from dstream.operators.window_arguments import check_keys
 from dstream.spi import AggregateOperation
-from dstream.spi.meant import hint_of_a_collector
 from dstream.spi.processor_suppliers import GroupsByKey, ProcessorMetaSupplier, TwoStages
+from dstream.spi.wrong_arguments import hint_of_a_collector
 from dstream.stream.stream_arguments import function, kind_of, optional_function
 from dstream.values import Entry
 

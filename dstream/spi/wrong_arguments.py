@@ -1,12 +1,32 @@
-"""What is probably meant by an argument of the wrong kind: half a sentence for the message that refuses it."""
+"""Arguments of the wrong kind: refused by their names, with what is probably meant."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 from dstream.spi.collector import Collector
 from dstream.spi.gatherer import Gatherer
 from dstream.values.conditions import Field
 
-__all__ = ["hint_of_a_collector", "hint_of_a_field", "hint_of_a_gatherer"]
+__all__ = ["checked_function", "hint_of_a_collector", "hint_of_a_field", "hint_of_a_gatherer", "kind_of"]
+
+F = TypeVar("F")
+
+
+def checked_function(value: F, name: str) -> F:
+    """Return `value` if it can be called.
+
+    Raises:
+        TypeError: it cannot; the message names the argument.
+    """
+    if not callable(value):
+        raise TypeError(f"{name} must be a function, not {kind_of(value)}{hint_of_a_field(value)}")
+    return value
+
+
+def kind_of(value: object) -> str:
+    """Return the name of the type of `value` for a message."""
+    return "None" if value is None else type(value).__name__
 
 
 def hint_of_a_field(value: object) -> str:
