@@ -11,7 +11,7 @@ from itertools import count, islice
 
 import pytest
 
-from dstream.engine.kernels.item_batches import TARGET_BYTES, Batcher, dumps_items, loads, loads_items
+from dstream.engine.kernels.item_batches import TARGET_BYTES, Batcher, dumps_items, loads, loads_items, travelling
 from dstream.errors import SerializationError
 from dstream.executor.arrivals_of_graphs import GraphBlock
 from dstream.pickling import dumps
@@ -127,4 +127,25 @@ def test_a_block_that_cannot_be_pickled_names_its_item():
     block = GraphBlock(0, 1, [2, threading.Lock()])
 
     with pytest.raises(SerializationError, match=r"^an item cannot travel between processes: lock <"):
+        dumps_items([block])
+
+
+def test_entries_of_a_block_travel_as_two_lists():
+    """What comes out is a block with a list of entries; items of other kinds stay as they are."""
+    entries = [Entry(n, n + 1) for n in range(100)]
+    (plain,) = loads(dumps_items([GraphBlock(0, 1, entries)]))
+    data = dumps_items([GraphBlock(0, 1, travelling(entries))])
+    (block,) = loads(data)
+
+    assert block == plain
+    assert (type(block.items), type(block.items[0])) == (list, Entry)
+    assert len(data) < len(dumps_items([GraphBlock(0, 1, [tuple(each) for each in entries])]))
+    assert travelling([(1, 2), Entry(3, 4)]) == [(1, 2), Entry(3, 4)]
+
+
+def test_an_entry_of_a_block_that_cannot_be_pickled_is_named():
+    """Also where the block travels as two lists."""
+    block = GraphBlock(0, 0, travelling([Entry(1, 2), Entry(3, threading.Lock())]))
+
+    with pytest.raises(SerializationError, match=r"^an item cannot travel between processes: Entry "):
         dumps_items([block])

@@ -17,7 +17,7 @@ from dstream.memory import Taking
 from dstream.pickling import dumps
 from dstream.values import Entry
 
-__all__ = ["Batch", "Batcher", "dumps_columns", "dumps_items", "loads", "loads_items"]
+__all__ = ["Batch", "Batcher", "dumps_columns", "dumps_items", "loads", "loads_items", "travelling"]
 
 TARGET_BYTES = 256 * 1024
 _FIRST_COUNT = 64
@@ -35,7 +35,7 @@ def dumps_items(items: list[Any]) -> bytes:
         SerializationError: one of them cannot be pickled; the message names it.
     """
     try:
-        return dumps(_Entries(items) if set(map(type, items)) == {Entry} else items)
+        return dumps(travelling(items))
     except Exception as error:
         for item in items:
             _check(item)
@@ -49,11 +49,16 @@ def dumps_columns(columns: Sequence[list[Any]]) -> bytes:
         SerializationError: something in them cannot be pickled; the message names it.
     """
     try:
-        return dumps([_Entries(column) if set(map(type, column)) == {Entry} else column for column in columns])
+        return dumps(list(map(travelling, columns)))
     except Exception as error:
         for item in chain(*columns):
             _check(item)
         raise SerializationError(f"these items cannot be pickled together: {error}") from error
+
+
+def travelling(items: list[Any]) -> Iterable[Any]:
+    """Return what a list of items is to be pickled as, also inside of something else: a list comes out again."""
+    return _Entries(items) if set(map(type, items)) == {Entry} else items
 
 
 class _Entries:
@@ -61,6 +66,9 @@ class _Entries:
 
     def __init__(self, entries: list[Any]) -> None:
         self._entries = entries
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._entries)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # `zip(*entries)` would make an iterator for each entry, which wakes the garbage collector: four times the work.

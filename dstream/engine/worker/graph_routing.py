@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.engine.kernels.item_batches import loads, loads_items
+from dstream.engine.kernels.item_batches import loads, loads_items, travelling
 from dstream.engine.worker.behind_items import LAST
 from dstream.engine.worker.rows import ITEMS, Row
 from dstream.engine.worker.sinks import Router
@@ -94,19 +94,25 @@ class _Routing:
         for block in blocks:
             way = self.sink.edges.get(block.outlet)
             if way is None:
-                yield self.sink.targets - 1, block._replace(outlet=self.sink.results[block.outlet])
+                outlet = self.sink.results[block.outlet]
+                yield self.sink.targets - 1, GraphBlock(outlet, block.sender, _travelling(block.items))
                 continue
             router = self.routers.get(block.outlet) or self._begin(block, way)
             with naming(way.step):
                 routed = router.route(block.items)
             for target, items in routed:
-                yield way.behind + target, GraphArrival(way.inlet, block.sender, target, items)
+                yield way.behind + target, GraphArrival(way.inlet, block.sender, target, _travelling(items))
 
     def _begin(self, block: GraphBlock, way: EdgeToPart) -> EdgeRouter:
         made = self.routers[block.outlet] = router_of(way.edge, block.sender, way.senders, way.processors)
         for target in range(way.behind, way.behind + way.processors):
             self.sources.setdefault(target, way.source + block.sender)
         return made
+
+
+def _travelling(items: list[Any]) -> Any:
+    """Return a block as it travels; one with marks tells so by its class."""
+    return travelling(items) if type(items) is list else items
 
 
 @dataclass(frozen=True)
