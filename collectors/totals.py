@@ -347,7 +347,7 @@ class Summary(Batched[int | float]):
         self._ints.combine(IntSummaryStatistics.of(count, total, least, greatest))
         return self
 
-    def merge(self, other: Self) -> None:
+    def merge(self, other: Self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] (both say Self)
         """Take in what `other` holds, behind what is here: of 0.0 and -0.0 the first one is the least or greatest."""
         self.settle()
         super().merge(other)

@@ -189,7 +189,7 @@ def _groups(
     keys: tuple[Callable[[Any], Any], ...] | None, operation: Operation, to: Callable[[Any, Any], Any] | None
 ) -> GroupsByKey | None:
     """Return what processors with one inbound edge emit, if these are entries of keys and results."""
-    if keys is None or len(keys) > 1 or to is not Entry:
+    if keys is None or len(keys) != 1 or to is not Entry:
         return None
     return GroupsByKey(keys[0], operation, groups_of_any_key(keys[0], operation.on_input(0)))
 
