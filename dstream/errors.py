@@ -26,7 +26,9 @@ __all__ = [
     "SetupError",
     "SinkError",
     "SinkTakenError",
+    "SinkUnavailableError",
     "SourceError",
+    "SourceUnavailableError",
     "UnstableKeyError",
     "UnsupportedError",
 ]
@@ -80,12 +82,20 @@ class SourceError(DStreamError, OSError):
     """A source cannot be read: it is missing, torn, or not what it was said to be."""
 
 
+class SourceUnavailableError(SourceError, ConnectionError):
+    """What a source is read from does not answer now; to try again may help, and a job that has run does so."""
+
+
 class SinkError(DStreamError, OSError):
     """A sink cannot take what is written to it: its file, server or table is missing, full, or refuses it."""
 
 
 class SinkTakenError(SinkError):
     """Another process is at work in the sink, such as a driver that was stopped and goes on; to try again may help."""
+
+
+class SinkUnavailableError(SinkError, ConnectionError):
+    """What a sink writes to does not answer now; to try again may help, and a job that has run does so."""
 
 
 class SetupError(DStreamError, RuntimeError):

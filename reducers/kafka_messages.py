@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dstream.errors import SinkError, SinkTakenError
+from dstream.errors import SinkError, SinkTakenError, SinkUnavailableError
 from dstream.values.blaming import each, shown
+from dstream.values.kafka_failures import may_pass
 from dstream.values.kafka_settings import KafkaSettings
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
+    from confluent_kafka import Message as Sent
 
 __all__ = ["PRODUCING", "Client", "Handing", "Making", "Message", "failure", "kept", "taken"]
 
@@ -115,6 +117,7 @@ class Handing:
         self._topic = topic
         self._label = label
         self._failed: KafkaError | None = None
+        self._unsent: Sent | None = None
 
     def give(self, messages: Iterable[Message]) -> None:
         """Hand them over, in order; wait while the producer has more than it can hold.
@@ -138,8 +141,10 @@ class Handing:
             raise self._failure(error.args[0]) from None
         return True
 
-    def _delivered(self, error: KafkaError | None, message: object) -> None:
-        self._failed = self._failed or error
+    def _delivered(self, error: KafkaError | None, message: Sent) -> None:
+        # Nothing may be asked of the message here: an error of the client may be on its way, and would be lost.
+        if error is not None and self._failed is None:
+            self._failed, self._unsent = error, message
 
     def finish(self) -> None:
         """Wait until the cluster has them all; each is there, or has failed, after `message.timeout.ms`."""
@@ -162,18 +167,29 @@ class Handing:
         return number
 
     def _failure(self, reason: KafkaError | str) -> SinkError:
-        return failure(self._settings, self._label, reason, self._client.said)
+        partition = None if self._unsent is None else self._unsent.partition()
+        place = "" if partition is None or partition < 0 else f"partition {partition}: "
+        return failure(self._settings, self._label, reason, self._client.said, place)
 
 
-def failure(settings: KafkaSettings, label: str, reason: KafkaError | str, said: str = "") -> SinkError:
-    """Return an error that names the sink and the cluster, and what a client has said.
+def failure(
+    settings: KafkaSettings, label: str, reason: KafkaError | str, said: str = "", place: str = ""
+) -> SinkError:
+    """Return an error that names the sink, the cluster and the partition, and what a client has said.
 
-    It is a SinkTakenError if another process has begun a transaction of the job, and so ended the one of this process.
+    It is a SinkTakenError if another process has begun a transaction of the job, and so ended the one of this process;
+    and a SinkUnavailableError if to try again may help.
     """
     words = reason if isinstance(reason, str) else reason.str()
     more = f" ({said})" if said and said not in words else ""
-    kind = SinkError if isinstance(reason, str) or not _is_cut_off(reason) else SinkTakenError
-    return kind(settings.without_secrets(f"{label}: {settings.servers}: {words}{more}"))
+    kind = SinkError if isinstance(reason, str) else _kind(reason)
+    return kind(settings.without_secrets(f"{label}: {settings.servers}: {place}{words}{more}"))
+
+
+def _kind(reason: KafkaError) -> type[SinkError]:
+    if _is_cut_off(reason):
+        return SinkTakenError
+    return SinkUnavailableError if may_pass(reason) else SinkError
 
 
 def _is_cut_off(error: KafkaError) -> bool:

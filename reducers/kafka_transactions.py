@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dstream.errors import SinkError
+from dstream.values.kafka_failures import may_pass
 from dstream.values.kafka_settings import KafkaSettings
 from reducers.kafka_messages import PRODUCING, Client, Handing, Message, failure
 
@@ -66,11 +67,14 @@ class Transactions:
         Raises:
             SinkError: the cluster does not answer.
         """
-        from confluent_kafka import TopicPartition
+        return self._asked(self._looked_up)
 
-        [found] = self._asked(lambda: self._consumer().committed([TopicPartition(self._topic, 0)], PATIENCE))
+    def _looked_up(self) -> int:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        [found] = self._consumer().committed([TopicPartition(self._topic, 0)], PATIENCE)
         if found.error is not None:
-            raise self._failure(found.error)
+            raise KafkaException(found.error)
         return max(0, found.offset)
 
     def _consumer(self) -> Consumer:
@@ -139,7 +143,7 @@ class Transactions:
             try:
                 return ask()
             except KafkaException as error:
-                if time.monotonic() + _PAUSE > last or not _may_pass(error.args[0]):
+                if time.monotonic() + _PAUSE > last or not _may_be_asked_again(error.args[0]):
                     raise self._failure(error.args[0]) from None
             time.sleep(_PAUSE)
 
@@ -163,15 +167,6 @@ class Transactions:
         return failure(self._settings, self._label, reason, self._client.said if self._client else "")
 
 
-def _may_pass(error: KafkaError) -> bool:
-    """Say whether to ask again may help, as while brokers agree on who coordinates a group."""
-    from confluent_kafka import KafkaError
-
-    of_coordinators = {
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError._WAIT_COORD,
-    }
-    return error.retriable() or (error.code() in of_coordinators and not error.txn_requires_abort())
+def _may_be_asked_again(error: KafkaError) -> bool:
+    """Say whether the same call may help, as while brokers agree on who coordinates a group."""
+    return error.retriable() or (may_pass(error) and not error.txn_requires_abort() and not error.fatal())

@@ -13,8 +13,9 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from dstream.errors import SourceError
+from dstream.errors import SourceError, SourceUnavailableError
 from dstream.values.contexts import contextmanager
+from dstream.values.kafka_failures import may_pass
 from dstream.values.kafka_settings import KafkaSettings
 
 if TYPE_CHECKING:
@@ -150,7 +151,8 @@ class Client:
             if self.position > before:
                 since = time.monotonic()
             elif time.monotonic() - since > PATIENCE:
-                raise self._failure(wanted, f"no answer for {PATIENCE:g} s ({self._said or 'nothing was said'})")
+                reason = f"no answer for {PATIENCE:g} s ({self._said or 'nothing was said'})"
+                raise self._failure(wanted, reason, SourceUnavailableError)
             if found:
                 yield found
 
@@ -170,8 +172,10 @@ class Client:
             self.position = max(self.position, cast("int", message.offset()))
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise self._failure(wanted, f"the messages from offset {self.position} on are not there any more")
-        elif not error.retriable():
+        elif not may_pass(error):
             raise self._failure(wanted, error.str())
+        else:
+            self._heard(error)
         return False
 
     def _within(self, stop: int, found: list[Message]) -> list[Message]:
@@ -186,9 +190,9 @@ class Client:
         self.position = max(self.position, reached, *(cast("int", message.offset()) + 1 for message in found[-1:]))
         return found
 
-    def _failure(self, wanted: Wanted, reason: str) -> SourceError:
+    def _failure(self, wanted: Wanted, reason: str, kind: type[SourceError] = SourceError) -> SourceError:
         place = f"{wanted.name} at {wanted.settings.servers}, which was read up to offset {self.position}"
-        return SourceError(wanted.settings.without_secrets(f"{wanted.label}: {place}: {reason}"))
+        return kind(wanted.settings.without_secrets(f"{wanted.label}: {place}: {reason}"))
 
     def close(self) -> None:
         """Let go of the cluster."""

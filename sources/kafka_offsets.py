@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from dstream.errors import SourceError
+from dstream.errors import SourceError, SourceUnavailableError
+from dstream.values.kafka_failures import may_pass
 from dstream.values.kafka_settings import KafkaSettings
 from sources import kafka_clients
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaException
+    from concurrent.futures import Future
+
+    from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
 __all__ = ["Cluster", "Place"]
@@ -53,11 +56,26 @@ class Cluster:
         """Return all topics and their partitions; wait a little for one that may have been made this moment."""
         last = time.monotonic() + _SPREADING
         while True:
-            topics = self._asked(lambda client, seconds: client.list_topics(timeout=seconds)).topics
+            topics = self._asked(self._listed)
             found = {name: sorted(topic.partitions) for name, topic in topics.items() if topic.error is None}
             if isinstance(self.topics, re.Pattern) or found.keys() >= {*self.topics} or time.monotonic() > last:
                 return found
             time.sleep(_PAUSE)
+
+    def _listed(self, client: AdminClient, seconds: float) -> dict[str, Any]:
+        """Return all topics. One of ours that has no leader now is there all the same, and is to be asked for again."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        topics = client.list_topics(timeout=seconds).topics
+        for name, topic in topics.items():
+            if topic.error is None or topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                continue
+            if self._is_meant(name) and may_pass(topic.error):
+                raise KafkaException(topic.error, f"the topic {name}")
+        return topics
+
+    def _is_meant(self, name: str) -> bool:
+        return bool(self.topics.fullmatch(name)) if isinstance(self.topics, re.Pattern) else name in self.topics
 
     def _names(self, there: list[str]) -> list[str]:
         if isinstance(self.topics, re.Pattern):
@@ -81,11 +99,11 @@ class Cluster:
 
     def since(self, places: Iterable[Place], when: datetime.datetime) -> dict[Place, int]:
         """Return the offset of the first message that is not older than `when`, or the one behind the last."""
-        found = self._offsets(dict.fromkeys(places, _specs().for_timestamp(int(when.timestamp() * 1000))))
+        found = self._offsets(dict.fromkeys(places, _specs().for_timestamp(int(when.timestamp() * 1000))), least=_NONE)
         behind = self.behind_last(place for place, offset in found.items() if offset < 0)
         return {place: behind.get(place, offset) for place, offset in found.items()}
 
-    def _offsets(self, wanted: Mapping[Place, Any]) -> dict[Place, int]:
+    def _offsets(self, wanted: Mapping[Place, Any], least: int = 0) -> dict[Place, int]:
         if not wanted:
             return {}
         from confluent_kafka import IsolationLevel, TopicPartition
@@ -96,9 +114,9 @@ class Cluster:
             asked = client.list_offsets(
                 {TopicPartition(*place): spec for place, spec in wanted.items()},
                 isolation_level=IsolationLevel[level],
-                request_timeout=max(seconds, 0.1),
+                request_timeout=seconds,
             )
-            return {(place.topic, place.partition): answer.result().offset for place, answer in asked.items()}
+            return {(place.topic, place.partition): _offset(place, answer, least) for place, answer in asked.items()}
 
         return self._asked(ask)
 
@@ -109,15 +127,42 @@ class Cluster:
         last = time.monotonic() + kafka_clients.PATIENCE
         while True:
             try:
-                return ask(_admin(self.settings), last - time.monotonic())
+                # A time-out below 0 has no end.
+                return ask(_admin(self.settings), max(last - time.monotonic(), _PAUSE))
             except KafkaException as error:
-                if time.monotonic() + _PAUSE > last or not _may_pass(error):
-                    raise self.failure(error.args[0].str()) from None
+                reason, *places = error.args
+                words = ": ".join([*places, reason.str()])
+                if not may_pass(reason):
+                    raise self.failure(words) from None
+                if time.monotonic() + _PAUSE > last:
+                    raise self.failure(words, SourceUnavailableError) from None
             time.sleep(_PAUSE)
 
-    def failure(self, reason: str) -> SourceError:
+    def failure(self, reason: str, kind: type[SourceError] = SourceError) -> SourceError:
         """Return an error that names the source and the cluster."""
-        return SourceError(self.settings.without_secrets(f"{self.label}: {self.settings.servers}: {reason}"))
+        return kind(self.settings.without_secrets(f"{self.label}: {self.settings.servers}: {reason}"))
+
+
+def _offset(place: TopicPartition, answer: Future[Any], least: int) -> int:
+    """Return the offset of an answer.
+
+    An answer may hold offset -1001, which is none, and no error, when a broker did not reply in time (confluent-kafka
+    2.16).
+    """
+    from confluent_kafka import KafkaError, KafkaException
+
+    name = f"{place.topic}-{place.partition}"
+    try:
+        offset = int(answer.result().offset)
+    except KafkaException as error:
+        raise KafkaException(error.args[0], name) from None
+    if offset < least:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT), name)
+    return offset
+
+
+_NONE = -1
+"""What stands for no message since a time."""
 
 
 def _specs() -> Any:
@@ -130,21 +175,6 @@ def _specs() -> Any:
 _PAUSE = 0.1
 _SPREADING = 0.5
 """Seconds until all brokers know a topic that was made."""
-
-
-def _may_pass(error: KafkaException) -> bool:
-    from confluent_kafka import KafkaError
-
-    passing = {
-        KafkaError._TIMED_OUT,
-        KafkaError._TRANSPORT,
-        # A partition that was made this moment, or whose leader changes, is known to one broker before another.
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-    }
-    return error.args[0].retriable() or error.args[0].code() in passing
 
 
 def _admin(settings: KafkaSettings) -> AdminClient:

@@ -317,7 +317,7 @@ class Execution:
             return True
         if self.lease.state.config.suspend_on_failure:
             return self._is_over_when_suspended(run, error)
-        if not (self._pauses and is_no_fault_of_the_user(error)):
+        if not (self._pauses and is_no_fault_of_the_user(error, self.lease.state.started_at is not None)):
             self._fail(error)
             return True
         return self._is_over_after_a_pause(run, error)
@@ -334,9 +334,12 @@ class Execution:
 
     def _is_over_after_a_pause(self, run: JobRun, error: BaseException) -> bool:
         """Wait, and let go of an engine that is lost; say whether the job was cancelled meanwhile."""
-        self.lease.change(failure=failure_text(error))
+        failure, pause = failure_text(error), self._pauses.pop(0)
+        words = "job %s starts again in %g s, restarts left: %d: %s"
+        _log.warning(words, self.lease.state.id, pause, len(self._pauses), failure.message)
+        self.lease.change(failure=failure)
         self._move(JobStatus.RESTARTING)
-        self._asked.wait(self._pauses.pop(0))
+        self._asked.wait(pause)
         with self._lock:
             if run.is_void:
                 return True
@@ -352,8 +355,9 @@ class Execution:
         changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
         if status is JobStatus.RUNNING:  # From here on the records are those of this pipeline.
             changes["shape"] = shape_of(self.plan)
-        if status is JobStatus.COMPLETING:
-            changes = self._run.progress()
+        # One that is unbounded has published what the driver before had left.
+        if status is JobStatus.COMPLETING or (status is JobStatus.RUNNING and self.lease.state.is_unbounded):
+            changes |= self._run.progress()
         self.lease.move(status, **changes)
 
     def _fail(self, error: BaseException) -> None:

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from dstream.errors import EngineError, RemoteError, SinkTakenError
+from dstream.errors import (
+    EngineError,
+    RemoteError,
+    SinkTakenError,
+    SinkUnavailableError,
+    SourceUnavailableError,
+)
 from dstream.failures import known_of, origin_of
 from dstream.failures.exception_copies import arguments_of, rebuilt, state_of
 from dstream.jobs.job_state import FailureText
@@ -78,8 +84,13 @@ def _made(pickle: bytes, load: Callable[[bytes], Any]) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
-def is_no_fault_of_the_user(error: BaseException) -> bool:
-    """Say whether what a job runs on was lost: workers, Spark, a connection; and no step is to blame."""
+def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
+    """Say whether what a job runs on was lost: workers, Spark, a connection; and no step is to blame.
+
+    A server that has not answered before a job ever ran may not be there at all: its user is told at once.
+    """
+    if isinstance(error, SourceUnavailableError | SinkUnavailableError):
+        return has_run
     known = known_of(error)
     if isinstance(error, EngineError):
         origin = known.origin if known is not None and known.origin is not None else origin_of(error)

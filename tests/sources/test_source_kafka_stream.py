@@ -7,10 +7,11 @@ import re
 from itertools import pairwise
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dstream.errors import SourceError
+from dstream.errors import SourceError, SourceUnavailableError
 from dstream.pickling import dumps
 from dstream.spi.stream_source import StreamSource, Timestamped
 from sources import kafka, kafka_clients
@@ -139,3 +140,29 @@ def test_kafka_reads_on_when_the_broker_is_back(broker, topic, monkeypatch):
 
     assert read(source, name, 0, 2) == ["a", "b"]
     assert source.reach({name: 1}) == {name: 3}
+
+
+def test_kafka_believes_no_answer_without_an_offset(topic, monkeypatch):
+    """The library answers -1001 when a broker does not reply in time: it is asked again, and a job begins nowhere."""
+    source, name, answers = kafka(topic.name, topic.config, start="latest"), f"{topic.name}-0", [-1001, -1001]
+
+    class Torn:
+        def __init__(self, offset):
+            self.offset = offset
+
+        def result(self):
+            return self
+
+    def list_offsets(self, places, **named):
+        if answers:
+            return dict.fromkeys(places, Torn(answers.pop()))
+        return listed(self, places, **named)
+
+    listed = AdminClient.list_offsets
+    monkeypatch.setattr(AdminClient, "list_offsets", list_offsets)
+    assert (source.begin(), answers) == ({name: 3}, [])
+
+    monkeypatch.setattr(kafka_clients, "PATIENCE", 0.0)
+    answers.append(-1001)
+    with pytest.raises(SourceUnavailableError, match=f"{topic.config['bootstrap.servers']}: {name}: .*Timed out"):
+        source.reach({name: 3})
