@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import signal
 import socket
@@ -64,7 +65,9 @@ class Broker:
         assert self._process is None, "it runs"
         with (self.folder / "log").open("ab") as log:
             command = [*_JAVA, "kafka.Kafka", str(self._settings)]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_dies_with_its_parent
+            )
         last = time.monotonic() + 60
         while not _answers(self.port):
             if self._process.poll() is not None or time.monotonic() > last:
@@ -88,6 +91,16 @@ class Broker:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+
+def _dies_with_its_parent() -> None:
+    """Let this process be killed when the one that started it ends, however that ends. Linux alone can do it."""
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 
 
 def _free_ports(count: int) -> list[int]:

@@ -29,6 +29,7 @@ from reducers import to_kafka
 from sources import kafka
 from tests.servers.kafka_broker import missing, running_broker
 from tests.servers.topics import Topic
+from tests.soak._ending import end_in_order
 
 _PARTITIONS = 3
 _STEP = 12
@@ -113,6 +114,7 @@ def main() -> int:
     if wanted.drive:
         drive(*wanted.drive)
         return 0
+    end_in_order()
     if reason := missing():
         print(reason)
         return 0

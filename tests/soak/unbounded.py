@@ -30,6 +30,7 @@ from tests.jobs.unbounded.driver_process import DriverProcess, any_runs
 from tests.jobs.unbounded.killed_windows import NAME, POINTS, TAKEN_OVER, Terms, connected
 from tests.servers.kafka_broker import missing, running_broker
 from tests.servers.topics import Topic
+from tests.soak._ending import end_in_order
 
 __all__ = ["Round", "problems_of", "run"]
 
@@ -307,6 +308,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--only", nargs="+", choices=sorted(_FAULTS["spark"]), help="kinds of faults; all by default")
     given = parser.parse_args()
+    end_in_order()
     faults = _FAULTS[given.engine]
     faults = {name: faults[name] for name in given.only or faults}
     if missing():
