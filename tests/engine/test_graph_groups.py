@@ -203,6 +203,17 @@ def by_its_digit(key: int, count: int) -> int:
     return key % 10 % count
 
 
+def test_a_broadcast_counts_what_it_did(engine):
+    """Each processor that accumulates has all items, and the last ones add them up."""
+    name = f"broadcast-{uuid4().hex}"
+    dag = in_two_stages(Items(range(20), 3), name, Edge.broadcast, parallelism=2)
+    dag.get_vertex("local").local_parallelism(2)
+
+    engine.context.new_job(dag).join()
+
+    assert engine.context.get_map(name).copy() == dict.fromkeys(range(20), 2)
+
+
 @pytest.mark.parametrize("made", [in_one_stage, in_two_stages])
 def test_a_job_shuffles_once(spark_context, monkeypatch, made):
     """As it was said."""
