@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.kernels.columns import unsupported
 from dstream.engine.kernels.columns.column_values import Ints, Withheld, column_of, items_of
 from dstream.engine.kernels.columns.evaluating import evaluated
+from dstream.engine.kernels.columns.supported import unsupported
 from dstream.expressions import Argument, Built, Called, Constant, Let, Local, Method, Together
 from tests.differential.written_expressions import expression_of
 
