@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SourceError
-from dstream.spi import Collections, ListStore
+from dstream.spi import Collections, ListStore, Reached
 from dstream.values.contexts import contextmanager
 from sources.line_receiver import LineReceiver
 from sources.memory import ItemsSplit
@@ -92,7 +92,8 @@ class DurableLines:
                 size = self._stored()
         if read >= size and self._receiver.is_over:
             return {}
-        return {ONLY: max(read, size if most is None else min(size, read + most))}
+        taken = max(read, size if most is None else min(size, read + most))
+        return Reached({ONLY: taken}, max(0, size - taken))
 
     def _stored(self) -> int:
         self._unstored += self._receiver.arrived()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dstream.errors import SourceError
+from dstream.spi import Reached
 from sources.memory import ItemsSplit
 
 __all__ = ["GivenStream"]
@@ -43,11 +44,12 @@ class GivenStream(Generic[T]):
         """
         read = {name: self._checked(offset) for name, offset in offsets.items()}
         sizes = {name: len(self._of(name)) for name in read}
-        return {
+        reached = {
             name: sizes[name] if most is None else min(sizes[name], read[name] + most)
             for name in read
             if read[name] < sizes[name]
         }
+        return Reached(reached, sum(sizes[name] - offset for name, offset in reached.items()))
 
     def split(self, partition: str, start: Any, stop: Any) -> ItemsSplit[T]:
         """Return some items, which travel."""

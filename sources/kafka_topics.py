@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args, overload
 
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.source import Source
-from dstream.spi.stream_source import Offset, StreamSource
+from dstream.spi.stream_source import Offset, Reached, StreamSource
 from dstream.spi.wrong_arguments import checked_function
 from dstream.values.blaming import shown
 from dstream.values.kafka_settings import checked_topic, kafka_settings
@@ -239,12 +239,14 @@ class KafkaTopics(Generic[T]):
             raise self.cluster.failure(f"the partition {gone[0]}, which was read before, is gone")
         first, behind = self.cluster.first(there.values()), self.cluster.behind_last(there.values())
         reached: dict[str, Offset] = {}
+        left = 0
         for name, place in there.items():
             at = offsets.get(name, 0)
             self._refuse_loss(name, at, first[place], behind[place])
             stop = behind[place] if most is None else min(behind[place], at + most)
             reached[name] = stop if name in offsets else 0
-        return reached
+            left += behind[place] - reached[name]
+        return Reached(reached, left)
 
     def _refuse_loss(self, name: str, at: int, first: int, behind: int) -> None:
         if first > at:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dstream.errors import SourceError
+from dstream.spi import Reached
 
 __all__ = ["Pace", "PacedItems", "PacedSplit", "SimpleEvent", "TimestampedPacedItems"]
 
@@ -91,12 +92,13 @@ class PacedItems(Generic[T]):
                 f"{self.label}: the job was begun with {len(offsets)} partitions, and there are "
                 f"{self.pace.partitions}: items would come twice; give it another name to begin anew"
             )
-        reached = {}
+        reached, left = {}, 0
         for name, offset in offsets.items():
             start, read = self._checked(offset)
             due = max(read, self.pace.due(start, int(name)))
-            reached[name] = [start, due if most is None else min(due, read + most)]
-        return reached
+            taken = due if most is None else min(due, read + most)
+            reached[name], left = [start, taken], left + due - taken
+        return Reached(reached, left)
 
     def split(self, partition: str, start: Any, stop: Any) -> PacedSplit[T]:
         """Return some items, which a worker makes."""

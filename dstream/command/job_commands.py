@@ -161,7 +161,8 @@ def _show(job: Job) -> None:
         if text:
             click.echo(f"{label:<12}{text}")
     click.echo()
-    _print(metrics.table())
+    for table in metrics.tables():
+        _print(table)
 
 
 def _known(job: Job) -> Iterator[tuple[str, str]]:

@@ -10,5 +10,6 @@ from dstream.jobs.job import Job
 from dstream.jobs.job_config import JobConfig
 from dstream.jobs.job_metrics import JobMetrics, StageMetrics
 from dstream.jobs.job_status import JobStatus
+from dstream.jobs.source_metrics import SourceMetrics
 
-__all__ = ["Job", "JobConfig", "JobMetrics", "JobStatus", "StageMetrics"]
+__all__ = ["Job", "JobConfig", "JobMetrics", "JobStatus", "SourceMetrics", "StageMetrics"]

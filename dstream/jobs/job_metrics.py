@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dstream.jobs.job_state import JobState, Shape
 from dstream.jobs.job_status import JobStatus
+from dstream.jobs.source_metrics import SourceMetrics, sources_table
 from dstream.pipeline.stage_record import AS_MANY
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class StageMetrics:
         dead_letters: how many it sent where its dead letters go; None if it sends none.
         items_in_by_edge: of a vertex of a graph of processors: how many items came by each inbound edge.
         items_out_by_edge: how many it gave on by each outbound edge.
+        keys: of an unbounded job: how many keys have a state there; None if it keeps none.
+        state_bytes: how large that state is in its files, in which changes stand beside what they replace.
     """
 
     items_in: int | None = None
@@ -45,6 +48,8 @@ class StageMetrics:
     dead_letters: int | None = None
     items_in_by_edge: tuple[int, ...] | None = None
     items_out_by_edge: tuple[int, ...] | None = None
+    keys: int | None = None
+    state_bytes: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +65,7 @@ class JobMetrics(Mapping[str, Any]):
         epochs: how many were committed.
         runs: how often it was started.
         stages: each of its stages, by name.
+        sources: of an unbounded job: how far it has read each of its sources, by the name of the stage.
         watermarks: of an unbounded job: how far time has come in each source and each step that keeps state, in
             milliseconds since 1970.
         clock: of an unbounded job: the greatest timestamp before which all events are in committed epochs.
@@ -75,6 +81,7 @@ class JobMetrics(Mapping[str, Any]):
     epochs: int
     runs: int
     stages: Mapping[str, StageMetrics] = field(default_factory=dict)
+    sources: Mapping[str, SourceMetrics] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
     clock: int | None = None
     epoch_seconds: Mapping[str, float] = field(default_factory=dict)
@@ -91,6 +98,7 @@ class JobMetrics(Mapping[str, Any]):
             if name in stages:
                 stages[name] = _with_more(stages[name], counts)
         of_epochs = {name: (state.metrics or {})[name] for name in _OF_EPOCHS if name in (state.metrics or {})}
+        of_epochs["sources"] = {name: SourceMetrics(**each) for name, each in of_epochs.get("sources", {}).items()}
         seconds = 0.0 if began is None else max(ended - began, 0.0)
         return JobMetrics(
             state.id, state.name, status.name, seconds, dict(state.times), state.epoch, state.runs, stages, **of_epochs
@@ -101,6 +109,8 @@ class JobMetrics(Mapping[str, Any]):
             raise KeyError(name)
         if name == "stages":
             return {stage: _as_dict(counts) for stage, counts in self.stages.items()}
+        if name == "sources":
+            return {stage: dataclasses.asdict(source) for stage, source in self.sources.items()}
         found = getattr(self, name)
         return dict(found) if isinstance(found, Mapping) else found
 
@@ -111,12 +121,13 @@ class JobMetrics(Mapping[str, Any]):
         return len(_NAMES)
 
     def __rich__(self) -> Group:
-        """Return what `rich` prints: a line on the job, and the table of its stages."""
+        """Return what `rich` prints: a line on the job, and the tables of its stages and sources."""
         from rich.console import Group  # here: few programs print it
         from rich.text import Text
 
         numbers = f"{self.seconds:.1f} s, runs {self.runs}, epochs {self.epochs}"
-        return Group(Text(f"{self.name or self.id}: {self.status}, {numbers}"), self.table())
+        numbers += "" if self.clock is None else f", clock {self.clock}"
+        return Group(Text(f"{self.name or self.id}: {self.status}, {numbers}"), *self.tables())
 
     def __repr__(self) -> str:
         """Show the same as plain text."""
@@ -125,6 +136,10 @@ class JobMetrics(Mapping[str, Any]):
         page = io.StringIO()
         Console(file=page, width=_WIDEST, color_system=None, force_jupyter=False, _environ={}).print(self)
         return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+    def tables(self) -> list[Table]:
+        """Return the stages as a table of `rich`, and another one of the sources of an unbounded job."""
+        return [self.table(), *([sources_table(self.sources, self.watermarks)] if self.sources else [])]
 
     def table(self) -> Table:
         """Return the stages as a table of `rich`."""
@@ -155,7 +170,7 @@ class JobMetrics(Mapping[str, Any]):
             "# TYPE dstream_job_epochs counter",
             f"dstream_job_epochs_total{{{job}}} {self.epochs}",
         ]
-        for name in _NUMBERS:
+        for name in _COUNTERS:
             lines.append(f"# TYPE dstream_stage_{name} counter")
             for stage, counts in self.stages.items():
                 if (value := getattr(counts, name)) is not None:
@@ -175,22 +190,32 @@ class JobMetrics(Mapping[str, Any]):
                     yield f"dstream_edge_{name}_total{{{labels}}} {items}"
 
     def _openmetrics_of_epochs(self, job: str) -> Iterator[str]:
-        if self.watermarks:
-            yield "# TYPE dstream_watermark_milliseconds gauge"
-            yield "# UNIT dstream_watermark_milliseconds milliseconds"
-            for stage, watermark in self.watermarks.items():
-                yield f'dstream_watermark_milliseconds{{{job},stage="{_escaped(stage)}"}} {watermark}'
+        yield from self._gauge("stage_keys", {stage: counts.keys for stage, counts in self.stages.items()}, job)
+        sizes = {stage: counts.state_bytes for stage, counts in self.stages.items()}
+        yield from self._gauge("stage_state_bytes", sizes, job, "bytes")
+        yield from self._gauge("source_left", {stage: source.left for stage, source in self.sources.items()}, job)
+        yield from self._gauge("watermark_milliseconds", self.watermarks, job, "milliseconds")
         if self.epoch_seconds:
             yield "# TYPE dstream_epoch_seconds gauge"
             yield "# UNIT dstream_epoch_seconds seconds"
             for each, seconds in self.epoch_seconds.items():
                 yield f'dstream_epoch_seconds{{{job},quantile="0.{each[1:]}"}} {seconds!r}'
 
+    def _gauge(self, name: str, values: Mapping[str, int | None], job: str, unit: str = "") -> Iterator[str]:
+        known = {stage: value for stage, value in values.items() if value is not None}
+        if known:
+            yield f"# TYPE dstream_{name} gauge"
+        if known and unit:
+            yield f"# UNIT dstream_{name} {unit}"
+        for stage, value in known.items():
+            yield f'dstream_{name}{{{job},stage="{_escaped(stage)}"}} {value}'
 
-_NUMBERS = ("items_in", "items_out", "late", "dead_letters")
-_RARE = frozenset(("late", "dead_letters"))
+
+_COUNTERS = ("items_in", "items_out", "late", "dead_letters")
+_NUMBERS = (*_COUNTERS, "keys", "state_bytes")
+_RARE = frozenset(_NUMBERS[2:])
 """What a table shows if a stage has it."""
-_OF_EPOCHS = ("watermarks", "clock", "epoch_seconds", "engine_seconds")
+_OF_EPOCHS = ("sources", "watermarks", "clock", "epoch_seconds", "engine_seconds")
 _NAMES = tuple(each.name for each in dataclasses.fields(JobMetrics))
 
 
@@ -208,12 +233,8 @@ def _stages(shape: Shape, counted: Mapping[str, int | None]) -> dict[str, StageM
 
 
 def _as_dict(counts: StageMetrics) -> dict[str, Any]:
-    """Return the numbers of a stage; only a vertex has edges."""
-    found = dataclasses.asdict(counts)
-    return found if counts.items_in_by_edge is not None else {k: v for k, v in found.items() if k not in _OF_EDGES}
-
-
-_OF_EDGES = ("items_in_by_edge", "items_out_by_edge")
+    """Return the numbers of a stage; only a vertex has edges, and few have a state."""
+    return {name: value for name, value in dataclasses.asdict(counts).items() if value is not None or name in _COUNTERS}
 
 
 def _given_on(counts: Mapping[str, Any]) -> int | None:
@@ -223,8 +244,8 @@ def _given_on(counts: Mapping[str, Any]) -> int | None:
 
 def _with_more(stage: StageMetrics, counts: Mapping[str, Any]) -> StageMetrics:
     """Return the numbers of a stage with what was counted there besides."""
-    if "late" in counts or "dead_letters" in counts:
-        stage = dataclasses.replace(stage, late=counts.get("late"), dead_letters=counts.get("dead_letters"))
+    more = {name: counts.get(name) for name in _RARE if name in counts}
+    stage = dataclasses.replace(stage, **more)
     if "items_in_by_edge" not in counts:
         return stage
     received, sent = tuple(counts["items_in_by_edge"]), tuple(counts["items_out_by_edge"])

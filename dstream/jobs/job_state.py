@@ -218,4 +218,15 @@ def _metrics_of_epochs(content: Mapping[str, Any]) -> dict[str, Any]:
         name: {each: float(_of(value, int, float)) for each, value in _of(content[name], dict).items()}
         for name in ("epoch_seconds", "engine_seconds")
     }
-    return {"watermarks": watermarks, "clock": _of(content["clock"], int, type(None)), **seconds}
+    sources = {name: _source(each) for name, each in _of(content.get("sources", {}), dict).items()}
+    clock = _of(content["clock"], int, type(None))
+    return {"sources": sources, "watermarks": watermarks, "clock": clock, **seconds}
+
+
+def _source(content: Any) -> dict[str, Any]:
+    return {
+        "partitions": _count(_of(content, dict)["partitions"]),
+        "offsets": _of(content["offsets"], dict),
+        "left": _or_none(content["left"], _count),
+        "has_ended": _of(content["has_ended"], bool),
+    }

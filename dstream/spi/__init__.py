@@ -51,7 +51,7 @@ from dstream.spi.store import (
     Unchanged,
     Update,
 )
-from dstream.spi.stream_source import Offset, StreamSource, Timestamped
+from dstream.spi.stream_source import Offset, Reached, StreamSource, Timestamped
 
 __all__ = [
     "UNCHANGED",
@@ -90,6 +90,7 @@ __all__ = [
     "Options",
     "Outcome",
     "Place",
+    "Reached",
     "Receipt",
     "Record",
     "Records",

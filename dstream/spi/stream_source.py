@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.spi.source import Split
 
-__all__ = ["Ending", "Offset", "StreamSource", "Timestamped"]
+__all__ = ["Ending", "Offset", "Reached", "StreamSource", "Timestamped"]
 
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -53,7 +53,7 @@ class StreamSource(Protocol[T_co]):
             offsets: how far each partition has been read, also those that were left out within the last day
                 (`JobConfig(keep=)`).
             most: at most so many items of each partition; None: all that are there. A source that cannot count items
-                without reading them may go by their size.
+                without reading them may go by their size. One that knows how many are left returns a `Reached`.
 
         Raises:
             SourceError: items from these offsets on were removed before they were read, or a partition is gone.
@@ -69,6 +69,18 @@ class StreamSource(Protocol[T_co]):
             stop: an offset that `reach` gave.
         """
         ...
+
+
+class Reached(dict[str, Offset]):
+    """What `reach` may return instead of a plain dictionary: it says besides how much is left.
+
+    Attributes:
+        left: how many items are there behind these offsets, in all partitions. Metrics of jobs show it.
+    """
+
+    def __init__(self, offsets: Mapping[str, Offset], left: int) -> None:
+        super().__init__(offsets)
+        self.left = left
 
 
 @runtime_checkable

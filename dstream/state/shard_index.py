@@ -129,6 +129,11 @@ class ShardIndex:
         return sum(shard.keys for shard in self.shards)
 
     @property
+    def size_in_bytes(self) -> int:
+        """How large the parts are of which it consists, as they stand in their files."""
+        return sum(part.length for shard in self.shards for part in shard.parts)
+
+    @property
     def deadline(self) -> int | None:
         """The least watermark at which something happens without an item; None: nothing waits for it."""
         return _least(shard.deadline for shard in self.shards)

@@ -166,3 +166,10 @@ def test_kafka_believes_no_answer_without_an_offset(topic, monkeypatch):
     answers.append(-1001)
     with pytest.raises(SourceUnavailableError, match=f"{topic.config['bootstrap.servers']}: {name}: .*Timed out"):
         source.reach({name: 3})
+
+
+def test_kafka_says_how_much_is_left(topic):
+    """All that is there behind what is taken, for the metrics of a job."""
+    source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
+
+    assert (source.reach({name: 0}, most=1).left, source.reach({name: 1}).left) == (2, 0)

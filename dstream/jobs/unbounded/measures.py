@@ -2,39 +2,73 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
-from dstream.jobs.unbounded.log_record import LogRecord
+from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
+from dstream.jobs.unbounded.ranges import News
+from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
 from dstream.values.event_time import END_OF_TIME
 
 __all__ = ["Measures"]
 
 _LAST = 1000
 """Epochs of which the times are remembered."""
+_MOST_OFFSETS = 100
+"""Of each source; a folder may have 100,000 files, each a partition, and the state of a job is written every second."""
 
 
 class Measures:
-    """The times of the last epochs, and the watermarks of the last record."""
+    """The times of the last epochs, what sources had left then, and what the last record says."""
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=_LAST)
         self._engine: deque[float] = deque(maxlen=_LAST)
+        self._left: dict[str, int | None] = {}
 
-    def take(self, seconds: float, engine: float) -> None:
-        """Remember how long an epoch took, and the engine for it."""
+    def take(self, seconds: float, engine: float, news: Mapping[str, News]) -> None:
+        """Remember how long an epoch took, and the engine for it, and what the sources had left that it read."""
         self._seconds.append(seconds)
         self._engine.append(engine)
+        self._left = {stage: some.left for stage, some in news.items()}
 
-    def of(self, record: LogRecord) -> dict[str, Any]:
+    def of(self, record: LogRecord, states: StatesOfSteps) -> dict[str, Any]:
         """Return all of it as plain data, as the state of a job has it."""
         return {
-            "stages": {stage: dict(counts) for stage, counts in record.counts.items()},
+            "stages": _stages(record, states),
+            "sources": {stage: _source(mark, self._left.get(stage)) for stage, mark in record.sources.items()},
             "watermarks": {**_watermarks_of_sources(record), **{step: m.watermark for step, m in record.steps.items()}},
             "clock": record.clock,
             "epoch_seconds": _percentiles(self._seconds),
             "engine_seconds": _percentiles(self._engine),
         }
+
+
+def _stages(record: LogRecord, states: StatesOfSteps) -> dict[str, dict[str, Any]]:
+    """Return what was counted, and the size of the state: the driver knows it without a look at the state."""
+    stages = {stage: dict(counts) for stage, counts in record.counts.items()}
+    for step, index in states.indexes.items():
+        stages.setdefault(step, {}).update(keys=index.keys, state_bytes=index.size_in_bytes)
+    return stages
+
+
+def _source(mark: SourceMark, left: int | None) -> dict[str, Any]:
+    there = [partition for partition in mark.offsets if mark.goes_on(partition)]
+    offsets = {partition: _in_json(mark.offsets[partition]) for partition in islice(there, _MOST_OFFSETS)}
+    return {"partitions": len(there), "offsets": offsets, "left": left, "has_ended": mark.has_ended}
+
+
+def _in_json(offset: Any) -> Any:
+    """Return an offset as JSON has it; one of a user's source may be plain data that JSON has not, such as bytes."""
+    if type(offset) is int:
+        return offset
+    try:
+        return json.loads(json.dumps(offset))
+    except (TypeError, ValueError):
+        return repr(offset)
 
 
 def _watermarks_of_sources(record: LogRecord) -> dict[str, int]:

@@ -68,10 +68,15 @@ class Range(NamedTuple):
 
 
 class News(NamedTuple):
-    """What one epoch reads of a source, and how far the source has been read then."""
+    """What one epoch reads of a source, and how far the source has been read then.
+
+    Attributes:
+        left: how many items it has behind that; None: it does not know.
+    """
 
     ranges: Sequence[Range]
     mark: SourceMark
+    left: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,8 @@ def ranges_of(
     """
     if mark.has_ended:
         return News((), mark)
-    reached = dict(source.reach(dict(mark.offsets), most))
+    found = source.reach(dict(mark.offsets), most)
+    reached, left = dict(found), getattr(found, "left", 0 if most is None else None)
     if isinstance(source, Whole):
         ranges: list[Range] = [Range(partition, source.source, ends=True) for partition in reached]
         return News(ranges, SourceMark({}, True, mark.found_at))
@@ -126,7 +132,9 @@ def ranges_of(
     check_offsets(source, {partition: reached[partition] for partition in changed})
     ranges = [Range(each, InRanges((source.split(each, mark.offsets.get(each), reached[each]),))) for each in changed]
     has_ended = not reached and bool(getattr(source, "ends", False))
-    return News(ranges, SourceMark({}, True, mark.found_at) if has_ended else _read_to(reached, mark, now, keep))
+    if has_ended:
+        return News(ranges, SourceMark({}, True, mark.found_at))
+    return News(ranges, _read_to(reached, mark, now, keep), left if type(left) is int and left >= 0 else None)
 
 
 def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float) -> SourceMark:

@@ -143,7 +143,7 @@ class UnboundedRun:
         record = self.record
         if record is None:
             return {}
-        return {"epoch": record.published, "log": record.number, "metrics": self._measures.of(record)}
+        return {"epoch": record.published, "log": record.number, "metrics": self._measures.of(record, self._states)}
 
     # ------------------------------------------------------------------------------------------------------ the run
 
@@ -353,7 +353,7 @@ class UnboundedRun:
         self._commit(ran)
         self._retained.note(now, time.of_stamps(ran.record.times))
         seconds = monotonic() - began
-        self._measures.take(seconds, ran.seconds)
+        self._measures.take(seconds, ran.seconds, news)
         if not self._is_first:  # In the first one workers start, which says nothing of what items cost.
             self._admissions = {
                 stage: admission.after(ran.items.get(stage, 0), seconds)
