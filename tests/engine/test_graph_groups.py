@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from collectors import counting, to_list
+from collectors import counting, summing_int, to_list, to_set
 from dstream.core import DAG, AbstractProcessor, Edge, entry_key, processors, whole_item
 from dstream.core.processors.grouping_processor import GroupingProcessor
 from dstream.engine.spark.cluster import Cluster
@@ -106,6 +106,58 @@ def test_lists_have_all_items_of_their_keys(engine):
 
 
 SECOND = operator.itemgetter(1)
+
+
+def by_chance(seed: int, name: str) -> tuple[DAG, dict[Any, Any]]:
+    """Return a graph whose last vertices group by key, made by chance, and what it writes."""
+    chance, dag, operation = Random(seed), DAG(), [counting(), summing_int(hash), to_set()][seed % 3]
+    items = [chance.randrange(40) for _ in range(chance.choice([0, 1, 300, 3000]))]
+    end = dag.new_vertex("read", processors.read(Items(items, chance.randint(1, 5))))
+    key = chance.choice([whole_item, operator.neg, abs])
+
+    def then(name: str, supplier: Any, way: Last = lambda edge: edge) -> None:
+        nonlocal end
+        before, end = end, dag.new_vertex(name, supplier)
+        end.local_parallelism(chance.choice([-1, 1, 2, 3, 5]))
+        dag.edge(way(Edge.between(before, end)))
+
+    for number in range(chance.randint(0, 2)):
+        then(f"same {number}", chance.choice([processors.map(whole_item), Passing]), chance.choice(WAYS))
+    partitioner = chance.choice([None, None, by_its_digit])
+    if chance.random() < 0.5:
+        then("local", processors.accumulate_by_key([key], operation), chance.choice(WAYS))
+        then("total", processors.combine_by_key(operation), lambda edge: edge.partitioned(entry_key, partitioner))
+    else:
+        grouping = processors.aggregate_by_key([key], operation)
+        then("total", grouping, lambda edge: edge.partitioned(key, partitioner))
+    end = end.local_parallelism(chance.choice([1, 2, 4]))
+    written = dag.new_vertex("written", processors.write(to_imap(name)))
+    groups: dict[Any, list[Any]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return dag.edge(Edge.between(end, written)), {key: operation.collect(some) for key, some in groups.items()}
+
+
+WAYS: list[Last] = [lambda edge: edge, Edge.isolated, lambda edge: edge.partitioned(whole_item), Edge.all_to_one]
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_graphs_by_chance_write_what_plain_python_gives(local_context, first):
+    """For ten graphs each."""
+    for seed in range(first, first + 10):
+        dag, expected = by_chance(seed, name := f"chance-{uuid4().hex}")
+        local_context.new_job(dag).join()
+
+        assert local_context.get_map(name).copy() == expected, f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_graphs_by_chance_write_the_same_on_spark(spark_context, seed):
+    """Whether the results move again or not."""
+    dag, expected = by_chance(seed, name := f"chance-{uuid4().hex}")
+    spark_context.new_job(dag).join()
+
+    assert spark_context.get_map(name).copy() == expected
 
 
 def text_of(stages: Stages) -> str:
