@@ -377,8 +377,7 @@ class Execution:
             try:
                 if status is JobStatus.COMPLETED:
                     self.lease.change(failure=None)
-                self.lease.move(status)
-                self.lease.write()
+                self.lease.end(status)
             except Exception as problem:
                 # A driver that was cut off has no say; without the storage nobody sees how the job ended.
                 error = error or problem

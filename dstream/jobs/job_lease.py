@@ -58,13 +58,29 @@ class Lease:
     def move(self, status: JobStatus, **changes: Any) -> None:
         """Let the job reach a status, here."""
         with self._lock:
-            checked_change(self._state.status, status)
-            now = self._clock()
-            if status is JobStatus.RUNNING and self._state.started_at is None:
-                changes["started_at"] = now
-            if status.has_ended:
-                changes["ended_at"] = now
-            self.change(status=status, times={**self._state.times, status.name: now}, **changes)
+            self._state = self._moved(status, **changes)
+
+    def _moved(self, status: JobStatus, **changes: Any) -> JobState:
+        checked_change(self._state.status, status)
+        now = self._clock()
+        if status is JobStatus.RUNNING and self._state.started_at is None:
+            changes["started_at"] = now
+        if status.has_ended:
+            changes["ended_at"] = now
+        return dataclasses.replace(self._state, status=status, times={**self._state.times, status.name: now}, **changes)
+
+    def end(self, status: JobStatus) -> None:
+        """Let the job reach its last status, for others first: who sees here that it has ended may act on it there.
+
+        Raises:
+            JobTakenOverError: another driver has the job; here it has ended all the same.
+        """
+        with self._lock:
+            ended = self._moved(status, beat_at=self._clock())
+            try:
+                self._put(ended)
+            finally:
+                self._state = ended
 
     def write(self) -> None:
         """Let others see the state, and that the driver lives.
@@ -74,10 +90,13 @@ class Lease:
         """
         with self._lock:
             self.change(beat_at=self._clock())
-            while not self._records.write(self._state, self._version + 1):
-                self._catch_up()
-            self._version += 1
-            self._written = self._state
+            self._put(self._state)
+
+    def _put(self, state: JobState) -> None:
+        while not self._records.write(state, self._version + 1):
+            self._catch_up()
+        self._version += 1
+        self._written = state
 
     @property
     def is_ahead(self) -> bool:
