@@ -15,6 +15,7 @@ _TESTS = [
     "tests/engine/test_column_distinct.py",
     "tests/engine/test_column_groups.py",
     "tests/engine/test_column_joining.py",
+    "tests/engine/test_column_row_groups.py",
     "tests/engine/test_column_sorting.py",
     "tests/engine/test_column_steps.py",
     "tests/engine/test_column_windows.py",
@@ -78,8 +79,39 @@ MUTATIONS = of_columns([
     ("steps_in_columns", "if op.action not in (\"map\", \"filter\", \"flat_map\") or op.guards:", "if op.action not in (\"map\", \"filter\", \"flat_map\"):"),
     ("column_items", "iter((self._items,)) if self._is_begun else self._blocks", "self._blocks"),
     ("column_collecting", "        if known.is_verified:\n            _verify(collector", "        if False:\n            _verify(collector"),
-    ("column_collecting", "    if not isinstance(keys, Ints | Texts):\n        raise Withheld(\"keys that are no ints, nor texts\")\n", ""),
-    ("column_collecting", "    if max(-values.least, values.greatest) * len(values.values) > GREATEST:", "    if False:"),
+    ("column_collecting", "    if isinstance(values, Ints) and max(-values.least, values.greatest) * len(values.values) > GREATEST:", "    if False:"),
+    ("column_row_groups", "np.where(keys.values == keys.values, keys.values + 0.0, np.nan)", "np.where(keys.values == keys.values, keys.values, np.nan)"),
+    ("column_row_groups", "np.where(keys.values == keys.values, keys.values + 0.0, np.nan)", "(keys.values + 0.0)"),
+    ("column_row_groups", "        if width * different > GREATEST:", "        if False:"),
+    ("column_row_groups", "codes * different + numbers", "codes + numbers"),
+    ("column_row_groups", "np.uint16 if groups <= _OF_16_BITS else np.int64", "np.uint16"),
+    ("column_row_groups", "canonical_all(items_of(rows_at(keys, rows.firsts)))", "items_of(rows_at(keys, rows.firsts))"),
+    ("column_row_groups", "np.argsort(numbers, kind=\"stable\")", "np.lexsort((-np.arange(len(numbers)), numbers))"),
+    ("column_row_groups", "(np.minimum, np.maximum)", "(np.minimum, np.minimum)"),
+    ("column_row_groups", "shape != self._shape or", ""),
+    ("column_row_groups", "or max(self._most, most) * total > GREATEST", ""),
+    ("column_row_groups", "or total > _MOST_WEIGHT", ""),
+    ("column_row_groups", "type(keys.value), repr(keys.value)", "None"),
+    ("column_row_groups", "type(keys.value) in (int, float, bool, str)", "True"),
+    ("column_row_groups", "return len(self.keys) * _FEWEST_ROWS > self.rows", "return False"),
+    ("column_row_groups", "groups[key] = take_all(groups[key] if key in groups else supplier(), values)", "groups[key] = take_all(supplier(), values)"),
+    ("column_row_groups", "groups[key] = take(groups[key] if key in groups else supplier(), *found)", "groups[key] = take(supplier(), *found)"),
+    ("column_first_of_groups", "return np.union1d(chosen, rows.firsts)", "return np.sort(chosen)"),
+    ("column_first_of_groups", "return rows.order.take(found[is_first])", "return rows.order.take(found[~is_first])"),
+    ("column_first_of_groups", "np.lexsort((ranks, rows.numbers))", "np.lexsort((-ranks, rows.numbers))"),
+    ("column_first_of_groups", "place_in_group < count", "place_in_group < count - 1"),
+    ("column_first_of_groups", "    shape_of(keys)\n", ""),
+    ("column_first_of_groups", "    if known.is_verified:\n", "    if False:\n"),
+    ("column_first_of_groups", "downstream.expression, column, downstream.reverse", "downstream.expression, column, False"),
+    ("column_collecting", "            yield from chain(held.rest(), held_rows.rest())\n", "            yield from chain(held_rows.rest())\n"),
+    ("column_collecting", "            yield from chain(held.rest(), held_rows.rest())\n", "            yield from chain(held.rest())\n"),
+    ("column_collecting", "        if shape is not None:\n            yield from held.rest()\n", "        if shape is not None:\n"),
+    ("column_collecting", "            continue\n        yield from held_rows.rest()\n", "            continue\n"),
+    ("column_collecting", "        if known.is_verified:\n            _verify_groups(", "        if False:\n            _verify_groups("),
+    ("column_collecting", "rows > _MOST_ROWS or most * rows > GREATEST", "rows > _MOST_ROWS"),
+    ("column_collecting", "                return\n            continue\n", "            continue\n"),
+    ("collectors.totals", "Summary.of(left) if type(left) is list and type(right) is Summary else left", "left"),
+    ("collectors.totals", "        self.settle()\n        super().merge(other)", "        super().merge(other)"),
     ("column_sorting", "    return ~values if reverse else values", "    return -values if reverse else values"),
     ("column_sorting", "(values + 0.0).view", "values.view"),
     ("column_sorting", "np.where(bits < 0, bits ^ np.int64(GREATEST), bits)", "bits.copy()"),
@@ -163,6 +195,8 @@ MUTATIONS = of_columns([
 
 def _tests_of(mutation: Mutation) -> list[str]:
     module, old, _ = mutation
+    if module == "collectors.totals":
+        return ["tests/collectors/test_totals.py"]
     is_of_sources = not module.startswith(COLUMNS) or module.endswith("column_records") or "Unmade" in old
     return ["-k", "not spark", *(_TESTS_OF_SOURCES if is_of_sources else _TESTS)]
 

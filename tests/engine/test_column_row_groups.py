@@ -66,10 +66,13 @@ _KEYS = [
 _DOWNSTREAMS = [counting(), summing(lambda x: x[1]), averaging(lambda x: x[2])]
 
 
+@pytest.mark.parametrize("weight", [1, 2**18])
 @pytest.mark.parametrize("downstream", _DOWNSTREAMS)
 @pytest.mark.parametrize("key", _KEYS)
-def test_keys_of_any_columns_make_groups(key, downstream) -> None:
-    """Floats, bools, texts, tuples of them, and one key for all; without a look at single items."""
+def test_keys_of_any_columns_make_groups(monkeypatch: pytest.MonkeyPatch, key, downstream, weight: int) -> None:
+    """Floats, bools, texts, tuples of them, and one key for all; blocks one by one, and all together."""
+    monkeypatch.setattr(column_row_groups, "_MOST_WEIGHT", weight)
+    monkeypatch.setattr(column_row_groups, "_FEWEST_ROWS", 1)
     random = Random(5)
     items = [(n, random.randrange(8), random.choice((0.1, 2.5, -1e300)), random.choice("äbc")) for n in range(200)]
     collector: Any = grouping_by(key, downstream)
@@ -77,18 +80,22 @@ def test_keys_of_any_columns_make_groups(key, downstream) -> None:
     found, expected = _both(collector, items[:50], items[50:])
 
     assert found == expected
-    assert all(isinstance(each, RowGroups) for each in _tables(collector, items[:50], items[50:]))
+    tables = _tables(collector, items[:50], items[50:])
+    assert all(isinstance(each, RowGroups) for each in tables)
+    assert len(tables) == (2 if weight == 1 else 1)
 
 
-def test_floats_that_are_one_key_in_a_dictionary_are_one_group() -> None:
-    """0.0 and -0.0, and all NaN; the first form stays, also inside tuples."""
+@pytest.mark.parametrize("weight", [1, 2**18])
+def test_floats_that_are_one_key_in_a_dictionary_are_one_group(monkeypatch: pytest.MonkeyPatch, weight: int) -> None:
+    """0.0 and -0.0, and all NaN; the first form stays, also inside tuples, and across blocks."""
+    monkeypatch.setattr(column_row_groups, "_MOST_WEIGHT", weight)
     other = float("nan")
     items = [(-0.0, 1), (0.0, 2), (_NAN, 3), (1.0, 4), (other, 5), (0.0, 6), (-other, 7)] * 3
     collectors: list[Any] = [grouping_by(lambda x: x[0], summing(lambda x: x[1]))]
     collectors.append(grouping_by(lambda x: (x[0], 1), counting()))
 
     for collector in collectors:
-        found, expected = _both(collector, items)
+        found, expected = _both(collector, items, items)
 
         assert found == expected
         assert len(found) == 3
@@ -106,6 +113,18 @@ def test_statistics_of_floats_are_those_of_the_items_in_order(values: list[float
     found, expected = _both(collector, items[:9], items[9:])
 
     assert found == expected
+
+
+@pytest.mark.parametrize("keys", [(0.0, -0.0), (-0.0, 0.0), (_NAN, -_NAN), (-_NAN, _NAN)])
+def test_numbers_of_keys_that_are_one_stay_in_order(keys: tuple[float, float]) -> None:
+    """Of -0.0 and 0.0 the first one of both keys is the least."""
+    one, other = keys
+    items = [(one, 5.0), (other, 0.0), (one, -0.0)] * 3
+
+    found, expected = _both(grouping_by(lambda x: x[0], summarizing(lambda x: x[1])), items)
+
+    assert found == expected
+    assert "min=0.0" in found[0]
 
 
 def test_statistics_of_ints_are_exact() -> None:
@@ -133,6 +152,41 @@ def test_sums_that_fit_alone_and_not_together_are_added_apart() -> None:
     assert [each.rows for each in _tables(collector, items, items, items)] == [14, 7]
 
 
+@pytest.mark.parametrize("key", [1, (1, 2)])
+@pytest.mark.parametrize("largest", [2**62, 2**63 - 1, -(2**63)])
+def test_sums_of_a_block_that_need_more_than_64_bits_are_exact(key: Any, largest: int) -> None:
+    """Its items are taken one by one."""
+    found, expected = _both(grouping_by(lambda x: x[0], summing(lambda x: x[1])), [(key, largest)] * 4)
+
+    assert found == expected
+
+
+def test_sums_of_blocks_by_ints_that_fit_alone_are_added_apart() -> None:
+    """Each block fits into 64 bits, all together do not."""
+    parts = [[(1, 2**60)] * 7] * 3
+
+    found, expected = _both(grouping_by(lambda x: x[0], summing(lambda x: x[1])), *parts)
+
+    assert found == expected
+
+
+def test_keys_stay_in_the_order_in_which_they_were_seen() -> None:
+    """Blocks by ints, by floats, and by what has no shape, whichever comes first."""
+    kinds: list[list[Any]] = [
+        [1, 2.5, b"a"],
+        [2.5, 1, b"a"],
+        [b"a", 2.5, 1],
+        [1, b"a", 2.5],
+        [2.5, b"a", 1],
+        [7, 2.5, False],
+    ]
+    for keys in kinds:
+        parts = [[(key, number) for number in range(4)] for key in keys]
+        found, expected = _both(grouping_by(lambda x: x[0], summing(lambda x: x[1])), *parts)
+
+        assert found == expected
+
+
 @pytest.mark.parametrize("keys", [[None], [(1, None)], [2**70, 1], [b"a"], [(b"a", 1)]])
 def test_other_keys_have_no_shape(keys: list[Any]) -> None:
     """Their items are taken one by one."""
@@ -145,6 +199,13 @@ def test_one_other_value_for_all_has_no_shape(value: Any) -> None:
     """A dictionary may refuse it."""
     with pytest.raises(Withheld):
         shape_of(Same(value, 3))
+
+
+def test_one_value_for_all_has_a_shape_of_its_own() -> None:
+    """Blocks that have other values, types or signs are grouped apart."""
+    values: list[Any] = ["a", "b", 1, 1.0, True, 0.0, -0.0]
+
+    assert len({shape_of(Same(each, 3)) for each in values}) == len(values)
 
 
 def test_blocks_with_keys_of_several_types_are_grouped_apart() -> None:
@@ -173,22 +234,23 @@ def test_many_keys_go_on_item_by_item(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tuples_of_many_different_values_are_told_apart() -> None:
     """The numbers of their members, multiplied, need more than 64 bits."""
-    random = Random(3)
-    items = [tuple(random.randrange(400) for _ in range(9)) for _ in range(400)] * 2
-    groups = GroupedRows.of(column_of(items))
+    items = [(number,) * 9 for number in range(256)] + [(number, *(0,) * 8) for number in range(1, 256)]
+    groups = GroupedRows.of(column_of(items * 2))
 
-    assert len(groups.firsts) == len(set(items)) == 400
-    assert groups.counts.tolist() == [2] * 400
+    assert len(groups.firsts) == len(set(items)) == 511
+    assert groups.counts.tolist() == [2] * 511
 
 
 def test_more_groups_than_16_bits_count() -> None:
     """Their numbers need more."""
     items = [(number % 70_000, 1) for number in range(150_000)]
-    groups = groups_of_rows(counting().on_columns(), column_of(items), None)  # type: ignore[arg-type]
+    numbers: Any = column_of(range(150_000))
+    groups = groups_of_rows(summing().on_columns(), column_of(items), numbers)  # type: ignore[arg-type]
+    sums = Counter[Any]()
+    for number, item in enumerate(items):
+        sums[item] += number
 
-    assert [(key, count) for key, (count,) in zip(groups.keys, groups.ints, strict=True)] == list(
-        Counter(items).items()
-    )
+    assert [(key, total) for key, (_, total) in zip(groups.keys, groups.ints, strict=True)] == list(sums.items())
 
 
 def test_frequencies_of_tuples_are_counted_in_columns() -> None:
@@ -200,17 +262,18 @@ def test_frequencies_of_tuples_are_counted_in_columns() -> None:
     assert found == expected
 
 
-_KEYS_OF_RANKED = [lambda x: x[0], lambda x: (x[0] > 1, x[2]), lambda x: x[1], lambda x: x[2]]
+_KEYS_OF_RANKED = [lambda x: x[0], lambda x: (x[0] > 1, x[2]), lambda x: x[1], lambda x: x[2], lambda x: x[4]]
 _RANKINGS = [min_by, max_by, lambda key: top_n(2, key), lambda key: bottom_n(3, key), lambda key: top_n(0, key)]
 
 
 @pytest.mark.parametrize("ranking", _RANKINGS)
 @pytest.mark.parametrize("key", _KEYS_OF_RANKED)
 def test_the_first_of_each_group_are_those_of_its_items(ranking, key) -> None:
-    """NaN last, 0.0 beside -0.0, the first of equal ones; keys that are ints, floats, texts and tuples."""
+    """NaN last, 0.0 beside -0.0, the first of equal ones; keys that are ints, floats, texts, tuples and bytes."""
     random = Random(11)
     ranks = [0.0, -0.0, _NAN, 1.5, -1.5, math.inf]
-    items = [(random.randrange(4), random.choice(ranks), random.choice("ab"), n) for n in range(300)]
+    parts: list[Any] = [range(4), ranks, "ab", range(9), [b"a", b"b"]]
+    items = [tuple(map(random.choice, parts)) for _ in range(300)]
     for rank in (lambda x: x[1], lambda x: x[3] % 7):
         found, expected = _both(grouping_by(key, ranking(rank)), items[:40], items[40:])
         assert found == expected
