@@ -9,6 +9,7 @@ import pytest
 import dstream as ds
 from collectors import counting
 from dstream.core import DAG, Edge, processors, whole_item
+from dstream.errors import SourceUnavailableError
 from dstream.jobs import JobStatus
 from dstream.testing.epochs_by_hand import epochs
 from dstream.windows import limiting_lag, tumbling
@@ -53,6 +54,46 @@ def test_windows_close_in_the_epoch_that_passes_them(spark_context, tmp_path):
     job.join(60)
 
     assert sorted(spark_context.get_list(name)) == [(10, 5), (10, 6), (20, 12), (20, 15), (30, 27)]
+
+
+class OnceAway(Feed):
+    """A feed whose server does not answer the first task that reads it."""
+
+    def __init__(self, mark, *items):
+        super().__init__({"0": list(items)})
+        self.mark = mark
+
+    def split(self, partition, start, stop):
+        """Return a range that fails as long as a file is there."""
+        return AwayRange(self.mark, super().split(partition, start, stop))
+
+
+class AwayRange:
+    """What a task reads."""
+
+    def __init__(self, mark, inner):
+        self.mark, self.inner = mark, inner
+
+    def read(self):
+        """Fail once."""
+        if self.mark.exists():
+            self.mark.unlink()
+            raise SourceUnavailableError("away()")
+        return self.inner.read()
+
+
+def test_a_job_starts_again_when_a_task_gets_no_answer(spark_context, tmp_path):
+    """The error of a worker is known for what it is; the items are there once."""
+    mark = tmp_path / "away"
+    mark.touch()
+    feed = OnceAway(mark, 1, 2)
+    job = spark_context.new_job(
+        pipeline_of(feed, to_ilist(tmp_path.name)), config=ds.JobConfig(auto_restart=(1, 0.01), epoch_length=0.05)
+    )
+    eventually(lambda: job.epoch == 1)
+    job.cancel()
+
+    assert (spark_context.get_list(tmp_path.name).copy(), job.metrics().runs) == ([1, 2], 2)
 
 
 def test_an_exception_on_a_worker_arrives_at_join(spark_context, tmp_path):
