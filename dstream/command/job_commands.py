@@ -67,20 +67,22 @@ def show(name: str, storage: str | None, watch: bool, openmetrics: bool) -> None
 @_of_one
 def cancel(name: str, storage: str | None) -> None:
     """End a job; its sinks stay as they were."""
+    _ask(name, storage, lambda job: job.cancel(), "was not cancelled", "is cancelled")
+
+
+def _ask(name: str, storage: str | None, obeys: Callable[[Job], bool], refused: str, done: str) -> None:
+    """Ask something of a job, and say whether it was done."""
     with _found(name, storage) as job:
-        if not job.cancel():
-            fail(f"{name} was not cancelled: it is {job.status.name}")
-        click.echo(f"{name} is cancelled")
+        if not obeys(job):
+            fail(f"{name} {refused}: it is {job.status.name}")
+        click.echo(f"{name} {done}")
 
 
 @jobs.command(context_settings=SAYING)
 @_of_one
 def restart(name: str, storage: str | None) -> None:
     """Let a job that runs start again from its sources."""
-    with _found(name, storage) as job:
-        if not job.restart():
-            fail(f"{name} was not started again: it is {job.status.name}")
-        click.echo(f"{name} starts again")
+    _ask(name, storage, lambda job: job.restart(), "was not started again", "starts again")
 
 
 @jobs.command(context_settings=SAYING)
@@ -103,20 +105,14 @@ def logs(name: str, storage: str | None) -> None:
 @_of_one
 def suspend(name: str, storage: str | None) -> None:
     """Let a job without an end wait behind its epoch."""
-    with _found(name, storage) as job:
-        if not job.suspend():
-            fail(f"{name} was not suspended: it is {job.status.name}")
-        click.echo(f"{name} is suspended")
+    _ask(name, storage, lambda job: job.suspend(), "was not suspended", "is suspended")
 
 
 @jobs.command(context_settings=SAYING)
 @_of_one
 def resume(name: str, storage: str | None) -> None:
     """Let a job go on that was suspended."""
-    with _found(name, storage) as job:
-        if not job.resume():
-            fail(f"{name} was not resumed: it is {job.status.name}")
-        click.echo(f"{name} goes on")
+    _ask(name, storage, lambda job: job.resume(), "was not resumed", "goes on")
 
 
 @jobs.command(context_settings=SAYING)
