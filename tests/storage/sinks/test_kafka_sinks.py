@@ -6,7 +6,7 @@ import pytest
 
 import dstream as ds
 from dstream import Pipeline
-from dstream.errors import IllegalStateError, SetupError, SinkError, SinkTakenError
+from dstream.errors import IllegalStateError, SetupError, SinkError, SinkTakenError, SinkUnavailableError
 from dstream.values import kafka_settings
 from reducers import kafka_transactions, to_kafka
 from sources import kafka
@@ -227,6 +227,19 @@ def test_to_kafka_commits_when_the_broker_is_back(storage, broker, topic, monkey
     job.commit(receipts)
 
     assert sorted(values(topic)) == ["a", "b", "c"]
+
+
+def test_to_kafka_names_the_partition_of_a_message_that_does_not_arrive(broker):
+    """A broker that falls silent for a task: to try again may help, and the error says where."""
+    topic = Topic(broker.address)
+    config = {**topic.config, "message.timeout.ms": 5000}
+    sending = to_kafka(topic.name, config, guarantee="at-least-once").writer
+    assert list(sending.write(iter(["a"]))) == []
+    words = f"{topic.name}.*{broker.address}: partition 0: Local: Message timed out"
+    with broker.silent(), pytest.raises(SinkUnavailableError, match=words):
+        list(sending.write(iter(["b"])))
+
+    assert "a" in values(topic)
 
 
 def test_to_kafka_ends_a_job_that_read_from_kafka(storage, broker, topic):
