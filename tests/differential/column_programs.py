@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import dstream.engine.kernels.columns.column_ends as column_ends
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.column_row_groups as column_row_groups
 import dstream.engine.kernels.columns.column_steps as column_steps
@@ -243,11 +244,12 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
     for end in ways_to_run(made):
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
+            patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
             patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
         ):
             given = outcome_of(end, made)
         expected = [outcome_of(end, each) for each in possible]
-        with patch.object(core_operations, "_FEWER_THAN_COLLECTED", 1):  # One item after another.
+        with patch.object(core_operations, "FEWER_THAN_COLLECTED", 1):  # One item after another.
             expected += [outcome_of(end, each) for each in possible[1:2]]
         found.append((given, expected))
     return found

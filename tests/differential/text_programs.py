@@ -21,6 +21,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import dstream.engine.kernels.columns.column_ends as column_ends
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.column_row_groups as column_row_groups
 import dstream.engine.kernels.columns.text_groups as text_groups
@@ -396,11 +397,13 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
     if plain.collector is not None:
         possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
         possible.append(replace(plain, steps_come_first=True))
+        possible.append(replace(plain, comes_at_once=True))
     found = []
     for end in _ways_to_run(made):
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.multiple(text_groups, _MOST_GROUPS=rows * 2, _MOST_BYTES=rows * 8),
+            patch.object(column_ends, "_MOST_GROUPS", 1 + seed % 4),
             patch.multiple(column_row_groups, _FEWEST_ROWS=seed % 3, _MOST_WEIGHT=5 * (seed % 5), _MANY_ROWS=seed % 4),
         ):
             given = outcome_of(end, made)

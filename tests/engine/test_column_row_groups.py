@@ -23,9 +23,9 @@ from collectors import (
     top_n,
 )
 from dstream.engine.compiler.reading_steps import with_expressions
-from dstream.engine.kernels.columns import column_row_groups
+from dstream.engine.kernels.columns import column_ends, column_row_groups
 from dstream.engine.kernels.columns.column_collecting import group_tables
-from dstream.engine.kernels.columns.column_ends import collected
+from dstream.engine.kernels.columns.column_ends import collected, groups_of_table
 from dstream.engine.kernels.columns.column_first_of_groups import first_of_groups
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_row_groups import GroupedRows, RowGroups, groups_of_rows, shape_of
@@ -185,6 +185,17 @@ def test_keys_stay_in_the_order_in_which_they_were_seen() -> None:
         found, expected = _both(grouping_by(lambda x: x[0], summing(lambda x: x[1])), *parts)
 
         assert found == expected
+
+
+@pytest.mark.parametrize("keys", [range(9), "abcdefghi"])
+def test_many_groups_become_objects_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch, keys: Any) -> None:
+    """In order, and all of them."""
+    monkeypatch.setattr(column_ends, "_MOST_GROUPS", 4)
+    read: Any = with_expressions(grouping_by(lambda x: x[0], counting()), is_verified=False)
+    (table,) = _tables(read, [(key, 1) for key in keys])
+
+    assert [len(each) for each in groups_of_table(read, table)] == [4, 4, 1]
+    assert [key for each in groups_of_table(read, table) for key in each] == list(keys)
 
 
 @pytest.mark.parametrize("keys", [[None], [(1, None)], [2**70, 1], [b"a"], [(b"a", 1)]])
