@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["Broker", "missing", "running_broker"]
+__all__ = ["Broker", "dies_with_its_parent", "missing", "running_broker"]
 
 JARS = Path(sys.prefix) / "servers" / "kafka"
 # Java is to start fast, and little of it runs long enough to be worth compiling well.
@@ -66,7 +66,7 @@ class Broker:
         with (self.folder / "log").open("ab") as log:
             command = [*_JAVA, "kafka.Kafka", str(self._settings)]
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_dies_with_its_parent
+                command, stdout=log, stderr=log, start_new_session=True, preexec_fn=dies_with_its_parent
             )
         last = time.monotonic() + 60
         while not _answers(self.port):
@@ -93,7 +93,7 @@ class Broker:
             self._process = None
 
 
-def _dies_with_its_parent() -> None:
+def dies_with_its_parent() -> None:
     """Let this process be killed when the one that started it ends, however that ends. Linux alone can do it."""
     if sys.platform == "linux":
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from tests.jobs.unbounded.killed_windows import TAKEN_OVER, Terms
+from tests.servers.kafka_broker import dies_with_its_parent
 
 __all__ = ["DriverProcess", "any_runs"]
 
@@ -35,7 +36,14 @@ class DriverProcess:
         with self._log.open("a") as file:
             pipe: Any = subprocess.PIPE
             self._process = subprocess.Popen(
-                command, cwd=_ROOT, env=_QUICK, stdout=pipe, stderr=file, text=True, start_new_session=True
+                command,
+                cwd=_ROOT,
+                env=_QUICK,
+                stdout=pipe,
+                stderr=file,
+                text=True,
+                start_new_session=True,
+                preexec_fn=dies_with_its_parent,
             )
 
     def runs(self, within: float = _LONGEST) -> bool:
