@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dstream.command.job_logs import is_log
 from dstream.command.options import connected, fail, storage_option
 from dstream.command.program import SAYING
 from dstream.errors import IllegalStateError
@@ -95,6 +96,8 @@ def logs(name: str, storage: str | None) -> None:
             fail(f"{name} has no log: its driver was not started by dstream submit")
         if driver.host != socket.gethostname():
             fail(f"the log of {name} is on {driver.host}: {_printable(driver.log)}")
+        if not is_log(Path(driver.log)):
+            fail(f"the log of {name} would be {_printable(driver.log)}, which no dstream submit of yours has written")
         try:
             sys.stdout.write(Path(driver.log).read_text(errors="replace"))
         except OSError as error:

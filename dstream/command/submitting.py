@@ -11,10 +11,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
-from urllib.parse import quote
 
 import click
 
+from dstream.command.job_logs import log_of, noted
 from dstream.command.options import engine_options, fail
 from dstream.command.program import SAYING
 from dstream.command.run import compiled
@@ -59,8 +59,12 @@ def submit(
     """
     compiled(script)
     called = name or Path(script).stem
-    written = (log or _log_of(called)).absolute()
-    written.parent.mkdir(parents=True, exist_ok=True)
+    written = (log or log_of(called)).absolute()
+    try:
+        written.parent.mkdir(parents=True, exist_ok=True)
+        noted(called, written)
+    except OSError as error:
+        fail(f"the log {error.filename} cannot be written: {error.strerror}")
     options = [each for pair in _given(engine=engine, master=master, storage=storage) for each in pair]
     if detach:
         again = [*options, "--name", called, "--log", str(written), *(["--restart", restart] if restart else [])]
@@ -74,13 +78,6 @@ def submit(
 
 def _given(**options: str | None) -> list[tuple[str, str]]:
     return [(f"--{name}", value) for name, value in options.items() if value is not None]
-
-
-def _log_of(name: str) -> Path:
-    """Return a file among those that belong to this user's programs."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    return state / "dstream" / "jobs" / f"{quote(name, safe=' ')[:100]}-{stamp}-{os.getpid()}.log"
 
 
 def _detached(command: Sequence[str]) -> int:

@@ -70,7 +70,7 @@ def process(tmp_path: Path) -> Process:
             [sys.executable, *arguments],
             input=typed,
             cwd=tmp_path,
-            env=environment(**changes),
+            env=environment(XDG_STATE_HOME=str(tmp_path / "state")) | changes,
             capture_output=True,
             text=True,
             timeout=LONGEST,

@@ -164,7 +164,7 @@ def test_an_interrupt_of_the_supervisor_alone_reaches_its_driver(tmp_path):
     with subprocess.Popen(
         [sys.executable, *SUBMIT, "counts.py"],
         cwd=tmp_path,
-        env=environment(),
+        env=environment(XDG_STATE_HOME=str(tmp_path / "state")),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

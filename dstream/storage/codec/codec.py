@@ -22,7 +22,7 @@ from dstream.storage.codec.values import Values
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Codec"]
+__all__ = ["Codec", "UnloadedClassError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class Codec:
     ) -> list[Any]:
         try:
             return columns.merged(found, column, escape, decode)
-        except (_RefusedError, DStreamError):
+        except (UnloadedClassError, DStreamError):
             raise
         except ClassRefusedError as error:
             raise self._refused(error, option) from error
@@ -334,7 +334,7 @@ class Codec:
             if option in str(error) or isinstance(error, NotStorableError)
             else f"; if you have the class, name it as {option}, or in connect(allowed=[...])"
         )
-        return _RefusedError(f"{self}: {error}{hint}")
+        return UnloadedClassError(f"{self}: {error}{hint}")
 
     def damaged(self, what: str, error: Exception) -> IllegalStateError:
         """Return the error for what cannot be read in the collection."""
@@ -344,7 +344,7 @@ class Codec:
         )
 
 
-class _RefusedError(TypeError):
+class UnloadedClassError(TypeError):
     """The class of what is stored is not found or may not be loaded; the message names the collection."""
 
 
