@@ -35,8 +35,14 @@ class Order:
 
 
 def cases(bench: Bench) -> list[Case]:
-    """Return the cases: CSV, and JSON with and without a class."""
-    count = bench.size(300_000, 20_000)
+    """Return the cases of a small file, of which a job on Spark is a good part, and of a large one."""
+    return [
+        each for count in (bench.size(300_000, 20_000), bench.size(2_000_000, 40_000)) for each in _of(bench, count)
+    ]
+
+
+def _of(bench: Bench, count: int) -> list[Case]:
+    """Return the cases of so many orders: CSV, and JSON with and without a class."""
     rows, lines = _files(bench.folder, count)
 
     def on_local(source: Any, ids: Callable[[Any], int]) -> Callable[[], int]:
