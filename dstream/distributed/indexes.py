@@ -7,15 +7,17 @@ the same commit. Each look-up first takes in what is new. `field_index` has the 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dstream.distributed.collection import PIECES
-from dstream.distributed.field_index import FieldIndex, Kind
 from dstream.errors import CollectionDestroyedError, IllegalStateError
 from dstream.keys import canonical
 from dstream.spi.store import MapStore
 from dstream.values import Entry, Predicate
 from dstream.values.predicates import And, Comparison, IsNone, OneOf, Or
+
+if TYPE_CHECKING:
+    from dstream.distributed.field_index import FieldIndex, Kind
 
 __all__ = ["Indexes"]
 
@@ -41,6 +43,8 @@ class Indexes:
 
     def add(self, path: str, kind: Kind) -> None:
         """Add an index, which reads all entries once; one of the same field is replaced."""
+        from dstream.distributed.field_index import FieldIndex  # here, as above: it loads `uuid` and `datetime`
+
         with self._lock:
             self._by_path[path] = FieldIndex(path, kind)
             self._end = _NOT_MADE
