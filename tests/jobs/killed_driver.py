@@ -47,7 +47,7 @@ def main() -> None:
             time.sleep(3600)
 
     _tell(EpochRecord, "commit", lambda *given: at("written"))
-    _tell(Lease, "write", lambda lease: lease.state.status.has_ended and at("published"))
+    _tell(Lease, "end", lambda lease, status: at("published"))
     with ds.connect(engine="local", storage=storage) as ctx:
         submitted(ctx, at).join()
 
