@@ -6,7 +6,7 @@ import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from dstream.errors import SinkError, SinkTakenError, SinkUnavailableError
 from dstream.values.blaming import each, shown
@@ -157,14 +157,31 @@ class Handing:
 
         try:
             number = serve(seconds)
-        except (KafkaException, SystemError) as error:
-            # A producer that was cut off raises so; if it also has to report a message, Python sees two errors at once
-            # (confluent-kafka 2.16).
-            cause = error.__cause__ if isinstance(error, SystemError) else error
-            raise self._failure(cause.args[0] if isinstance(cause, KafkaException) else str(error)) from None
+        except KafkaException as error:  # A producer that was cut off raises so.
+            raise self._failure(error.args[0]) from None
+        except SystemError as error:
+            raise self._failure(self._reason(error)) from None
         if self._failed is not None:
             raise self._failure(self._failed)
         return number
+
+    def _reason(self, error: SystemError) -> KafkaError | str:
+        """Return why a producer can do nothing more.
+
+        It raises that while it also reports a message, so that Python sees two errors at once, or the report takes the
+        error away (confluent-kafka 2.16). Then the producer is asked for something that it refuses for the same reason.
+        """
+        from confluent_kafka import KafkaException
+
+        if isinstance(error.__cause__, KafkaException):
+            return cast("KafkaError", error.__cause__.args[0])
+        try:
+            self._producer.abort_transaction(0)
+        except KafkaException as refused:
+            reason: KafkaError = refused.args[0]
+            if reason.fatal():
+                return reason
+        return self._failed or str(error)
 
     def _failure(self, reason: KafkaError | str) -> SinkError:
         partition = None if self._unsent is None else self._unsent.partition()

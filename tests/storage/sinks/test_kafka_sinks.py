@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import dstream as ds
@@ -9,6 +11,7 @@ from dstream import Pipeline
 from dstream.errors import IllegalStateError, SetupError, SinkError, SinkTakenError, SinkUnavailableError
 from dstream.values import kafka_settings
 from reducers import kafka_transactions, to_kafka
+from reducers.kafka_messages import Handing
 from sources import kafka
 from tests.servers.topics import Topic
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
@@ -153,6 +156,26 @@ def test_to_kafka_cuts_off_who_was_there_before(storage, topic, monkeypatch):
         late.commit(receipts)
 
     assert sorted(values(topic)) == ["first", "second"]
+
+
+class Fenced:
+    """A producer that was cut off, and loses that beside the report of a message, as the library may."""
+
+    def flush(self, seconds):
+        raise SystemError("flush returned NULL without setting an exception")
+
+    def abort_transaction(self, seconds):
+        from confluent_kafka import KafkaError, KafkaException
+
+        raise KafkaException(KafkaError(KafkaError._FENCED, "fenced by a newer one", True))
+
+
+def test_a_producer_that_loses_why_it_was_cut_off_is_asked_again():
+    """The error of a client and the report of a message may meet, and one takes the other away."""
+    settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
+    handing = Handing(SimpleNamespace(producer=Fenced(), said=""), settings, "sales", "to_kafka('sales')")
+    with pytest.raises(SinkTakenError, match=r"to_kafka\('sales'\).*fenced by a newer one"):
+        handing.finish()
 
 
 def test_to_kafka_refuses_receipts_whose_messages_are_gone(storage, topic):
