@@ -111,16 +111,16 @@ class RowsOfFile:
             if place >= given:
                 try:
                     if len(row) == count and (lines.are_plain or ("" not in row and not lines.damaged)):
-                        item = make_of_plain(row)
+                        made = make_of_plain(row)
                     elif row or lines.damage_up_to(last):
-                        item = make(self._completed(row, names, last))
+                        made = make(self._completed(row, names, last))
                     else:
                         lines.done = last
                         continue
                 except ValueError as problem:
                     yield self._instead(problem, last, misread)
                 else:
-                    yield (item,)
+                    yield (made,)
             lines.done = last
 
     def _with_lines(self, rows: list[list[str]]) -> Iterable[tuple[list[str], int]]:

@@ -68,7 +68,8 @@ def _compiled(
         slowly: takes what does not fit.
         empty_is_none: an empty text is None.
     """
-    known: dict[str, Any] = {"kind": kind, "slowly": slowly}
+    # With the name of this module: else its frames would be taken for those of a function of the user's.
+    known: dict[str, Any] = {"__name__": __name__, "kind": kind, "slowly": slowly}
     made = [_expression(form, f"a{index}", known, empty_is_none) for index, form in enumerate(forms.values())]
     known.update((f"a{index}_name", name) for index, name in enumerate(forms))
     call = _call(kind, list(forms), made)

@@ -195,8 +195,9 @@ def _alone(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
 def _with_path(format: Format, part: Any, misread: OnMisread) -> Iterator[Any]:
     """Give pairs; what takes the place of a bad record takes that of the pair."""
     name = part.file.name
-    for item in format.items(part, lambda found: map(_Instead, misread(found))):
-        yield item.item if type(item) is _Instead else (name, item)
+    # None of these is called `item`: a failure would take the one before the bad record for what it failed on.
+    for made in format.items(part, lambda found: map(_Instead, misread(found))):
+        yield made.item if type(made) is _Instead else (name, made)
 
 
 @dataclass(frozen=True, slots=True)

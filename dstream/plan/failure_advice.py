@@ -24,6 +24,7 @@ __all__ = ["happened_otherwise", "to_do"]
 
 _HAPPENED: dict[type[Exception], str] = {
     errors.SourceError: "the source could not be read",
+    errors.SinkError: "the sink could not be written",
     errors.NullElementError: "a None came to a place that takes none",
     errors.UnstableKeyError: "a key cannot be grouped safely: its hash or equality does not survive the way to "
     "another process",
@@ -37,6 +38,7 @@ _HAPPENED: dict[type[Exception], str] = {
 
 _TO_DO: dict[type[Exception], str] = {
     errors.SourceError: "check that what it reads is there and complete, and that every worker can reach it",
+    errors.SinkError: "check that what it writes into is there and takes such items, and that all workers reach it",
     errors.NullElementError: "leave the None out with .filter(lambda item: item is not None), or map it to a value, "
     "before this step",
     errors.UnstableKeyError: "use a key that is a str, a number, a tuple of such, or a frozen dataclass: "
@@ -74,9 +76,8 @@ def happened_otherwise(error: Exception, known: Failure, node: Node | None) -> s
 def _is_about_a_record(error: Exception, node: Node | None) -> bool:
     """Say whether a record did not become an item; for one in another encoding the message says what to do."""
     is_wrong = isinstance(error.__cause__, ValueError) and not isinstance(error.__cause__, UnicodeError)
-    return (
-        is_wrong and isinstance(error, errors.SourceError) and isinstance(node, Read) and hasattr(node.source, "on_bad")
-    )
+    is_of_a_source = isinstance(error, errors.SourceError) and isinstance(node, Read) and hasattr(node.source, "on_bad")
+    return is_wrong and is_of_a_source and not str(error).startswith(_OF_A_FILE)
 
 
 def _is_too_large(error: Exception, node: Node | None) -> bool:
@@ -84,6 +85,8 @@ def _is_too_large(error: Exception, node: Node | None) -> bool:
 
 
 _CLOSED = "context is closed"
+_OF_A_FILE = "cannot read "
+"""How the errors of files begin that cannot be read at all, such as one that is no Parquet: no record is to blame."""
 _AT_THE_END = "was pickled, at the end of an epoch"
 _ITEM = re.compile(
     r"^(?:an item|a group) cannot travel between processes: (?:.*cannot pickle '(\w+)' object)?", re.DOTALL
@@ -181,6 +184,8 @@ def _of_a_function(known: Failure, node: Node | None) -> str:
         )
     if known.item_text is not None:
         return f"look at this item: {handle}, or filter it out before this step; the whole of it is on the worker only"
+    if known.item is not MISSING and isinstance(node, Collect | Write):
+        return f"look at this item: map() it to what {name} takes, or filter it out, before this step"
     return _without_item(known, node, name)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import json
 import pathlib
+import re
 import tempfile
 import uuid
 from dataclasses import dataclass
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +19,7 @@ from hypothesis import strategies as st
 from dstream import BadRecord, Stream
 from dstream.errors import IllegalStateError, SourceError
 from reducers import to_ilist
-from sources import csv_rows, json_lines, parquet_rows, text_files
+from sources import avro_records, csv_rows, json_lines, parquet_rows, text_files
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,41 @@ def test_methods_stand_behind_a_source(engine, lines):
     with pytest.raises(SourceError, match=r"a\.txt, line 2 is not JSON") as caught:
         visits.ignore(KeyError).count()
     assert any("What to do: correct the record" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("with_path", [False, True])
+@pytest.mark.parametrize("make", [csv_rows, json_lines, parquet_rows])
+def test_a_bad_record_is_told_without_another_item_and_without_names_of_ours(engine, tmp_path, make, with_path):
+    """The item before it is not to blame, and what makes items is no function of the user's."""
+    path = tmp_path / "visits"
+    match make.__name__:
+        case "csv_rows":
+            path.write_text("user,ms\nada,12\nbob,1.5\n")
+        case "json_lines":
+            path.write_text('{"user": "ada", "ms": 12}\n{"user": "bob", "ms": 1.5}\n')
+        case _:
+            pyarrow.parquet.write_table(pyarrow.table({"user": ["ada", "bob"], "ms": [12, None]}), path)
+
+    with pytest.raises(SourceError) as caught:
+        engine.context.read(make(path, Visit, with_path=with_path)).to_list()
+
+    notes = "\n".join(caught.value.__notes__)
+    assert re.match("What happened: the source could not be read(, on a Spark worker)?\n", notes), notes
+    assert "on the item" not in notes
+    assert "What to do: correct the record" in notes
+
+
+@pytest.mark.parametrize("make", [parquet_rows, avro_records])
+def test_a_file_of_another_format_is_told_as_no_record(local_context, tmp_path, make):
+    """What skips bad records does not help there, and where a library has failed says nothing to the user."""
+    (tmp_path / "other").write_bytes(b"no such format")
+
+    with pytest.raises(SourceError, match=r"cannot read .*other") as caught:
+        local_context.read(make(tmp_path / "other", on_bad="skip")).to_list()
+
+    notes = "\n".join(caught.value.__notes__)
+    assert re.match("What happened: the source could not be read(, on a Spark worker)?\n", notes), notes
+    assert "What to do: check that what it reads is there and complete" in notes
 
 
 def test_on_error_stands_behind_a_source(engine, lines, bad):

@@ -148,6 +148,20 @@ def test_an_error_of_a_task_travels(engine, url):
     assert "collect(to_sql(" in "\n".join(raised.value.__notes__)
 
 
+def test_an_error_says_what_helps(local_context, url):
+    """That no step is to blame does not help, nor does that the sink takes more than one item where one is named."""
+    with pytest.raises(SinkError) as missing:
+        local_context.stream([1]).collect(to_sql(url, "sales"))
+    with pytest.raises(SinkError) as misfit:
+        local_context.stream([("x",)]).collect(to_sql(url, "numbers"))
+
+    happened, *_, to_do = missing.value.__notes__
+    assert happened == "What happened: the sink could not be written"
+    assert to_do.startswith("What to do: check that what it writes into is there")
+    assert any("on the item ('x',)" in note for note in misfit.value.__notes__)
+    assert "replayed" not in misfit.value.__notes__[-1]
+
+
 def test_what_is_not_there_is_an_error(local_context, path, url):
     """The file, the table, the column; nothing runs, no file is made."""
     numbers = local_context.stream([1]).map(lambda n: n // 0)
