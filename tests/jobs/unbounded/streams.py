@@ -79,9 +79,9 @@ def pipeline_of(source: Any, *sinks: Any, through: Callable[[Any], Any] = lambda
     return pipeline.plan()
 
 
-def eventually(is_so: Callable[[], object]) -> None:
+def eventually(is_so: Callable[[], object], longest: float = LONGEST) -> None:
     """Wait until something holds."""
-    until = time.monotonic() + LONGEST
+    until = time.monotonic() + longest
     while not is_so():
         assert time.monotonic() < until, "it does not become so"
         time.sleep(0.005)
