@@ -7,6 +7,7 @@ so that they travel to workers, which may not know the module that an annotation
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 import enum
@@ -33,6 +34,7 @@ __all__ = [
     "Unfit",
     "Whole",
     "fitting",
+    "has_decimals",
 ]
 
 
@@ -180,8 +182,28 @@ class Made:
 
 
 def _decimal(value: Any) -> decimal.Decimal:
-    # Of a float the shortest number that rounds to it, which is what stood in the file up to 15 digits.
+    # Of a float the shortest number that rounds to it, which is what stood in a file of JSON: it refuses others.
     return decimal.Decimal(repr(value) if type(value) is float else value)
+
+
+def has_decimals(form: object) -> bool:
+    """Say whether a `Decimal` may be made within a form."""
+    seen: dict[int, object] = {}
+    waiting = [form]
+    while waiting:
+        each = waiting.pop()
+        if each is MADE[decimal.Decimal]:
+            return True
+        if id(each) in seen:
+            continue
+        seen[id(each)] = each
+        if isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, tuple | list):
+            waiting += each
+        elif dataclasses.is_dataclass(each):
+            waiting += [getattr(each, field.name, None) for field in dataclasses.fields(each)]
+    return False
 
 
 MADE = {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal, TypeVar, overload
 
 from dstream.spi import Reducer, Source
 from dstream.values import DeadLetter
 from sources.file_access import File
 from sources.file_splits import Part, plan
-from sources.forms import FormOfItem, Unfit
+from sources.forms import FormOfItem, Unfit, has_decimals
 from sources.found_files import Paths, path_list
 from sources.kinds import JSON, form_of, kind_behind
 from sources.lines import Damaged, LineNumbers, blocks_of_lines, checked_encoding, is_divisible
@@ -96,7 +97,8 @@ def json_lines(
     `str`, `bool`, `None`, `Decimal`, `date`, `datetime`, `time`, enumerations (by value), `Literal`, `X | Y`, lists,
     sets, tuples and dictionaries of these, and other such classes. A field with a default may be missing. Fields that
     the kind has not are left out. Nothing else is converted: a text with digits is no `int`. A pydantic model converts
-    by its own rules.
+    by its own rules. In a line of a kind with a `Decimal`, a number with more digits than a float holds does not fit:
+    written as a text it keeps all of them.
 
     **Parallelism**: large files are cut into ranges of 1 to 64 MiB, and small neighbours share a
     task. A compressed file, and one in an encoding such as UTF-16, is read by one task.
@@ -134,17 +136,19 @@ def json_lines(
         [Event(n=1), Event(n=2)]
     """
     paths, kind = kind_behind(paths, kind)
-    format = JsonFormat(checked_encoding(encoding), None if kind is None else form_of(kind, JSON))
+    form = None if kind is None else form_of(kind, JSON)
+    format = JsonFormat(checked_encoding(encoding), form, _float if has_decimals(form) else None)
     shown = (("encoding", encoding), ("kind", kind))
     return RecordFiles("json_lines", path_list(*paths), format, options(with_path, on_bad, into), shown)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """One JSON value a line, and the form of what each becomes."""
+    """One JSON value a line, the form of what each becomes, and what makes a float if that is not Python's own."""
 
     encoding: str
     form: FormOfItem | None = None
+    parse_float: Callable[[str], float] | None = None
 
     def divided(self, files: list[File], parallelism: int) -> list[tuple[Part, ...]]:
         """Divide the files by bytes."""
@@ -154,22 +158,24 @@ class JsonFormat:
         """Give the values."""
         numbers, given = LineNumbers(part, self.encoding), 0
         make = _unchanged if self.form is None else maker_of_objects(self.form)
+        # It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11).
+        decode = json.JSONDecoder(parse_float=self.parse_float).raw_decode
         for block in blocks_of_lines(part, self.encoding):
             if isinstance(block, Damaged):
                 yield from self._damaged(block, given, numbers, misread)
             else:
-                yield from self._quickly(block, make, given, numbers, misread)
+                yield from self._quickly(block, make, decode, given, numbers, misread)
             given += len(block)
 
     def _quickly(
-        self, block: list[str], make: Any, given: int, numbers: LineNumbers, misread: OnMisread
+        self, block: list[str], make: Any, decode: Any, given: int, numbers: LineNumbers, misread: OnMisread
     ) -> Iterator[Any]:
         """Give the values of a block; a line that does not become one at once is looked at again."""
         for number, line in enumerate(block, given + 1):
             try:
-                value, end = _decode(line)
+                value, end = decode(line)
                 if end != len(line):
-                    value = json.loads(line)
+                    value = json.loads(line, parse_float=self.parse_float)
                 value = make(value)
             except (ValueError, RecursionError):
                 yield from self._slowly(line, number, numbers, misread)
@@ -182,7 +188,7 @@ class JsonFormat:
             return
         problem: Exception
         try:
-            value = json.loads(line)
+            value = json.loads(line, parse_float=self.parse_float)
             value = value if self.form is None else self.form.made(value)
         except Unfit as error:
             problem, said = error, f": {error}"
@@ -201,8 +207,16 @@ class JsonFormat:
                 yield from self._slowly(line, given + place + 1, numbers, misread)
 
 
-_decode = json.JSONDecoder().raw_decode
-"""It parses as `json.loads` does, which spends twice the time around the parser on a short line (CPython 3.11)."""
+def _float(text: str) -> float:
+    """Return a number that may become a `Decimal`, which would miss digits that a float has not."""
+    value = float(text)
+    if (len(text) > _EXACT or "e" in text.lower()) and Decimal(repr(value)) != Decimal(text):
+        raise Unfit(f"the number {text} is more than a float holds, as which JSON is read: write it as a text")
+    return value
+
+
+_EXACT = 16
+"""Characters of a number with a point and without an exponent: of 15 digits none is lost."""
 
 
 def _unchanged(value: Any) -> Any:

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
@@ -201,3 +202,35 @@ def test_the_call_is_shown():
     """With the kind."""
     assert repr(json_lines("a", "b", kind=Order)) == "json_lines('a', 'b', kind=Order)"
     assert repr(json_lines("a", Order)) == "json_lines('a', kind=Order)"
+
+
+@dataclass
+class Price:
+    """What a line becomes that has a decimal number."""
+
+    amount: decimal.Decimal
+    parts: list[decimal.Decimal] | None = None
+    weight: float = 0.0
+
+
+@pytest.mark.parametrize("text", ["1.1", "0.1234567890123456", "0.30000000000000004", "1e20", "-12.50", "1" * 30])
+def test_a_number_becomes_a_decimal_with_all_its_digits(tmp_path, text):
+    """Those are taken that a float holds, and ints."""
+    (tmp_path / "a.jsonl").write_text(f'{{"amount": {text}}} \n')
+    [split] = json_lines(tmp_path / "a.jsonl", Price).splits(1)
+
+    assert list(split.read()) == [Price(decimal.Decimal(text))]
+
+
+@pytest.mark.parametrize("text", ["1.100000000000000000001", "1e400", "1E-400"])
+@pytest.mark.parametrize("field", ["amount", "weight"])
+@pytest.mark.parametrize("end", ["", " "])
+def test_a_number_that_a_float_does_not_hold_does_not_fit(tmp_path, text, field, end):
+    """Nor in another field of such a line; a text keeps all digits."""
+    (tmp_path / "a.jsonl").write_text(f'{{"amount": "1", "{field}": {text}}}{end}\n')
+    (tmp_path / "b.jsonl").write_text(f'{{"amount": "{text}", "parts": ["0.5", 1]}}\n')
+    [bad], [good] = (json_lines(tmp_path / name, Price).splits(1) for name in ("a.jsonl", "b.jsonl"))
+    with pytest.raises(SourceError, match=f"a.jsonl, line 1: the number {re.escape(text)} is more than a float holds"):
+        list(bad.read())
+
+    assert list(good.read()) == [Price(decimal.Decimal(text), [decimal.Decimal("0.5"), decimal.Decimal(1)])]
