@@ -37,7 +37,9 @@ class Doctests:
             yield
             return
         request.getfixturevalue("doctest_namespace").update({name: getattr(ds, name) for name in ds.__all__})
-        with ds.connect(engine="local", storage=tmp_path_factory.getbasetemp() / "doctests") as context:
+        place = tmp_path_factory.getbasetemp() / "doctests"
+        with pytest.MonkeyPatch.context() as patch, ds.connect(engine="local", storage=place) as context:
+            patch.setenv("DSTREAM_STORAGE", str(place))  # An example may connect without saying where to.
             ds.set_default_context(context)
             yield
 

@@ -19,8 +19,11 @@ def written(monkeypatch):
 
 
 def test_large_items_go_to_disk_however_few_they_are(written):
-    """What makes the process grow by megabytes does not wait in memory; all of it comes back in order."""
-    blocks, count = WaitingBlocks(), 60
+    """What makes the process grow by megabytes does not wait in memory; all of it comes back in order.
+
+    Tests before this one may have left some tens of megabytes that are free, by which it does not grow.
+    """
+    blocks, count = WaitingBlocks(), 200
     for number in range(count):
         blocks.put(number, [bytes([number]) * MEGABYTE])
 

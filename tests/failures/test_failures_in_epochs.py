@@ -53,7 +53,10 @@ def test_stop_iteration_in_a_job_names_its_step(name: str) -> None:
     pipeline = ds.Pipeline()
     stage = pipeline.read_from(stream_of(range(9), 3)).add_timestamps(int)
     getattr(stage, name)(stop).write_to(to_ilist("out"))
-    with ds.connect(engine="local") as ctx, pytest.raises(RuntimeError, match="StopIteration") as caught:
+    with (
+        ds.connect(engine="local", storage="memory:") as ctx,
+        pytest.raises(RuntimeError, match="StopIteration") as caught,
+    ):
         ctx.new_job(pipeline).join(10)
 
     known = ds.failure(caught.value)
