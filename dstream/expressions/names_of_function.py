@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from dstream.expressions.constants_of_module import is_constant_of_module
 from dstream.expressions.expression import Constant
 from dstream.expressions.source_of_function import ALL_GLOBALS, globals_stored
 
@@ -65,7 +66,8 @@ class Names:
     """The names of one function that are no variables of its own.
 
     What is pickled by reference finds its module on the worker: of its globals only those count that every import of
-    the module brings in. All others travel with the function, so that they are what they are now.
+    the module brings in, or gives a value that its text alone tells. All others travel with the function, so that they
+    are what they are now.
 
     Attributes:
         fn: the function.
@@ -115,7 +117,10 @@ def value_of_name(fn: FunctionType, name: str, namespaces: Namespaces) -> Any:
     if name in fn.__globals__:
         value = fn.__globals__[name]
         if is_by_reference(fn):
-            return value if _is_of_module(fn, name, value) else _elsewhere(name)
+            if _is_of_module(fn, name, value):
+                return value
+            if not is_constant_of_module(fn, name, value):
+                return _elsewhere(name)
         stored = namespaces.stored(fn.__globals__)
         if name in stored:
             raise CannotRead(f"looks at {name}, which a global statement changes")

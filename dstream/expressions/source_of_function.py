@@ -11,15 +11,24 @@ import dis
 import functools
 import linecache
 import warnings
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import TypeAlias
 
 from dstream.values.forked_locks import RenewedLock
 
-__all__ = ["ALL_GLOBALS", "Found", "NoSource", "found_source", "globals_stored", "stamp_of_source"]
+__all__ = [
+    "ALL_GLOBALS",
+    "Found",
+    "NoSource",
+    "assigned_once",
+    "found_source",
+    "globals_stored",
+    "stamp_of_source",
+    "told",
+]
 
 Syntax: TypeAlias = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -70,6 +79,18 @@ _one_at_a_time = RenewedLock()
 """Threads that leave `catch_warnings` in another order than they entered it would leave all warnings ignored."""
 
 
+def assigned_once(file: str) -> Mapping[str, ast.expr]:
+    """Return what a module gives the variables that one statement alone binds, which stands in no block.
+
+    A name that is also bound inside of a function or a class is left out, and all are where a name may be bound unseen:
+    by `from module import *`, or through the dictionary of the module.
+    """
+    with _one_at_a_time, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        source = _parsed("".join(linecache.getlines(file)))
+    return {} if source is None else source.assigned_once
+
+
 def _looked_up(code: CodeType, file: str) -> Found | NoSource:
     lines = linecache.getlines(file)
     if not lines:
@@ -100,11 +121,13 @@ class _Source:
         rebound: names in `global` and `nonlocal` statements; `ALL_GLOBALS` for other ways to do so.
         imported: names that are imported outside of functions and classes: what is called of such is looked up in its
             own way by CPython (3.11 to 3.13).
+        assigned_once: what `assigned_once` gives.
     """
 
     by_line: dict[int, list[Syntax]]
     rebound: frozenset[str]
     imported: frozenset[str]
+    assigned_once: Mapping[str, ast.expr]
 
 
 @functools.lru_cache(maxsize=32)
@@ -125,7 +148,7 @@ def _parsed(text: str) -> _Source | None:
             rebound.update(each.names)
     if _reaching_globals(tree):
         rebound.add(ALL_GLOBALS)
-    return _Source(dict(by_line), frozenset(rebound), frozenset(_imported(tree)))
+    return _Source(dict(by_line), frozenset(rebound), frozenset(_imported(tree)), _assigned_once(tree))
 
 
 def _reaching_globals(tree: ast.Module) -> bool:
@@ -177,6 +200,37 @@ def _imported(module: ast.Module) -> Iterator[str]:
             left.extend(ast.iter_child_nodes(each))
 
 
+def _assigned_once(module: ast.Module) -> dict[str, ast.expr]:
+    counts = Counter(name for each in ast.walk(module) for name in _bound(each))
+    if _UNSEEN in counts:
+        return {}
+    found = {}
+    for each in module.body:
+        match each:
+            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
+                if counts[name] == 1:
+                    found[name] = value
+    return found
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    """Give the names that a node binds or unbinds; `_UNSEEN` if it may do so to any name of the module."""
+    match node:
+        case ast.Name("vars" | "locals", _) | ast.Attribute(_, "modules" | "__dict__", _):
+            yield _UNSEEN
+        case ast.Name(name, ast.Store() | ast.Del()):
+            yield name
+        case ast.alias(name, asname):
+            yield asname or name.partition(".")[0]  # `*` is `_UNSEEN`.
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield node.name
+        case ast.ExceptHandler(_, str(name)) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):
+            yield name
+        case ast.MatchMapping(_, _, str(name)):
+            yield name
+
+
+_UNSEEN = "*"
 _LONGEST = 2**20
 """Files of more characters are nothing that somebody wrote by hand; parsing one would take seconds."""
 
@@ -223,19 +277,19 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
 def _essence(code: CodeType) -> tuple[object, ...]:
     """Return all of a function's code but where it stands among others."""
     return (
-        *(code.co_code, tuple(map(_told, code.co_consts)), code.co_names, code.co_varnames),
+        *(code.co_code, tuple(map(told, code.co_consts)), code.co_names, code.co_varnames),
         *(code.co_freevars, code.co_cellvars, code.co_flags & _OF_THE_CODE, code.co_exceptiontable),
         *(code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount),
         *(code.co_firstlineno, tuple(code.co_positions())),
     )
 
 
-def _told(constant: object) -> tuple[object, ...]:
+def told(constant: object) -> tuple[object, ...]:
     """Return a constant so that `1`, `1.0` and `True` differ, as do `0.0` and `-0.0`."""
     if isinstance(constant, CodeType):
         return CodeType, *_essence(constant)
     if type(constant) is tuple:
-        return tuple, *map(_told, constant)
+        return tuple, *map(told, constant)
     if type(constant) is frozenset:
-        return frozenset, frozenset(map(_told, constant))
+        return frozenset, frozenset(map(told, constant))
     return type(constant), repr(constant)

@@ -192,6 +192,17 @@ MUTATIONS = of_columns([
     ("dstream.storage.lake.lake_rows", "skipped = before", "skipped = 0"),
     ("dstream.storage.lake.map_split", "        if len(files) > 1:", "        if False:"),
     ("dstream.distributed.collection_sources", "if arrow_rows and self.predicate is None and self.projection is None else", "if arrow_rows else"),
+    ("dstream.expressions.constants_of_module", "    if fn.__globals__.get(\"__file__\") != file:", "    if False:"),
+    ("dstream.expressions.constants_of_module", "not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression))", "False"),
+    ("dstream.expressions.constants_of_module", "told(value) == told(written)", "value == written"),
+    ("dstream.expressions.names_of_function", "if not is_constant_of_module(fn, name, value):", "if False:"),
+    ("dstream.expressions.source_of_function", "                if counts[name] == 1:", "                if True:"),
+    ("dstream.expressions.source_of_function", "    if _UNSEEN in counts:", "    if False:"),
+    ("dstream.expressions.source_of_function", "ast.Store() | ast.Del()", "ast.Store()"),
+    ("dstream.expressions.source_of_function", "            yield asname or name.partition(\".\")[0]  # `*` is", "            yield name  # `*` is"),
+    ("dstream.expressions.source_of_function", "            yield node.name\n", "            pass\n"),
+    ("dstream.expressions.source_of_function", "case ast.ExceptHandler(_, str(name)) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):\n            yield name", "case ast.ExceptHandler(_, str(name)) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):\n            pass"),
+    ("dstream.expressions.source_of_function", "case ast.MatchMapping(_, _, str(name)):\n            yield name", "case ast.MatchMapping(_, _, str(name)):\n            pass"),
 ])  # fmt: skip
 
 
@@ -199,6 +210,8 @@ def _tests_of(mutation: Mutation) -> list[str]:
     module, old, _ = mutation
     if module == "collectors.totals":
         return ["tests/collectors/test_totals.py"]
+    if module.startswith("dstream.expressions"):
+        return ["-k", "module", "tests/expressions/test_names_that_change.py"]
     is_of_sources = not module.startswith(COLUMNS) or module.endswith("column_records") or "Unmade" in old
     return ["-k", "not spark", *(_TESTS_OF_SOURCES if is_of_sources else _TESTS)]
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pytest
 
-from dstream.expressions import Applied, Argument, Built, Called, Constant, Expression
+from dstream.expressions import Applied, Argument, Built, Called, Constant, Expression, Together
 from dstream.expressions import names_of_function as names_module
 from dstream.expressions.function_reading import Unread, read
 from dstream.expressions.names_of_function import Namespaces
@@ -163,3 +163,98 @@ def test_read_looks_at_the_functions_of_a_module_once_for_a_plan(monkeypatch: py
     found = [read(names[name], 1, namespaces) for name in ("fn", "other", "fn")]
     assert all(isinstance(each, Expression) for each in found)
     assert len(looked) == 1
+
+
+def _imported_text(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
+    name = f"module_{uuid4().hex}"
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+    module = importlib.import_module(name)
+    monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, name, module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("RATE = 5", 5),
+        ("RATE: int = 2**32 - 1", 2**32 - 1),
+        ("RATE = -0.0", -0.0),
+        ("RATE = ('a', True, None)", ("a", True, None)),
+    ],
+)
+def test_read_takes_a_constant_of_a_module_that_workers_import(
+    statement: str, value: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its text says what each of them finds."""
+    module = _imported_text(tmp_path, monkeypatch, f"{statement}\ndef fn(x):\n    return x, RATE\n")
+    found = read(module.fn)
+    assert isinstance(found, Together)
+    assert repr(found.members[1]) == repr(Constant(value))
+
+
+@pytest.mark.parametrize("other", [5.0, True, 6, "5"])
+def test_read_refuses_a_constant_of_a_module_that_was_replaced(
+    other: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker finds the one of the text; what was read before does not stay."""
+    module = _imported_text(tmp_path, monkeypatch, "RATE = 5\ndef fn(x):\n    return x * RATE\n")
+    assert read(module.fn) == Applied("*", (_X, Constant(5)))
+    monkeypatch.setattr(module, "RATE", other)
+    assert _reason(module.fn) == "looks at RATE of its module, which every worker imports anew"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\nRATE = os.getpid() * 0 + 5",
+        "RATE = 5\nimport os\nif os.getpid():\n    RATE = 5",
+        "RATE = 5\nfor RATE in (5,):\n    pass",
+        "RATE = 5\nRATE += 0",
+        "RATE = 5\nimport math as RATE",
+        "if True:\n    RATE = 5",
+        "RATE = 5\ntry:\n    pass\nexcept OSError as RATE:\n    pass",
+        "RATE = 5\nmatch 5:\n    case RATE:\n        pass",
+        "RATE = 5\nmatch [5]:\n    case [*RATE]:\n        pass",
+        "RATE = 5\nmatch {}:\n    case {**RATE}:\n        pass",
+        "RATE = 5\nfrom math import *",
+        "RATE = 5\nvars()['RATE'] = 5",
+        "RATE = 5\nlocals()['RATE'] = 5",
+        "RATE = 5\nimport sys\nsetattr(sys.modules[__name__], 'RATE', 5)",
+        "RATE = 5\nclass RATE:\n    pass",
+        "RATE = 5\ndel RATE",
+        "RATE = 5\nif (RATE := 5):\n    pass",
+        "other = 5\nRATE = other",
+        "RATE = '5'.__hash__() * 0 + 5",
+    ],
+)
+def test_read_refuses_a_variable_of_a_module_that_its_text_may_give_other_values(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is here, a worker may find another one."""
+    module = _imported_text(tmp_path, monkeypatch, f"{text}\ndef fn(x):\n    return x * RATE\n")
+    module.RATE = 5
+    assert _reason(module.fn) == "looks at RATE of its module, which every worker imports anew"
+
+
+def test_read_refuses_a_constant_of_a_module_that_its_functions_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a statement in it, or in a text that was executed in its names from elsewhere."""
+    text = "RATE = 5\ndef fn(x):\n    return x * RATE\n"
+    changing = "def change():\n    global RATE\n    RATE = 6\n"
+    module = _imported_text(tmp_path, monkeypatch, text + changing)
+    assert _reason(module.fn) == "looks at RATE, which a global or nonlocal statement changes"
+    module = _imported_text(tmp_path, monkeypatch, text)
+    _script(changing, vars(module))
+    assert _reason(module.fn) == "looks at RATE, which a global statement changes"
+
+
+def test_read_refuses_a_constant_of_a_file_that_is_not_the_one_of_the_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was executed in the names of a module is not what a worker imports."""
+    module = _imported_text(tmp_path, monkeypatch, "RATE = 6\n")
+    _script("RATE = 5\ndef fn(x):\n    return x * RATE\n", vars(module))
+    assert _reason(module.fn) == "looks at RATE of its module, which every worker imports anew"
