@@ -14,8 +14,9 @@ from dstream.errors import SinkError
 from dstream.spi import Collections, Receipt, Reducer
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.values.blaming import shown
+from dstream.values.kafka_asking import Asking
 from dstream.values.kafka_settings import KafkaSettings, checked_topic, kafka_settings
-from reducers.kafka_messages import Handing, Making, failure, kept, taken
+from reducers.kafka_messages import PRODUCING, Handing, Making, failure, kept, taken
 from reducers.kafka_staging import KafkaJob
 from reducers.kafka_transactions import Transactions, transactions
 from reducers.passing import PassingSink
@@ -65,7 +66,7 @@ def to_kafka(
     Raises:
         SetupError: the package is not installed.
         TypeError: an argument is of another kind; or, when it runs, what is made of an item.
-        ValueError: an argument is none of its choices, or `config` has what no client knows.
+        ValueError: an argument is none of its choices, or `config` has what no client takes.
         SinkError: when it runs: there is no such topic, or the cluster refuses or does not answer for 30 s.
 
     Example:
@@ -84,7 +85,8 @@ def to_kafka(
         checked_text(job, "job")
         if guarantee == "at-least-once":
             raise ValueError("job is committed once, which guarantee='at-least-once' does not see to")
-    settings = kafka_settings("to_kafka", config, "Producer", _OURS)
+    transaction = {"transactional.id": "none"} if guarantee == "exactly-once" else {}
+    settings = kafka_settings("to_kafka", config, "Producer", _OURS, {**PRODUCING, **transaction})
     shown_guarantee = "" if guarantee == "exactly-once" else f", guarantee={guarantee!r}"
     label = f"to_kafka({topic!r}{shown_guarantee})"
     making = Making(key, value, headers)
@@ -132,15 +134,14 @@ class KafkaSink(Generic[T]):
 
 def _refuse_what_is_not_there(label: str, settings: KafkaSettings, topic: str) -> None:
     from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
 
-    client, last = AdminClient(settings.for_client({}, {})), time.monotonic() + _SPREADING
+    asking, last = Asking(settings), time.monotonic() + _SPREADING
     try:
         # Of all topics: asked for one that is not there, some brokers make it.
-        while topic not in (found := client.list_topics(timeout=_PATIENCE).topics) and time.monotonic() < last:
+        while topic not in (found := asking.client.list_topics(timeout=_PATIENCE).topics) and time.monotonic() < last:
             time.sleep(0.1)
     except KafkaException as error:
-        raise failure(settings, label, error.args[0]) from None
+        raise failure(settings, label, error.args[0], asking.said()) from None
     if topic not in found:
         raise SinkError(
             f"{label}: {settings.servers} has no topic {topic!r}: make it, with as many partitions as it needs"

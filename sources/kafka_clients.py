@@ -21,7 +21,7 @@ from dstream.values.kafka_settings import KafkaSettings
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
-__all__ = ["FIXED", "PATIENCE", "standing"]
+__all__ = ["DEFAULTS", "FIXED", "PATIENCE", "standing"]
 
 PATIENCE = 30.0
 """Seconds without an answer after which a cluster counts as gone."""
@@ -114,7 +114,7 @@ atexit.register(_OPEN.close)
 FIXED: dict[str, Any] = {"enable.auto.commit": False, "auto.offset.reset": "error", "enable.partition.eof": True}
 """What a client must do, whatever its user says: offsets are kept elsewhere, and lost ones are an error."""
 
-_DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "group.id": "dstream",  # A client needs one; it joins no group.
     "isolation.level": "read_committed",
     # By default a client waits for a second once it has more than it is asked for, which costs seven eighths of the
@@ -134,7 +134,7 @@ class Client:
 
         self._said = ""
         self._place = TopicPartition(wanted.topic, wanted.partition, wanted.start)
-        self._consumer = Consumer(wanted.settings.for_client(_DEFAULTS, {**FIXED, "error_cb": self._heard}))
+        self._consumer = Consumer(wanted.settings.for_client(DEFAULTS, {**FIXED, "error_cb": self._heard}))
         self._consumer.assign([self._place])
         self._ahead: list[Message] = []  # They were fetched with others, and belong to the next range.
         self.position = wanted.start

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dstream.errors import SourceError, SourceUnavailableError
+from dstream.values.kafka_asking import Asking
 from dstream.values.kafka_failures import may_pass
 from dstream.values.kafka_settings import KafkaSettings
 from sources import kafka_clients
@@ -99,7 +100,7 @@ class Cluster:
 
     def since(self, places: Iterable[Place], when: datetime.datetime) -> dict[Place, int]:
         """Return the offset of the first message that is not older than `when`, or the one behind the last."""
-        found = self._offsets(dict.fromkeys(places, _specs().for_timestamp(int(when.timestamp() * 1000))), least=_NONE)
+        found = self._offsets(dict.fromkeys(places, _specs().for_timestamp(_milliseconds(when))), least=_NONE)
         behind = self.behind_last(place for place, offset in found.items() if offset < 0)
         return {place: behind.get(place, offset) for place, offset in found.items()}
 
@@ -125,17 +126,20 @@ class Cluster:
         from confluent_kafka import KafkaException
 
         last = time.monotonic() + kafka_clients.PATIENCE
+        asking = _asking(self.settings)
+        asking.forget()
         while True:
             try:
                 # A time-out below 0 has no end.
-                return ask(_admin(self.settings), max(last - time.monotonic(), _PAUSE))
+                return ask(asking.client, max(last - time.monotonic(), _PAUSE))
             except KafkaException as error:
                 reason, *places = error.args
                 words = ": ".join([*places, reason.str()])
                 if not may_pass(reason):
                     raise self.failure(words) from None
                 if time.monotonic() + _PAUSE > last:
-                    raise self.failure(words, SourceUnavailableError) from None
+                    said = asking.said()
+                    raise self.failure(words + (f" ({said})" if said else ""), SourceUnavailableError) from None
             time.sleep(_PAUSE)
 
     def failure(self, reason: str, kind: type[SourceError] = SourceError) -> SourceError:
@@ -164,6 +168,13 @@ def _offset(place: TopicPartition, answer: Future[Any], least: int) -> int:
 _NONE = -1
 """What stands for no message since a time."""
 
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def _milliseconds(when: datetime.datetime) -> int:
+    """Return the first whole millisecond that is not before `when`; negative ones mean something else to a cluster."""
+    return max(0, -((_EPOCH - when) // datetime.timedelta(milliseconds=1)))
+
 
 def _specs() -> Any:
     from confluent_kafka import admin
@@ -177,17 +188,15 @@ _SPREADING = 0.5
 """Seconds until all brokers know a topic that was made."""
 
 
-def _admin(settings: KafkaSettings) -> AdminClient:
+def _asking(settings: KafkaSettings) -> Asking:
     """Return the client of this process for a cluster, which stays open: it is asked before every epoch."""
-    from confluent_kafka.admin import AdminClient
-
     key = (os.getpid(), settings)
-    if key not in _ADMINS:
-        _ADMINS[key] = AdminClient(settings.for_client({}, {}))
-        while len(_ADMINS) > _MOST_OPEN:
-            del _ADMINS[next(iter(_ADMINS))]
-    return _ADMINS[key]
+    if key not in _ASKING:
+        _ASKING[key] = Asking(settings)
+        while len(_ASKING) > _MOST_OPEN:
+            del _ASKING[next(iter(_ASKING))]
+    return _ASKING[key]
 
 
 _MOST_OPEN = 8
-_ADMINS: dict[tuple[Any, ...], AdminClient] = {}
+_ASKING: dict[tuple[Any, ...], Asking] = {}

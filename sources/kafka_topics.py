@@ -15,7 +15,7 @@ from dstream.spi.stream_source import Offset, Reached, StreamSource
 from dstream.spi.wrong_arguments import checked_function
 from dstream.values.blaming import shown
 from dstream.values.kafka_settings import checked_topic, kafka_settings
-from sources.kafka_clients import FIXED
+from sources.kafka_clients import DEFAULTS, FIXED
 from sources.kafka_offsets import Cluster, Place
 from sources.kafka_ranges import KafkaRange, KafkaRecord, Making
 
@@ -123,7 +123,7 @@ def kafka(
     Raises:
         SetupError: the package is not installed.
         TypeError: an argument is of another kind.
-        ValueError: an argument is none of its choices, or `config` has what no client knows.
+        ValueError: an argument is none of its choices, or `config` has what no client takes.
         SourceError: when it runs: a topic is not there, the cluster does not answer for 30 s, or messages are lost.
 
     Example:
@@ -142,7 +142,7 @@ def kafka(
     if until not in (None, *get_args(Latest)):
         raise ValueError(f"until must be 'latest' or None, not {shown(until)}")
     checked = _checked_start(start)
-    settings = kafka_settings("kafka", config, "Consumer", [*FIXED, "error_cb"])
+    settings = kafka_settings("kafka", config, "Consumer", [*FIXED, "error_cb"], {**DEFAULTS, **FIXED})
     written = [shown(topics.pattern) if isinstance(topics, re.Pattern) else shown(topics)]
     label = f"kafka({', '.join(written + (['until=' + repr(until)] if until else []))})"
     source: KafkaTopics[Any] = KafkaTopics(label, Cluster(label, settings, names), checked, Making(**functions))

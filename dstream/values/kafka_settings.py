@@ -52,7 +52,9 @@ class KafkaSettings:
         return f"<settings for {self.servers}>"
 
 
-def kafka_settings(call: str, config: Mapping[str, Any], kind: str, kept: Iterable[str]) -> KafkaSettings:
+def kafka_settings(
+    call: str, config: Mapping[str, Any], kind: str, kept: Iterable[str], defaults: Mapping[str, Any]
+) -> KafkaSettings:
     """Return the settings, checked by the library, which connects to nothing meanwhile.
 
     Args:
@@ -60,11 +62,12 @@ def kafka_settings(call: str, config: Mapping[str, Any], kind: str, kept: Iterab
         config: as confluent-kafka takes it.
         kind: the client that they are for, `"Consumer"` or `"Producer"`.
         kept: names of settings that the caller makes itself.
+        defaults: what the client is made with beside `config`, which may contradict it.
 
     Raises:
         SetupError: the library is not installed.
         TypeError: `config` is no mapping of names to values.
-        ValueError: it lacks `bootstrap.servers`, or has what no client knows, or what is in `kept`.
+        ValueError: it lacks `bootstrap.servers`, or has what no client takes, or what is in `kept`.
     """
     if not isinstance(config, Mapping):
         raise TypeError(f"config must be a mapping such as {{'{_SERVERS}': 'host:9092'}}, not {type(config).__name__}")
@@ -80,18 +83,16 @@ def kafka_settings(call: str, config: Mapping[str, Any], kind: str, kept: Iterab
     if not config.get(_SERVERS):
         raise ValueError(f"config must name the cluster: {{'{_SERVERS}': 'host:9092'}}")
     settings = KafkaSettings(tuple(sorted(config.items())))
-    _refuse_what_no_client_knows(settings, kind)
+    _refuse_what_no_client_takes(settings, kind, defaults)
     return settings
 
 
-def _refuse_what_no_client_knows(settings: KafkaSettings, kind: str) -> None:
+def _refuse_what_no_client_takes(settings: KafkaSettings, kind: str, defaults: Mapping[str, Any]) -> None:
     import confluent_kafka
 
     make: Callable[[Mapping[str, Any]], Any] = getattr(confluent_kafka, kind)
     # Without the address of a cluster it has nobody to talk to.
-    tried = {name: value for name, value in settings.for_client({"group.id": "none"}, {}).items() if name != _SERVERS}
-    if kind == "Producer":
-        del tried["group.id"]
+    tried = {name: value for name, value in settings.for_client(defaults, {}).items() if name != _SERVERS}
     try:
         make(tried)
     except confluent_kafka.KafkaException as error:

@@ -98,6 +98,27 @@ def test_kafka_begins_at_a_time(local_context, broker):
     assert local_context.read(values(topic, start=start)).to_list() == ["1", "2"]
 
 
+@pytest.mark.parametrize(
+    ("since", "expected"), [(timedelta(), "abc"), (timedelta(microseconds=1), "bc"), (timedelta(milliseconds=1), "bc")]
+)
+def test_kafka_begins_at_a_time_exactly(local_context, broker, since, expected):
+    """A message is as old as its millisecond; one that is older by less than that is left out."""
+    topic = Topic(broker.address)
+    for place, letter in enumerate("abc"):
+        topic.send([letter], timestamp=1_700_000_001_001 + place)
+    first = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=1_700_000_001_001)
+
+    assert "".join(local_context.read(values(topic, start=first + since))) == expected
+
+
+@pytest.mark.parametrize("before", [timedelta(milliseconds=1), timedelta(milliseconds=3), timedelta(days=10_000)])
+def test_kafka_begins_before_1970(local_context, topic, before):
+    """With the first message: a cluster would take the number of such a time for its end, or refuse it."""
+    start = datetime.fromtimestamp(0, UTC) - before
+
+    assert "".join(local_context.read(values(topic, start=start))) == "abcdexy"
+
+
 @pytest.mark.parametrize("start", [{("?", 5): 0}, {("?", 1): 3}])
 def test_kafka_refuses_a_start_that_is_not_there(local_context, topic, start):
     """It names the partition, and the offsets that it has."""
@@ -124,11 +145,29 @@ def test_kafka_says_which_message_a_function_fails_on(engine, topic):
 
 
 def test_kafka_says_that_nobody_answers(local_context, monkeypatch):
-    """With the address, and what to find there."""
+    """With the address, and the reason that the client has reported aside."""
     monkeypatch.setattr(kafka_clients, "PATIENCE", 0.3)
     source = kafka("t", {"bootstrap.servers": "127.0.0.1:1"}, until="latest")
-    with pytest.raises(SourceError, match=r"kafka\('t', until='latest'\): 127.0.0.1:1: "):
+    with pytest.raises(SourceError, match=r"kafka\('t', until='latest'\): 127.0.0.1:1: .*\(.*Connection refused"):
         local_context.read(source).to_list()
+
+
+def test_kafka_says_why_a_broker_lets_nobody_in(local_context, topic, monkeypatch):
+    """That its password is not taken is what a user has to know; the password is not shown."""
+    monkeypatch.setattr(kafka_clients, "PATIENCE", 0.5)
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "ada", "sasl.password": "hunter2-secret"}
+    source = kafka(topic.name, {**topic.config, "security.protocol": "sasl_plaintext", **login}, until="latest")
+    with pytest.raises(SourceError, match="SASL PLAIN mechanism handshake failed") as caught:
+        local_context.read(source).to_list()
+
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [{"fetch.min.bytes": -5}, {"session.timeout.ms": 7, "max.poll.interval.ms": 5}])
+def test_kafka_refuses_settings_that_no_client_takes(wrong):
+    """At the call, also those that contradict each other."""
+    with pytest.raises(ValueError, match=r"^config: .*\bms|bytes"):
+        kafka("t", {"bootstrap.servers": "h:1", **wrong})
 
 
 def test_kafka_never_shows_secrets(broker):

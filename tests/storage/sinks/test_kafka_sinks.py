@@ -10,7 +10,7 @@ import dstream as ds
 from dstream import Pipeline
 from dstream.errors import IllegalStateError, SetupError, SinkError, SinkTakenError, SinkUnavailableError
 from dstream.values import kafka_settings
-from reducers import kafka_transactions, to_kafka
+from reducers import kafka_sinks, kafka_transactions, to_kafka
 from reducers.kafka_messages import Handing
 from sources import kafka
 from tests.servers.topics import Topic
@@ -225,6 +225,28 @@ def test_to_kafka_refuses_a_topic_that_is_not_there(engine, topic):
         sink = to_kafka("no" + topic.name, topic.config, guarantee=guarantee)
         with pytest.raises(SinkError, match=f"has no topic 'no{topic.name}'"):
             engine.stream([0]).map(lambda n: 1 // n).collect(sink)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "guarantee"),
+    [
+        ({"acks": 1}, "exactly-once"),
+        ({"acks": 1}, "at-least-once"),
+        ({"message.timeout.ms": 1}, "at-least-once"),
+        ({"transaction.timeout.ms": 1000}, "exactly-once"),
+    ],
+)
+def test_to_kafka_refuses_settings_that_its_producer_does_not_take(wrong, guarantee):
+    """At the call: what contradicts the promise would fail in the commit, or in a task with an error of the library."""
+    with pytest.raises(ValueError, match=f"^config: .*`{next(iter(wrong))}`"):
+        to_kafka("t", {"bootstrap.servers": "h:1", **wrong}, guarantee=guarantee)
+
+
+def test_to_kafka_says_why_nobody_answers(local_context, monkeypatch):
+    """What the client has reported aside, beside the address."""
+    monkeypatch.setattr(kafka_sinks, "_PATIENCE", 0.5)
+    with pytest.raises(SinkUnavailableError, match=r"127.0.0.1:1: .*\(.*Connection refused"):
+        local_context.stream(["a"]).collect(to_kafka("t", {"bootstrap.servers": "127.0.0.1:1"}))
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
