@@ -165,10 +165,10 @@ class WatchedFiles:
         return name[0] not in "._" and fnmatch.fnmatchcase(name, self.glob)
 
     def _files(self) -> dict[str, str]:
-        """Return the paths of all files by their inodes."""
+        """Return the paths of all files by their inodes; of several names of one, such as links, one that is meant."""
         try:
             with os.scandir(self.folder) as entries:
-                paths = sorted(entry.path for entry in entries if entry.is_file())
+                paths = sorted((entry.path for entry in entries if entry.is_file()), key=self._rank)
             return {str(os.stat(path).st_ino): path for path in paths}
         except FileNotFoundError as error:
             if os.path.isdir(self.folder):
@@ -176,6 +176,9 @@ class WatchedFiles:
             raise SourceError(f"{self.label}: the folder {self.folder} is not there") from error
         except OSError as error:
             raise SourceError(f"{self.label}: the folder {self.folder} cannot be read: {error}") from error
+
+    def _rank(self, path: str) -> tuple[bool, str]:
+        return self._is_meant(path), path
 
     def split(self, partition: str, start: Any, stop: Any) -> WatchedSplit:
         """Return the lines between two offsets of a file."""

@@ -76,12 +76,13 @@ def _is_of_the_user(frame: FrameType) -> bool:
 def _file(frame: FrameType) -> str:
     """Return the file of a frame; that of its module if its code was generated, or translated by Cython."""
     file = frame.f_code.co_filename
-    is_other = file.startswith("<") or file.endswith(_OF_CYTHON)
+    is_other = file.startswith("<") or file.endswith(_OF_CYTHON) or not os.path.isabs(file)
     return str(frame.f_globals.get("__file__") or file) if is_other else file
 
 
 _OF_CYTHON = (".pyx", ".pxi", ".pxd")
-"""Such a file is named as it was where the module was built, and is not on this machine."""
+"""Such a file is named as it was where the module was built, and is not on this machine; so is a .py, by a path from
+somewhere there."""
 
 
 def _is_of(frame: FrameType, modules: Collection[str]) -> bool:

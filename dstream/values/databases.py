@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dstream.errors import SetupError, SinkError, SourceError
+from dstream.errors import SetupError, SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
 from dstream.values.contexts import contextmanager
 from dstream.values.secrets import scrub, shown_url, without_secrets
 
@@ -45,7 +45,7 @@ class Database:
         import sqlalchemy as sa
         from sqlalchemy.pool import NullPool
 
-        with self.refusals():
+        with self.refusals(is_connecting=True):
             self._check_file()
             patience = {"timeout": _PATIENCE} if self.url.startswith("sqlite") and "timeout=" not in self.url else {}
             connection = sa.create_engine(self.url, poolclass=NullPool, connect_args=patience).connect()
@@ -65,10 +65,11 @@ class Database:
             raise self.failure(f"{self.call}: there is no file {path}")
 
     @contextmanager
-    def refusals(self) -> Iterator[None]:
+    def refusals(self, is_connecting: bool = False) -> Iterator[None]:
         """Turn what the database or its driver refuses into an error that names the call.
 
-        No function of the user's belongs into the block.
+        It says that the database is unavailable if to try again may help. No function of the user's belongs into the
+        block.
         """
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -76,7 +77,8 @@ class Database:
             yield
         except SQLAlchemyError as error:
             scrub(error, self.url)
-            raise self.failure(f"{self.call}: {self.words(error)}") from error
+            kind = _UNAVAILABLE[self.failure] if _may_pass(error, is_connecting) else self.failure
+            raise kind(f"{self.call}: {self.words(error)}") from error
 
     def words(self, error: Any) -> str:
         """Return what a database says, in one line."""
@@ -90,6 +92,24 @@ class Database:
     def __repr__(self) -> str:
         return repr(shown_url(self.url))
 
+
+_UNAVAILABLE: dict[type[SourceError] | type[SinkError], type[SourceError] | type[SinkError]] = {
+    SourceError: SourceUnavailableError,
+    SinkError: SinkUnavailableError,
+}
+
+
+def _may_pass(error: Any, is_connecting: bool) -> bool:
+    """Say whether a failure is one of now: a connection was cut, or none can be made, or two writers met."""
+    from sqlalchemy.exc import OperationalError
+
+    state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    is_refused = is_connecting and isinstance(error, OperationalError)  # Drivers do not say why.
+    return getattr(error, "connection_invalidated", False) or is_refused or state.startswith(_PASSING)
+
+
+_PASSING = ("08", "40001", "40P01", "53300", "57P")
+"""What SQLSTATE calls failures of connections, deadlocks and the like, too many connections, a server that stops."""
 
 _LOCKED = (
     f", and was so for {_PATIENCE} s: a stream that reads from a file of SQLite and writes into it waits for itself, "
@@ -130,10 +150,10 @@ def database_of(url: Any, maker: str, failure: type[SourceError] | type[SinkErro
         parsed = sa.make_url(url)
         dialect = parsed.get_dialect()
     except (ArgumentError, NoSuchModuleError, ValueError):
-        # What they say may hold the URL, so it is not chained.
+        # What they say may hold the URL, so it is not chained. Without a scheme nobody can tell where a password is.
+        given = repr(shown_url(url)) if "://" in url else "a text without '://'"
         raise ValueError(
-            f"url must be one of a database, such as sqlite:///file.db or postgresql+psycopg://host/name, "
-            f"not {shown_url(url)!r}"
+            f"url must be one of a database, such as sqlite:///file.db or postgresql+psycopg://host/name, not {given}"
         ) from None
     try:
         dialect.import_dbapi()

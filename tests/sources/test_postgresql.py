@@ -14,9 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from dstream.errors import SinkError, SourceError
+import dstream as ds
+from dstream.errors import SinkError, SinkUnavailableError, SourceError, SourceUnavailableError
+from dstream.failures import origin_of
 from reducers import to_sql
+from reducers.sql_job import SqlJob
 from sources import sql_changes, sql_rows
+from sources.sql_records import Rows
+from tests.jobs.unbounded.streams import eventually, pipeline_of
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
 
@@ -155,7 +160,7 @@ def test_a_connection_that_is_cut_is_an_error(local_context, server, connection)
     rows = iter(sql_rows(server, "SELECT n FROM generate_series(1, 1000000) AS n").splits(1)[0].read())
     assert next(rows).n == 1
     connection.execute(CUT)
-    with pytest.raises(SourceError, match="the connection was cut"):
+    with pytest.raises(SourceUnavailableError, match="the connection was cut"):
         list(rows)
 
     def cutting(batch):
@@ -180,7 +185,7 @@ def test_a_commit_that_is_cut_can_be_repeated(local_context, server, connection,
 
     with monkeypatch.context() as patch:
         patch.setattr(type(job), "_move", cutting)
-        with pytest.raises(SinkError):
+        with pytest.raises(SinkUnavailableError):
             job.commit(receipts)
     assert connection.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
     for again in job, case.target().begin("nightly"):
@@ -189,10 +194,55 @@ def test_a_commit_that_is_cut_can_be_repeated(local_context, server, connection,
     assert connection.execute("SELECT n FROM numbers ORDER BY n").fetchall() == [(1,), (2,)]
 
 
+def cutting_once(connection, method, cuts):
+    """Return a method that first cuts all connections, once; `cuts` gets their number."""
+
+    def cutting(*args):
+        if not cuts:
+            cuts.append(connection.execute(CUT).rowcount)
+        return method(*args)
+
+    return cutting
+
+
+def test_a_job_goes_on_when_its_database_is_back(local_context, server, connection, monkeypatch):
+    """Connections that end while rows are read, and in a commit: each row is there once in the end."""
+    connection.execute("CREATE TABLE sales (n INTEGER)")
+    pipeline = pipeline_of(sql_changes(server, "sales", order_by="n"), to_sql(server, "numbers"))
+    job = local_context.new_job(pipeline, name="copied", config=ds.JobConfig(epoch_length=0.02, auto_restart=(9, 0.05)))
+
+    def numbers():
+        return [n for (n,) in connection.execute("SELECT n FROM numbers ORDER BY n")]
+
+    connection.execute("INSERT INTO sales VALUES (1)")
+    eventually(lambda: numbers() == [1])
+    for number, (owner, name) in enumerate([(Rows, "maker"), (SqlJob, "_move")], start=2):
+        cuts = []
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, cutting_once(connection, getattr(owner, name), cuts))
+            connection.execute(f"INSERT INTO sales VALUES ({number})")
+            eventually(lambda number=number: number in numbers())
+        assert cuts[0] > 0
+    job.cancel()
+
+    assert numbers() == [1, 2, 3]
+
+
+def test_a_failure_while_rows_come_blames_no_library(local_context, server):
+    """A compiled module of SQLAlchemy names its files by a path that is on no machine; they are not the user's."""
+    rows = sql_rows(server, "SELECT 1 / (3 - n) FROM generate_series(1, 5) AS n")
+    with pytest.raises(SourceError, match="division by zero\nWhat happened: the source could not be read") as caught:
+        local_context.read(rows).to_list()
+
+    assert "sqlalchemy" not in str(origin_of(caught.value))
+
+
 def test_a_server_that_is_not_there_is_an_error(local_context, server):
     """It says where it was looked for, and no password."""
     for url in "postgresql+psycopg://ada:secret@127.0.0.1:1/shop", "postgresql+psycopg://ada:secret@/x?host=/nowhere":
-        with pytest.raises(SinkError, match=r"to_sql\('postgresql.psycopg://ada:\*\*\*@.*onnection") as raised:
+        with pytest.raises(
+            SinkUnavailableError, match=r"to_sql\('postgresql.psycopg://ada:\*\*\*@.*onnection"
+        ) as raised:
             local_context.stream([(1,)]).collect(to_sql(url, "numbers"))
         assert "secret" not in repr(raised.value)
 

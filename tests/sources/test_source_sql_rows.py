@@ -145,6 +145,8 @@ def test_reading_is_lazy(url):
 
 WRONG = {
     "no url": (lambda: sql_rows("shop.db", "SELECT 1"), "url must be one of a database"),
+    "no scheme": (lambda: sql_rows("ada:secret@host/shop", "SELECT 1"), "host/name, not a text without '://'$"),
+    "half a scheme": (lambda: sql_rows("postgresql:/ada:secret@host", "SELECT 1"), "not a text without '://'$"),
     "no dialect": (lambda: sql_rows("nosuch://ada:secret@h/x", "SELECT 1"), r"not 'nosuch://ada:\*\*\*@h/x'"),
     "memory": (lambda: sql_rows("sqlite://", "SELECT 1"), "a database in memory is another one in every process"),
     "param": (lambda: sql_rows("sqlite:///x", "SELECT :a"), "params has no 'a', which the query names"),

@@ -35,6 +35,19 @@ def test_lines_are_given_once_they_end(tmp_path, follow):
     assert job.news() == ["three"]
 
 
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_file_with_other_names_is_read_once(tmp_path, follow, link):
+    """Under any name that is meant, though another one, such as that of a link to the newest log, is not."""
+    append(tmp_path / "b.log", "one\n")
+    for name in ("a", "a.log", "c", "c.log", "d"):
+        link(tmp_path / "b.log", tmp_path / name)
+    job = follow(watch_files(tmp_path, "*.log"))
+    assert job.news() == ["one"]
+    append(tmp_path / "b.log", "two\n")
+
+    assert job.news() == ["two"]
+
+
 def test_a_range_has_a_bound(tmp_path, follow):
     """So many lines of each file."""
     append(tmp_path / "a.log", "1\n2\n3\n4")
