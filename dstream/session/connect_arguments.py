@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dstream.errors import UnsupportedError
@@ -29,7 +30,9 @@ def checked_source(source: Any, context: Collections) -> Source[Any]:
     refuse_endless(source, "read()")
     opened = source.opened(context) if isinstance(source, OpenedLater) else source
     if not isinstance(opened, Source):
-        raise TypeError(f"read() takes a source, such as text_files(...), not {type(source).__name__}")
+        hint = ": stream(...) takes the items of an iterable" if isinstance(source, Iterable) else ""
+        given = f"not {type(source).__name__}{hint}"
+        raise TypeError(f"read() takes a source, such as text_files(...), {given}")
     return opened
 
 

@@ -18,7 +18,7 @@ from dstream.stream.keyed import Keyed
 from dstream.stream.neighbouring import Gathering
 from dstream.stream.shorthands import Shared
 from dstream.stream.stream import iteration, shown_call
-from dstream.stream.stream_arguments import function, kind_of, refuse_frame
+from dstream.stream.stream_arguments import function, kind_of, refuse_no_iterable
 from dstream.stream.stream_ends import Ends
 from dstream.stream.tabular import Tabular
 from dstream.stream.terminals import (
@@ -84,7 +84,7 @@ class _NumericStream(Gathering[N], Keyed[N], Paired[N], Shared[N], Recovering[N]
     @classmethod
     def from_iterable(cls, iterable: Iterable[N], partitions: int | None = None) -> Self:
         """Return a stream of the numbers of `iterable`, checked as they are read."""
-        refuse_frame(iterable)
+        refuse_no_iterable(iterable)
         return cls._read(
             Items(iterable, partitions), f"{cls.__name__}.from_iterable({type(iterable).__name__})"
         )._checked("numbers")

@@ -20,7 +20,7 @@ from dstream.stream.stream_arguments import (
     kind_of,
     optional_function,
     partition_count,
-    refuse_frame,
+    refuse_no_iterable,
     running,
 )
 from dstream.stream.stream_ends import EndsOfPairs
@@ -316,7 +316,7 @@ def read(source: Source[U], name: str = "read(...)", runtime: Runtime | None = N
 
 def from_iterable(iterable: Iterable[U], partitions: int | None, runtime: Runtime | None) -> Stream[U]:
     """Return a stream of the items of `iterable` on a context, the default one if it is None."""
-    refuse_frame(iterable)
+    refuse_no_iterable(iterable)
     parts = None if partitions is None else partition_count(partitions)
     return read(Items(iterable, parts), f"stream({type(iterable).__name__})", runtime)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard, TypeVar
 
 from dstream.errors import UnsupportedError
-from dstream.spi import AggregateOperation, Collector, Sink, StreamSource
+from dstream.spi import AggregateOperation, Collector, OpenedLater, Sink, Source, StreamSource
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.wrong_arguments import checked_function as function
 from dstream.spi.wrong_arguments import hint_of_a_collector, kind_of
@@ -24,7 +24,7 @@ __all__ = [
     "optional_predicate",
     "partition_count",
     "refuse_endless",
-    "refuse_frame",
+    "refuse_no_iterable",
     "running",
     "seconds",
     "settings",
@@ -144,12 +144,17 @@ def choice(value: Any, name: str) -> bool:
     return value
 
 
-def refuse_frame(value: object) -> None:
-    """Refuse a table, which would give the names of its columns rather than its rows.
+def refuse_no_iterable(value: object) -> None:
+    """Refuse a table, which would give the names of its columns rather than its rows, and a source, which is read.
 
     Raises:
-        TypeError: `value` is a DataFrame or an Arrow table.
+        TypeError: `value` is a DataFrame, an Arrow table or a source.
+        UnsupportedError: it is a source without an end.
     """
+    if not isinstance(value, Iterable) and not isinstance(value, type):
+        refuse_endless(value, "read()")
+        if isinstance(value, (Source, OpenedLater)):
+            raise TypeError(f"a {kind_of(value)} is a source, not an iterable: ctx.read(...) streams its items")
     gives_columns = hasattr(value, "__arrow_c_stream__") and (
         hasattr(value, "columns") or not hasattr(value, "__iter__")
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dstream import Stream
+from dstream import IntStream, Stream
+from dstream.errors import UnsupportedError
+from sources import imap, text_files, watch_files
 
 
 def test_from_iterable_uses_the_default_context(default_engine):
@@ -54,3 +56,17 @@ def test_from_iterable_refuses_a_wrong_number_of_partitions(local_context, parti
     """The number of partitions is an int of at least 1, checked at the call."""
     with pytest.raises(error, match="partitions"):
         local_context.stream([1], partitions)
+
+
+def test_a_source_is_no_iterable(engine):
+    """The error says what streams it."""
+    context = engine.context
+    for stream in (context.stream, Stream.from_iterable, IntStream.from_iterable):
+        with pytest.raises(TypeError, match=r"a TextFiles is a source, not an iterable: ctx\.read\(\.\.\.\) streams"):
+            stream(text_files("words.txt"))
+        with pytest.raises(TypeError, match=r"is a source, not an iterable"):
+            stream(imap("words"))
+        with pytest.raises(UnsupportedError, match=r"has no end: pipeline\.read_from"):
+            stream(watch_files("words"))
+    with pytest.raises(TypeError, match=r"read\(\) takes a source, such as text_files\(\.\.\.\), not list: stream\("):
+        context.read([1, 2])
