@@ -12,6 +12,7 @@ import pytest
 import dstream.engine.worker.worker_daemon as worker_daemon
 from dstream.engine.spark.session import spark_settings
 from dstream.engine.spark.session.spark_settings import Settings
+from dstream.engine.worker.worker_daemon import Collecting
 
 ROOT = Path(__file__).parents[2]
 DAEMON = "spark.python.daemon.module"
@@ -24,6 +25,7 @@ def manager():
     print(sorted(open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")))
     import gc, random, numpy
     print(gc.get_freeze_count() > 10_000, len(gc.get_objects()) < 1000)
+    print(type(pyspark.daemon.gc).__name__)
     numpy.random.rand()
     for _ in range(2):
         pid = os.fork()
@@ -56,6 +58,31 @@ def test_workers_look_for_no_garbage_in_what_was_loaded(forks):
     assert forks.stdout.splitlines()[1] == "True True"
 
 
+def test_workers_look_for_garbage_a_twentieth_of_the_time():
+    """Behind a task of a second every time, behind tasks of a tenth of a look every 200th time."""
+    now, looks = [100.0], []
+
+    def look():
+        looks.append(now[0])
+        now[0] += 0.5
+
+    ours = Collecting(look, lambda: now[0])
+    for _ in range(400):
+        now[0] += 0.05
+        ours.collect()
+    assert (len(looks), looks[1] - looks[0]) == (2, pytest.approx(10.55))
+    looks.clear()
+    for _ in range(3):
+        now[0] += 10.1
+        ours.collect()
+    assert len(looks) == 3
+
+
+def test_spark_asks_ours_at_the_end_of_a_task(forks):
+    """What PySpark's module knows as `gc` is what looks."""
+    assert forks.stdout.splitlines()[2] == "Collecting"
+
+
 def test_each_worker_draws_numbers_of_its_own(forks):
     """Neither Python's generator nor NumPy's goes on where the daemon's stood."""
     first, second = (line.split() for line in forks.stderr.splitlines())
@@ -67,7 +94,8 @@ def test_what_cannot_be_loaded_fails_where_it_is_needed(monkeypatch):
     """The daemon forks workers all the same."""
     forked = []
     monkeypatch.setattr(worker_daemon, "MODULES", ("nowhere",))
-    monkeypatch.setattr(worker_daemon, "manager", lambda: forked.append(True))
+    monkeypatch.setattr(worker_daemon.daemon, "manager", lambda: forked.append(True))
+    monkeypatch.setattr(worker_daemon.daemon, "gc", worker_daemon.gc)
     monkeypatch.setattr(worker_daemon.gc, "freeze", lambda: None)
     monkeypatch.setattr(worker_daemon.os, "environ", {})
     monkeypatch.setattr(worker_daemon.os, "register_at_fork", lambda **hooks: None)
@@ -103,7 +131,7 @@ def loaded(_):
 with ds.connect("local[1]", storage="memory:", progress=False) as ctx:
     names = ctx.stream([1]).map(loaded).to_list()[0]
 import subprocess, sys
-code = "from dstream.engine.worker import worker_daemon as d; d.manager = lambda: print(*d.sys.modules); d.main()"
+code = "import dstream.engine.worker.worker_daemon as d; d.daemon.manager = lambda: print(*d.sys.modules); d.main()"
 here = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 ours = ("dstream", "pyspark", "numpy", "pyarrow")
 print(sorted(name for name in names - {*here} if name.partition(".")[0] in ours))

@@ -10,11 +10,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
+from collections.abc import Callable
 from importlib import import_module
 
-from pyspark.daemon import manager
+from pyspark import daemon
 
-__all__ = ["MODULES", "main"]
+__all__ = ["MODULES", "Collecting", "main"]
 
 MODULES = (
     "numpy",
@@ -27,6 +29,9 @@ MODULES = (
     "dstream.session",
 )
 """What is loaded before the first fork."""
+
+_TIMES = 20
+"""How many times longer the work between two looks for garbage lasts than a look."""
 
 _NO_THREADS = {
     # Memory goes back to the system when memory is asked for, not beside it.
@@ -47,7 +52,32 @@ def main() -> None:
     os.register_at_fork(after_in_child=_renew_chance)
     gc.collect()
     gc.freeze()  # A worker looks for garbage at the end of each task: what stands here is none.
-    manager()
+    vars(daemon)["gc"] = Collecting()  # It calls `gc.collect()` there, and nothing else of it.
+    daemon.manager()
+
+
+class Collecting:
+    """What a worker calls at the end of each task: looks for garbage, but for no more than a twentieth of the time.
+
+    To look takes as long as there are objects, so behind small tasks of a job with much state it would be most of what
+    a worker does. Python itself looks when there are a quarter more objects than last time.
+    """
+
+    def __init__(
+        self, collect: Callable[[], object] = gc.collect, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._collect = collect
+        self._clock = clock
+        self._ended = 0.0
+        self._took = 0.0
+
+    def collect(self) -> None:
+        """Look for garbage, unless it was looked for a moment ago."""
+        began = self._clock()
+        if began - self._ended >= _TIMES * self._took:
+            self._collect()
+            self._ended = self._clock()
+            self._took = self._ended - began
 
 
 def _renew_chance() -> None:
