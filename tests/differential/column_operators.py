@@ -19,6 +19,8 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 import dstream.engine.kernels.columns.column_distinct as column_distinct
 import dstream.engine.kernels.columns.column_joining as column_joining
 import dstream.engine.kernels.columns.column_sorting as column_sorting
@@ -28,8 +30,9 @@ import dstream.engine.worker.routing as routing
 import dstream.engine.worker.sorting as sorting
 from collectors import bottom_n, max_by, min_by, to_list, top_n
 from dstream.engine.kernels.columns.column_ends import collected
-from dstream.engine.kernels.columns.column_items import Block, ColumnItems
-from dstream.engine.kernels.columns.column_values import Withheld, column_of
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems, given
+from dstream.engine.kernels.columns.column_values import Withheld, column_of, rows_at
+from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.engine.kernels.core_operations import operated, operation
 from dstream.engine.kernels.gathering_ahead import gathered_ahead
 from dstream.engine.kernels.hash_join import Matching
@@ -55,6 +58,7 @@ from dstream.engine.worker.stage_task import StageTask
 from dstream.failures import naming
 from dstream.failures.known import known_of
 from dstream.gatherers import window_sliding
+from dstream.pickling import dumps
 from dstream.plan.core import Chain, Limit, Top
 from dstream.plan.steps import KeyInColumns, Op, Step, unchanged
 from dstream.stream.terminals import extreme
@@ -275,17 +279,24 @@ def _joined(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:
             # Batches for several targets stand in the order in which they were full.
             kept = sorted((row for items in passing for row in route(items, StageTask(1, _BOUND))), key=_target)
             batches = read_buckets(iter(kept))
-            return list(join_with(payloads, matching, _STEP, None, batches, StageTask(1, _BOUND)))
+            return list(_by_blocks(join_with(payloads, matching, _STEP, None, batches, StageTask(1, _BOUND))))
         tasks = [join_with(payloads, matching, _STEP, side, items, StageTask(1, _BOUND)) for items in passing]
-        return list(chain.from_iterable(tasks))
+        return list(chain.from_iterable(map(_by_blocks, tasks)))
     sent = [row for items in held for row in route_held(items, StageTask(0, _BOUND))]
     others = (row for items in passing for row in route(items, StageTask(1, _BOUND)))
     sent += [row._replace(target=row.target + made.targets) for row in others]
     found: list[Any] = []
     for target in range(made.targets):
         here = read_buckets(row for row in sent if row.target % made.targets == target)
-        found += join_batches(matching, _STEP, made.targets, here, StageTask(target, _BOUND))
+        found += _by_blocks(join_batches(matching, _STEP, made.targets, here, StageTask(target, _BOUND)))
     return found
+
+
+def _by_blocks(joined: Any) -> Iterator[Any]:
+    """Give the items of a join, whose rows were chosen, and have travelled, in every other block."""
+    for number, block in enumerate(joined.blocks()):
+        is_unmade = isinstance(block, Unmade) and number % 2 == 0
+        yield from given(loads(dumps(rows_at(block, np.arange(block.size)))) if is_unmade else block)
 
 
 def _distinct(made: Program, parts: Sequence[Iterator[Any]]) -> list[Any]:

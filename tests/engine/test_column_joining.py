@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import dstream.engine.kernels.columns.column_joining as column_joining
-from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_joining import HeldSide, JoinBatch, rows_of_block, rows_of_items
-from dstream.engine.kernels.columns.column_values import column_of
+from dstream.engine.kernels.columns.column_items import ColumnItems, given
+from dstream.engine.kernels.columns.column_joining import HeldSide, JoinBatch, JoinedRows, rows_of_block, rows_of_items
+from dstream.engine.kernels.columns.column_values import column_of, rows_at
 from dstream.engine.kernels.hash_join import Matching
 from dstream.engine.kernels.item_batches import loads
-from dstream.engine.kernels.join_sides import Side
+from dstream.engine.kernels.join_sides import KeysAlone, Side
 from dstream.engine.kernels.join_tasks import join_batches, join_with
+from dstream.engine.kernels.membership import Membership
 from dstream.engine.worker.readers import read_buckets
 from dstream.engine.worker.routing import RouteSide
 from dstream.keys import stable_hash
+from dstream.plan.steps import unchanged
+from dstream.values import Entry
 
 
 @pytest.fixture(autouse=True)
@@ -64,11 +68,39 @@ def test_a_hot_key_is_joined_some_entries_at_a_time(monkeypatch):
     passing = JoinBatch(column_of([1, 2, 1]).values, column_joining.dumps(["x", "y", "z"]))
     side = HeldSide([held], Matching.of("left", holds_left=False))
 
-    assert [value for _, value in side.entries([passing], are_collected=True)] == [
+    blocks = list(side.blocks([passing], are_collected=True))
+    assert [type(block) for block in blocks] == [JoinedRows] * 3
+    assert [value for block in blocks for _, value in given(block)] == [
         *(("x", "a"), ("x", "b"), ("x", "c")),
         ("y", None),
         *(("z", "a"), ("z", "b"), ("z", "c")),
     ]
+
+
+def test_rows_of_a_join_that_nobody_looks_at_make_no_entries(task, step, monkeypatch):
+    """A count knows them by number; a filter that looks at nothing takes some of them."""
+    payloads = [row.payload for row in RouteSide(Side(None, step), 1, True)(iter([(1, "a"), (1, "b"), (2, "c")]), task)]
+    passing = ColumnItems(iter([column_of([(2, 20), (1, 10), (3, 30)])]))
+    with monkeypatch.context() as patched:
+        patched.setattr(column_joining, "_entry", lambda pair: pytest.fail("an entry"))
+        joined = join_with(payloads, Matching.of("inner", False), step, Side(None, step), passing, task)
+        (block, rest) = joined.blocks()
+        chosen = rows_at(block, np.array([2, 0]))
+
+    assert ([block.size, chosen.size], list(rest)) == ([3, 2], [])
+    assert list(given(chosen)) == [(1, (10, "b")), (2, (20, "c"))]
+    assert {type(each) for each in given(block)} == {Entry}
+    assert loads(column_joining.dumps(chosen)).values == list(given(chosen))
+
+
+def test_a_semi_join_leaves_what_it_gives_in_columns(task, step):
+    """So steps behind it run over columns."""
+    payloads = [row.payload for row in RouteSide(KeysAlone(unchanged, step), 1, True)(iter([2, 4, 4]), task)]
+    passing = ColumnItems(iter([column_of([1, 2, 3, 4, 2])]))
+    given_on = join_with(payloads, Membership(is_wanted=True), step, Side(unchanged, step), passing, task)
+    (block, rest) = given_on.blocks()
+
+    assert (block.values.tolist(), list(rest)) == ([2, 4, 2], [])
 
 
 @pytest.mark.parametrize("is_exceeded", [False, True])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dstream.engine.kernels.columns.column_items import ColumnItems, given
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems, given
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.hash_join import Matching, cogrouped, index_of
 from dstream.engine.kernels.item_batches import loads
@@ -48,6 +48,12 @@ def join_with(
         items: those of the side that passes.
         task: where this runs.
     """
+    return ColumnItems(_joined_with(payloads, matching, step, side, items))
+
+
+def _joined_with(
+    payloads: Sequence[bytes], matching: Matching | Membership, step: Step, side: Side | None, items: Iterator[Any]
+) -> Iterator[Block]:
     pairs_of: Callable[[Iterator[Any]], Iterator[Any]] = pairs_of_batches if side is None else side.pairs
     with naming(step):
         batches = [(0, loads(payload)) for payload in payloads]
@@ -55,15 +61,21 @@ def join_with(
             held = _in_columns(batches)
             if held:
                 passing = items.blocks() if type(items) is ColumnItems else items
-                yield from _matched_in_columns(held, matching, passing, side)
+                yield from _matched_in_columns(held, matching, passing, side, step)
                 return
-        yield from matching.entries(index_of(pairs_of_batches(batches)), pairs_of(items))
+        yield _named(step, matching.entries(index_of(pairs_of_batches(batches)), pairs_of(items)))
 
 
 def join_batches(
     matching: Matching | Membership, step: Step, targets: int, batches: Batches, task: Task
 ) -> Iterator[Any]:
     """Join the two sides that met in one partition, the one that is held first."""
+    return ColumnItems(_joined_batches(matching, step, targets, batches, task))
+
+
+def _joined_batches(
+    matching: Matching | Membership, step: Step, targets: int, batches: Batches, task: Task
+) -> Iterator[Block]:
     with naming(step):
         held, passing = two_sides(targets, batches)
         some = deque[Any]()
@@ -73,10 +85,16 @@ def join_batches(
                 break
         else:
             if some:
-                yield from _matched_in_columns(_in_columns(some), matching, passing, None)
+                yield from _matched_in_columns(_in_columns(some), matching, passing, None, step)
                 return
         held = chain(_drained(some), held)
-        yield from matching.joined(pairs_of_batches(held), pairs_of_batches(passing), task.bound)
+        yield _named(step, matching.joined(pairs_of_batches(held), pairs_of_batches(passing), task.bound))
+
+
+def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
+    """Give the items; a failure is one of the step, also where it comes when the blocks before were given."""
+    with naming(step):
+        yield from items
 
 
 def _in_columns(batches: Iterable[tuple[int, Any]]) -> list[JoinBatch]:
@@ -95,7 +113,8 @@ def _matched_in_columns(
     matching: Matching | Membership,
     passing: Iterator[Any],
     side: Side | None,
-) -> Iterator[Any]:
+    step: Step,
+) -> Iterator[Block]:
     """Match rows as long as those that pass by have keys in columns, then items.
 
     Args:
@@ -103,19 +122,20 @@ def _matched_in_columns(
         matching: what becomes of the rows of both.
         passing: blocks of the other side, or batches.
         side: the other side; None: batches pass by.
+        step: the join.
     """
     from dstream.engine.kernels.columns.column_joining import HeldKeys, HeldSide  # loads NumPy, which made the keys
 
     those = HeldKeys(held, matching) if isinstance(matching, Membership) else HeldSide(held, matching)
     rest = list[Any]()
-    yield from those.entries(_rows_of(passing, side, rest), are_collected=side is None)
+    yield from those.blocks(_rows_of(passing, side, rest), are_collected=side is None)
     if rest:
         index = index_of(pairs_of_batches((0, batch) for batch in held))
         others = chain(_popped(rest), passing)
         left = pairs_of_batches(others) if side is None else side.pairs(chain.from_iterable(map(given, others)))
-        yield from those.going_on(index, left)
+        yield _named(step, those.going_on(index, left))
     else:
-        yield from those.ending()
+        yield those.ending()
 
 
 def _rows_of(passing: Iterator[Any], side: Side | None, rest: list[Any]) -> Iterator[JoinBatch | JoinRows]:

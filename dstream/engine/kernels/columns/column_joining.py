@@ -13,15 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dstream.engine.kernels.columns.column_groups import stable_hashes_of_ints
+from dstream.engine.kernels.columns.column_items import Block
 from dstream.engine.kernels.columns.column_values import (
     Column,
     Ints,
+    Objects,
     Tuples,
     Withheld,
     column_of,
     items_of,
     rows_at,
 )
+from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.engine.kernels.item_batches import dumps_items, loads_items
 from dstream.pickling import dumps
 from dstream.plan.steps import unchanged
@@ -40,6 +43,7 @@ __all__ = [
     "HeldSide",
     "JoinBatch",
     "JoinRows",
+    "JoinedRows",
     "each_key_once",
     "rows_of_block",
     "rows_of_items",
@@ -49,7 +53,7 @@ __all__ = [
 Int64s = NDArray[np.int64]
 
 _MOST_ENTRIES = 131_072
-"""So many entries are made at a time, as long as no row alone has more."""
+"""So many pairs of rows are found at a time, as long as no row alone has more."""
 _FEWEST_LOOKED_UP = 65_536
 """So many rows, or as many as there are keys, are looked up at a time: each time a hash table is made of the keys."""
 
@@ -78,7 +82,8 @@ class JoinBatch:
 
     def values(self) -> list[Any]:
         """Return the values."""
-        return _listed(self.unpacked())
+        values = self.unpacked()
+        return values if isinstance(values, list) else items_of(values)
 
     def lists(self) -> tuple[list[Any], list[Any]]:
         """Return the keys and the values."""
@@ -88,12 +93,6 @@ class JoinBatch:
 Values: TypeAlias = "list[Any] | Column | JoinBatch"
 JoinRows: TypeAlias = tuple[Int64s, Values]
 """The keys of some rows, and their values."""
-
-
-def _listed(values: Values) -> list[Any]:
-    if isinstance(values, JoinBatch):
-        return values.values()
-    return values if isinstance(values, list) else items_of(values)
 
 
 def rows_of_items(keys: list[Any], values: list[Any]) -> JoinRows | None:
@@ -150,8 +149,8 @@ class Held(ABC):
     _keys: pa.Array[Any]
     """Each key once."""
 
-    def entries(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Any]:
-        """Give the items of rows that pass by, in order; if these are collected, many are looked up at a time."""
+    def blocks(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Block]:
+        """Give blocks of items of rows that pass by, in order; if these are collected, many are looked up at a time."""
         least = max(_FEWEST_LOOKED_UP, len(self._keys)) if are_collected else 0
         held: list[JoinRows] = []
         waiting = 0
@@ -165,11 +164,12 @@ class Held(ABC):
         if held:
             yield from self._looked_up(held)
 
-    def _looked_up(self, passing: Sequence[JoinRows]) -> Iterator[Any]:
+    def _looked_up(self, passing: Sequence[JoinRows]) -> Iterator[Block]:
         numbers = self._numbers(np.concatenate([keys for keys, _ in passing]))
         start = 0
         for keys, values in passing:
-            yield from self._entries_of(keys, values, numbers[start : start + len(keys)])
+            unpacked = values.unpacked() if isinstance(values, JoinBatch) else values
+            yield from self._blocks_of(keys, unpacked, numbers[start : start + len(keys)])
             start += len(keys)
 
     def _numbers(self, keys: Int64s) -> Int64s:
@@ -183,7 +183,7 @@ class Held(ABC):
         return numbers
 
     @abstractmethod
-    def _entries_of(self, keys: Int64s, values: Values, numbers: Int64s) -> Iterator[Any]:
+    def _blocks_of(self, keys: Int64s, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
         """Give the items of rows whose keys have these numbers."""
 
     @abstractmethod
@@ -198,6 +198,50 @@ class Held(ABC):
             index: the pairs that are held, by their keys.
             passing: the pairs that still pass by.
         """
+
+
+class _Passing:
+    """Keys and values of rows that pass by: values become objects once, when somebody asks for the first one."""
+
+    def __init__(self, keys: Int64s, values: list[Any] | Column) -> None:
+        self.keys = keys
+        self._values = values
+
+    def values(self) -> list[Any]:
+        if not isinstance(self._values, list):
+            self._values = items_of(self._values)
+        return self._values
+
+
+class JoinedRows(Unmade):
+    """Pairs of a row that passes by and one that is held, which become entries when somebody needs them.
+
+    Args:
+        passing: the rows that pass by.
+        rows: which of them each pair has.
+        held: values of rows that are held.
+        held_rows: which of them each pair has.
+        holds_left: whether the one that is held comes first in a pair.
+    """
+
+    def __init__(self, passing: _Passing, rows: Int64s, held: list[Any], held_rows: Int64s, holds_left: bool) -> None:
+        self.size = len(rows)
+        self._passing, self._rows = passing, rows
+        self._held, self._held_rows = held, held_rows
+        self._holds_left = holds_left
+
+    def at(self, places: Any) -> JoinedRows:
+        rows, held_rows = self._rows.take(places), self._held_rows.take(places)
+        return JoinedRows(self._passing, rows, self._held, held_rows, self._holds_left)
+
+    def portions(self) -> Iterator[Iterable[Any]]:
+        others = map(self._held.__getitem__, self._held_rows.tolist())
+        own = map(self._passing.values().__getitem__, self._rows.tolist())
+        pairs = zip(others, own, strict=True) if self._holds_left else zip(own, others, strict=True)
+        yield map(_entry, zip(self._passing.keys.take(self._rows).tolist(), pairs, strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Objects, (items_of(self),)
 
 
 class HeldKeys(Held):
@@ -215,13 +259,13 @@ class HeldKeys(Held):
         keys = np.concatenate([np.empty(0, np.int64), *(each.keys for each in batches)])
         self._keys = pa.array(keys).unique()
 
-    def _entries_of(self, keys: Int64s, values: Values, numbers: Int64s) -> Iterator[Any]:
+    def _blocks_of(self, keys: Int64s, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
         is_held = numbers >= 0
         is_given = is_held if self._membership.is_wanted else ~is_held
-        found = values.unpacked() if isinstance(values, JoinBatch) else values
-        if isinstance(found, list):
-            return compress(found, is_given.tolist())
-        return iter(items_of(rows_at(found, np.flatnonzero(is_given))))  # No other item is made.
+        if isinstance(values, list):
+            yield compress(values, is_given.tolist())
+        else:
+            yield rows_at(values, np.flatnonzero(is_given))
 
     def ending(self) -> Iterator[Any]:
         return iter(())
@@ -256,32 +300,35 @@ class HeldSide(Held):
         self._rows = np.argsort(numbers, kind="stable")
         self._is_matched = np.zeros(len(self._keys), np.bool_)
 
-    def _entries_of(self, keys: Int64s, values: Values, numbers: Int64s) -> Iterator[Any]:
-        listed = _listed(values)
+    def _blocks_of(self, keys: Int64s, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
         is_found = numbers >= 0
         if self._matching.keeps_held:
             self._is_matched[numbers[is_found]] = True
         alone = 1 if self._matching.keeps_passing else 0
         counts = np.where(is_found, self._counts[numbers] if len(self._keys) else 0, alone)
         ends = np.cumsum(counts)
+        passing = _Passing(keys, values)
         start = 0
         while start < len(keys):
             before = ends[start] - counts[start]
             end = max(start + 1, int(np.searchsorted(ends, before + _MOST_ENTRIES, side="right")))
-            yield from self._made(keys[start:end], listed[start:end], numbers[start:end], counts[start:end])
+            rows = np.repeat(np.arange(start, end), counts[start:end])
+            held = self._held_rows(numbers.take(rows), counts[start:end])
+            yield JoinedRows(passing, rows, self._values, held, self._matching.holds_left)
             start = end
 
-    def _made(self, keys: Int64s, values: list[Any], numbers: Int64s, counts: Int64s) -> Iterator[Any]:
-        passing = np.repeat(np.arange(len(keys)), counts)
-        number = numbers.take(passing)
-        inside = np.arange(len(passing)) - np.repeat(np.cumsum(counts) - counts, counts)
-        held = np.full(len(passing), -1, np.int64)
-        is_found = number >= 0
-        held[is_found] = self._rows[self._starts[number[is_found]] + inside[is_found]]
-        others = map(self._values.__getitem__, held.tolist())
-        own = map(values.__getitem__, passing.tolist())
-        pairs = zip(others, own, strict=True) if self._matching.holds_left else zip(own, others, strict=True)
-        return map(_entry, zip(keys.take(passing).tolist(), pairs, strict=True))
+    def _held_rows(self, numbers: Int64s, counts: Int64s) -> Int64s:
+        """Return which row is held, -1 for none, of each pair of rows.
+
+        Args:
+            numbers: of the key of each pair.
+            counts: how many pairs stand side by side that have one row that passes by.
+        """
+        inside = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+        held = np.full(len(numbers), -1, np.int64)
+        is_found = numbers >= 0
+        held[is_found] = self._rows[self._starts[numbers[is_found]] + inside[is_found]]
+        return held
 
     def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
         return self._matching.entries(index, passing, set(self._keys.to_numpy()[self._is_matched].tolist()))
