@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from collectors.shapes import OfItems
 from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import are_canonical, canonical
 from dstream.spi import Characteristics, Collector
+from dstream.values.blaming import failed_on
 
 __all__ = [
     "concatenating",
@@ -73,8 +74,22 @@ def _put(container: set[Any], item: Any) -> None:
 
 def _put_all(container: set[Any], items: Iterable[Any]) -> set[Any]:
     for batch in batches(items):
-        container.update(batch if are_canonical(batch) else map(_standard, batch))
+        try:
+            container.update(batch if are_canonical(batch) else map(_standard, batch))
+        except TypeError as error:
+            _keep_one_without_a_hash(error, batch)
+            raise
     return container
+
+
+def _keep_one_without_a_hash(error: TypeError, items: Sequence[Any]) -> None:
+    """Keep with an error the first item that it can have arisen on."""
+    for item in items:
+        try:
+            hash(item)
+        except TypeError:
+            failed_on(error, item)
+            return
 
 
 def _with_one_nan(container: set[Any]) -> set[Any]:

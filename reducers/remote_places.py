@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from dstream.errors import SetupError, SinkError, UnsupportedError
+from dstream.errors import SinkError, UnsupportedError
 from dstream.values.contexts import contextmanager
 from dstream.values.secrets import scrub, shown_url
+from dstream.values.url_schemes import check_scheme
 from reducers.places import HIDDEN, LONGEST_WAIT, NewFile
 
 __all__ = ["RemotePlace", "remote_place"]
@@ -35,17 +36,10 @@ def remote_place(url: str) -> RemotePlace:
         SetupError: the package that fsspec needs for it is not installed.
         UnsupportedError: it leads through an archive, or is one that nobody writes to.
     """
-    import fsspec
-
     scheme = url.partition(":")[0]
     if "::" in url or scheme in ("http", "https"):
         raise UnsupportedError(f"to_files() writes whole files, which {shown_url(url)} does not take")
-    try:
-        fsspec.get_filesystem_class(scheme)
-    except ImportError as error:
-        raise SetupError(f"to_files() cannot write to {scheme}://: {error}") from error
-    except ValueError as error:
-        raise ValueError(f"fsspec knows no URLs of {scheme}://") from error
+    check_scheme(scheme, "to_files() cannot write to")
     return RemotePlace(url.rstrip("/"))
 
 

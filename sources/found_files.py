@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from dstream.errors import SourceError
 from dstream.spi.functions import shown_function
 from dstream.values.secrets import shown_url
+from dstream.values.url_schemes import check_scheme
 from sources.file_access import File, reading
 
 __all__ = ["Paths", "find_files", "path_list", "within", "written_call"]
@@ -36,7 +37,8 @@ def path_list(*given: Paths) -> tuple[str, ...]:
 
     Raises:
         TypeError: a path is neither a str nor an `os.PathLike` of one, or it is the name of an encoding.
-        ValueError: there are no paths, or a path is empty.
+        ValueError: there are no paths, a path is empty, or it is a URL that fsspec does not know.
+        SetupError: the package that fsspec needs for a URL is not installed.
     """
     for path in given[1:]:
         _refuse_encoding(path)
@@ -45,7 +47,14 @@ def path_list(*given: Paths) -> tuple[str, ...]:
         raise ValueError("a path is empty")
     if not names:
         raise ValueError("paths is empty: name at least one file, directory or glob")
+    for scheme in sorted({scheme for name in names if _URL.match(name) for scheme in _schemes(name)}):
+        check_scheme(scheme, "nothing here reads")
     return names
+
+
+def _schemes(url: str) -> list[str]:
+    """Return the schemes of a URL, whose links stand behind each other: `zip://a.txt::s3://bucket/b.zip`."""
+    return [scheme for link in url.split("::") for scheme, mark, _ in [link.partition("://")] if mark]
 
 
 def _refuse_encoding(path: Paths) -> None:

@@ -47,6 +47,15 @@ def test_to_set_refuses_what_has_no_hash():
         to_set().collect([[1]])
 
 
+@pytest.mark.parametrize("collector", [to_set(), to_unmodifiable_set(), grouping_by(len, to_set())])
+def test_sets_name_what_has_no_hash(local_context, collector):
+    """The item, as any step that fails does."""
+    with pytest.raises(TypeError, match="unhashable") as caught:
+        local_context.stream(["a", "b", ["c"], "d"]).collect(collector)
+
+    assert "on the item ['c']" in "\n".join(caught.value.__notes__)
+
+
 def test_to_set_does_not_promise_order():
     """An engine may collect a set in any order."""
     assert Characteristics.UNORDERED in to_set().characteristics

@@ -8,9 +8,10 @@ import pathlib
 
 import fsspec
 import pytest
+from fsspec.registry import known_implementations
 
-from dstream.errors import SourceError
-from sources import csv_rows, json_lines, parquet_rows, text_files
+from dstream.errors import SetupError, SourceError
+from sources import avro_records, csv_rows, json_lines, parquet_rows, text_files
 from sources.found_files import find_files, path_list
 
 
@@ -94,6 +95,23 @@ def test_find_files_knows_the_sizes(folder):
     os.mkfifo(folder / "pipe")
 
     assert [file.size for file in find_files(["a.txt", "pipe"])] == [5, None]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "words"),
+    [
+        ("nowhere://a.txt", ValueError, "fsspec knows no URLs of nowhere://"),
+        ("zip://a.txt::nowhere://b.zip", ValueError, "fsspec knows no URLs of nowhere://"),
+        ("lacking://a.txt", SetupError, "nothing here reads lacking://: Install what is lacking"),
+    ],
+)
+def test_urls_that_nothing_reads_are_refused_at_the_call(monkeypatch, path, kind, words):
+    """As those that nothing writes are: not when the stream runs, on a machine far away."""
+    lacking = {"class": "no_such_package.Files", "err": "Install what is lacking"}
+    monkeypatch.setitem(known_implementations, "lacking", lacking)
+    for make in (text_files, csv_rows, json_lines, parquet_rows, avro_records):
+        with pytest.raises(kind, match=words):
+            make(path)
 
 
 @pytest.mark.parametrize(
