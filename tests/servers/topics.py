@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 __all__ = ["Topic"]
@@ -25,9 +25,22 @@ class Topic:
         self.name = name or f"t{uuid.uuid4().hex}"
         self.config = {"bootstrap.servers": address}
         self._admin = AdminClient({**self.config, "log_level": 0})
-        [made] = self._admin.create_topics([NewTopic(self.name, partitions, 1, config=settings)]).values()
-        made.result()
+        self._make(NewTopic(self.name, partitions, 1, config=settings))
         self._wait_for(partitions)
+
+    def _make(self, topic: NewTopic) -> None:
+        """Make it, once the broker has told its controller that it serves; behind a silence that takes a moment."""
+        last = time.monotonic() + 30
+        while True:
+            [made] = self._admin.create_topics([topic]).values()
+            try:
+                made.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR or time.monotonic() > last:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
 
     def _wait_for(self, partitions: int) -> None:
         """Wait until the broker knows what its controller has made."""
