@@ -262,7 +262,7 @@ class KafkaTopics(Generic[T]):
     def split(self, partition: str, start: Offset, stop: Offset) -> KafkaRange[T]:
         """Return the items of a range, which another one will follow."""
         topic, _, number = partition.rpartition("-")
-        return self.range((topic, int(number)), start, stop, is_followed=True)
+        return self.range((topic, int(number)), start or 0, stop, is_followed=True)  # None is one that came up.
 
     def range(self, place: Place, start: int, stop: int, *, is_followed: bool) -> KafkaRange[T]:
         """Return the items of a partition from `start` up to `stop`."""

@@ -11,10 +11,13 @@ from confluent_kafka.admin import AdminClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dstream as ds
 from dstream.errors import SourceError, SourceUnavailableError
 from dstream.pickling import dumps
 from dstream.spi.stream_source import StreamSource, Timestamped
+from reducers import to_ilist
 from sources import kafka, kafka_clients
+from tests.jobs.unbounded.streams import eventually, pipeline_of
 from tests.servers.topics import Topic
 
 
@@ -65,8 +68,25 @@ def test_kafka_finds_new_partitions_and_topics(broker, topic):
     reached = source.reach(begun)
 
     assert reached == {first: 3, f"{topic.name}-1": 0, second: 0}
+    assert read(source, second, None, 0) == []
     assert source.reach(reached) == {**reached, second: 1}
     assert read(source, second, 0, 1) == ["z"]
+
+
+def test_a_job_reads_new_partitions_and_topics(local_context, broker, topic):
+    """Those that come up while it runs, from their first message on."""
+    values = kafka(re.compile(f"{topic.name}.*"), topic.config, value=bytes.decode, projection=lambda each: each.value)
+    name = f"read-{topic.name}"
+    job = local_context.new_job(pipeline_of(values, to_ilist(name)), name=name, config=ds.JobConfig(epoch_length=0.02))
+    found = local_context.get_list(name)
+    eventually(lambda: len(found) == 3)
+    topic.grow(2)
+    topic.send([b"d"], 1)
+    Topic(broker.address, name=f"{topic.name}-2").send([b"z"])
+    eventually(lambda: len(found) == 5 or job.status.has_ended)
+    job.cancel()
+
+    assert sorted(found) == ["a", "b", "c", "d", "z"]
 
 
 def test_kafka_refuses_a_loss(topic):
