@@ -65,7 +65,12 @@ def mapping(fn: Callable[[Any], Any], downstream: Any) -> Collector[Any, Any, An
     """
     checked_function(fn, "fn")
     downstream = checked_collector(downstream)
-    return _before(downstream, partial(_map_one, fn, downstream), _mapped(fn, downstream))
+    map_all = _mapped(fn, downstream)
+    collector = _before(downstream, partial(_map_one, fn, downstream), map_all)
+    known = downstream.on_columns()
+    if known is None or known.finds == "groups":
+        return collector
+    return replace(collector, in_columns=replace(known, before=(fn, *known.before), same_as=map_all))
 
 
 def _map_one(fn: Callable[[Any], Any], downstream: Collector[Any, Any, Any], container: Any, item: Any) -> Any:

@@ -35,7 +35,7 @@ from dstream.failures.showing import near
 from dstream.failures.whose_code import is_installed
 from dstream.values.plain_functions import is_watched
 
-__all__ = ["Unread", "name_of_callable", "read"]
+__all__ = ["Unread", "may_travel", "name_of_callable", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,12 @@ def read(fn: Callable[..., Any], arguments: int = 1, namespaces: Namespaces | No
         return _read(fn, arguments, namespaces)
     found = object_read(fn, arguments)
     return Unread(f"calls {name_of_callable(fn)}") if found is None else found
+
+
+def may_travel(expression: Expression) -> bool:
+    """Say whether an expression is not too large, nor has too many levels to be pickled."""
+    size, depth = expression.extent()
+    return size <= _MOST_VALUES and depth <= _DEEPEST_VALUE
 
 
 def name_of_callable(fn: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dstream.expressions.expression import Applied, Argument, Choice, Constant, Expression, Let, Local, Method
 
-__all__ = ["asks_for_truth", "is_leaf", "replaced", "stands_first", "substituted"]
+__all__ = ["asks_for_truth", "is_leaf", "one_behind_another", "replaced", "stands_first", "substituted"]
 
 
 def is_leaf(expression: Expression) -> bool:
@@ -78,6 +78,14 @@ def substituted(expression: Expression, values: Mapping[int, Expression]) -> Exp
         return made[id(each)]
 
     return inner(expression)
+
+
+def one_behind_another(first: Expression, then: Expression) -> Expression:
+    """Return what `then` gives for what `first` gives, which is evaluated once."""
+    if isinstance(then, Argument):
+        return first
+    number = 1 + max((each.number for each in then.walk() if isinstance(each, Let)), default=0)
+    return Let(first, number, substituted(then, {0: Local(number)}))
 
 
 def _within(held: Any, local: Local, value: Expression) -> Any:

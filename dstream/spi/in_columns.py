@@ -33,9 +33,10 @@ class InColumns:
         average: the one whose result is `sum / count`.
         supplier: makes the container that `take` begins with; None: the collector's does.
         of_pairs: items are pairs, counted by their first parts: only such are taken whose second part is known to be 1.
-        expression: what `of` gives, if the compiler could read it.
+        expression: what `of` gives behind `before`, if the compiler could read it.
         first: how many items come first.
         reverse: the greatest key comes first; equal ones keep their order.
+        before: functions through which an item goes before all else, one after another.
         is_verified: what columns give is compared with what the collector makes of the same items.
     """
 
@@ -54,3 +55,4 @@ class InColumns:
     is_verified: bool = False
     first: int = 0
     reverse: bool = False
+    before: tuple[Callable[[Any], Any], ...] = ()

@@ -19,6 +19,7 @@ _TESTS = [
     "tests/engine/test_column_sorting.py",
     "tests/engine/test_column_steps.py",
     "tests/engine/test_column_windows.py",
+    "tests/engine/test_mapping_in_columns.py",
     "tests/differential/test_column_operators.py",
 ]
 _TESTS_OF_SOURCES = [
@@ -196,6 +197,12 @@ MUTATIONS = of_columns([
     ("dstream.storage.lake.lake_rows", "skipped = before", "skipped = 0"),
     ("dstream.storage.lake.map_split", "        if len(files) > 1:", "        if False:"),
     ("dstream.distributed.collection_sources", "if arrow_rows and self.predicate is None and self.projection is None else", "if arrow_rows else"),
+    ("column_collecting", "    if known.before:", "    if False:"),
+    ("dstream.engine.compiler.reading_steps", "reversed(known.before)", "known.before"),
+    ("dstream.engine.compiler.reading_steps", "or may_travel(found) else", "or True else"),
+    ("dstream.expressions.order_of_evaluation", "    number = 1 + max(", "    number = 1 + 0 * max("),
+    ("collectors.adapting", "before=(fn, *known.before)", "before=(fn,)"),
+    ("collectors.adapting", "or known.finds == \"groups\":", "or False:"),
     ("dstream.expressions.constants_of_module", "    if fn.__globals__.get(\"__file__\") != file:", "    if False:"),
     ("dstream.expressions.constants_of_module", "not all(isinstance(each, _OF_LITERALS) for each in ast.walk(expression))", "False"),
     ("dstream.expressions.constants_of_module", "told(value) == told(written)", "value == written"),
@@ -214,6 +221,12 @@ def _tests_of(mutation: Mutation) -> list[str]:
     module, old, _ = mutation
     if module == "collectors.totals":
         return ["tests/collectors/test_totals.py"]
+    if module in (
+        "collectors.adapting",
+        "dstream.engine.compiler.reading_steps",
+        "dstream.expressions.order_of_evaluation",
+    ):
+        return ["tests/engine/test_mapping_in_columns.py"]
     if module.startswith("dstream.expressions"):
         return ["-k", "module", "tests/expressions/test_names_that_change.py"]
     is_of_sources = not module.startswith(COLUMNS) or module.endswith("column_records") or "Unmade" in old

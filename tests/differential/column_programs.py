@@ -30,6 +30,7 @@ from collectors import (
     counting,
     frequencies,
     grouping_by,
+    mapping,
     max_by,
     min_by,
     summarizing,
@@ -47,6 +48,7 @@ from dstream.engine.kernels.item_batches import loads
 from dstream.engine.worker.readers import combine_groups, read_columns
 from dstream.engine.worker.routing import RouteGroups, RoutePartials
 from dstream.engine.worker.stage_task import StageTask
+from dstream.expressions.order_of_evaluation import one_behind_another
 from dstream.failures.known import known_of
 from dstream.pickling import dumps
 from dstream.plan.core import Chain, Limit
@@ -161,6 +163,37 @@ def _step(action: str, form: Form, random: Random) -> tuple[str, Form]:
 
 
 def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
+    text, downstream = _mapping(form, random) if random.random() < 0.2 else _downstream(form, random)
+    choice = random.random()
+    if choice < 0.1:
+        return "frequencies()", _with_expression(frequencies(), "lambda x: x")
+    if choice < 0.6:
+        key = source_of(form, random, random.choice("iiiibf"))
+        if random.random() < 0.3:
+            parts = [key, *(source_of(form, random, random.choice("ibf")) for _ in range(random.randrange(0, 3)))]
+            key = f"lambda x: ({''.join(_few(part, random) + ', ' for part in parts)})"
+        elif random.random() < 0.5:
+            key = f"lambda x: ({key.removeprefix('lambda x: ')}) % {random.choice((2, 5, 3.0))}"
+        collector: Collector[Any, Any, Any] = grouping_by(function_of(key), downstream)
+        return f"grouping_by({key}, {text})", _with_expression(collector, key)
+    return text, downstream
+
+
+def _mapping(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
+    """Return a collector of what a function gives, whose expression has it before the one of the other."""
+    gives = random.choice("if")
+    before = source_of(form, random, gives)
+    text, downstream = _downstream(Form(form.parts, gives), random)
+    collector: Collector[Any, Any, Any] = mapping(function_of(before), downstream)
+    known = collector.on_columns()
+    assert known is not None, "it takes what the other one takes"
+    assert known.expression is not None, "it has that of the other one"
+    composed = one_behind_another(expression_of(before), known.expression)
+    made = replace(collector, in_columns=replace(known, expression=composed))
+    return f"mapping({before}, {text})", made
+
+
+def _downstream(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any]]:
     name, numeric = random.choice(
         [
             ("summing", summing),
@@ -178,18 +211,6 @@ def _collector(form: Form, random: Random) -> tuple[str, Collector[Any, Any, Any
     if random.random() < 0.25:
         name, ranking = random.choice(_RANKINGS)
         text, downstream = f"{name}, {source}", _with_expression(ranking(function_of(source)), source)
-    choice = random.random()
-    if choice < 0.1:
-        return "frequencies()", _with_expression(frequencies(), "lambda x: x")
-    if choice < 0.6:
-        key = source_of(form, random, random.choice("iiiibf"))
-        if random.random() < 0.3:
-            parts = [key, *(source_of(form, random, random.choice("ibf")) for _ in range(random.randrange(0, 3)))]
-            key = f"lambda x: ({''.join(_few(part, random) + ', ' for part in parts)})"
-        elif random.random() < 0.5:
-            key = f"lambda x: ({key.removeprefix('lambda x: ')}) % {random.choice((2, 5, 3.0))}"
-        collector: Collector[Any, Any, Any] = grouping_by(function_of(key), downstream)
-        return f"grouping_by({key}, {text})", _with_expression(collector, key)
     return text, downstream
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from dstream.engine.compiler.reading_entries import entry_read, read_around
 from dstream.engine.kernels.columns.supported import unsupported
 from dstream.expressions.expression import Argument, Expression
-from dstream.expressions.function_reading import Unread, read
+from dstream.expressions.function_reading import Unread, may_travel, read
 from dstream.expressions.names_of_function import Namespaces
+from dstream.expressions.order_of_evaluation import one_behind_another
 from dstream.failures import is_our_name
 from dstream.plan.core_of_services import Served
 from dstream.plan.steps import Emitted, KeyInColumns, Op, shown_function, unchanged
@@ -46,12 +47,23 @@ def with_expressions(
 
 
 def _read(known: InColumns, namespaces: Namespaces | None, is_verified: bool) -> InColumns | None:
-    found = Argument(0) if known.of is None else read(known.of, 1, namespaces)
+    found = _read_of(known, namespaces)
     downstream = None if known.downstream is None else _read(known.downstream, namespaces, is_verified)
     is_read = isinstance(found, Expression) and unsupported(found) is None
     if not isinstance(found, Expression) or not is_read or (downstream is None) != (known.downstream is None):
         return None
     return dataclasses.replace(known, expression=found, downstream=downstream, is_verified=is_verified)
+
+
+def _read_of(known: InColumns, namespaces: Namespaces | None) -> Expression | Unread:
+    """Return what is taken of an item, behind all that it goes through before."""
+    found = Argument(0) if known.of is None else read(known.of, 1, namespaces)
+    for fn in reversed(known.before):
+        first = read(fn, 1, namespaces)
+        if not isinstance(first, Expression) or not isinstance(found, Expression):
+            return first if isinstance(found, Expression) else found
+        found = one_behind_another(first, found)
+    return found if not isinstance(found, Expression) or may_travel(found) else Unread("is long")
 
 
 def key_in_columns(

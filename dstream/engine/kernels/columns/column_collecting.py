@@ -68,11 +68,23 @@ def accumulated_blocks(
 def _found(known: InColumns, items: Column) -> Column | tuple[int, ...]:
     """Return what a container takes of ints, or the floats that it takes."""
     if known.finds == "count":
+        _check_counted(known, items)
         return (size_of_column(items),)
     values = _numbers(known, items)
     if isinstance(values, Floats):
         return values
     return _found_of_ints(known, values)
+
+
+def _check_counted(known: InColumns, items: Column) -> None:
+    """Evaluate what items go through before they are counted: nobody looks at what it gives, but it may fail.
+
+    Raises:
+        Withheld: it may.
+    """
+    if known.before:
+        assert known.expression is not None, "only such collectors are taken"
+        evaluated(known.expression, (items,))
 
 
 def _found_of_ints(known: InColumns, values: Ints) -> tuple[int, ...]:
@@ -185,6 +197,7 @@ def _keys_and_values(known: InColumns, items: Column) -> tuple[Column, Ints | Fl
     if isinstance(keys, Same) and type(keys.value) is not str:
         keys = spread(keys)
     if known.downstream.finds == "count":
+        _check_counted(known.downstream, items)
         return keys, None
     values = _numbers(known.downstream, items)
     if isinstance(values, Ints) and max(-values.least, values.greatest) * len(values.values) > GREATEST:

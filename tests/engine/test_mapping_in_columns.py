@@ -1,0 +1,81 @@
+"""`mapping(...)` over columns: its function, and then that of the collector behind it."""
+
+from __future__ import annotations
+
+import json
+from operator import itemgetter
+from typing import Any
+
+import pytest
+
+from collectors import averaging, counting, grouping_by, mapping, max_by, summarizing, summing, top_n
+from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.kernels.columns import column_collecting
+from dstream.engine.kernels.columns.column_ends import collected
+from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_values import column_of
+
+_ITEMS = [(number % 3, number * 7 % 11 - 4) for number in range(40)]
+
+
+def _with_a_variable(number: int) -> int:
+    following = number + 1
+    return following * following - number
+
+
+_BEHIND = [
+    counting(),
+    summing(_with_a_variable),
+    summing(lambda n: n + 1),
+    averaging(lambda n: n / 8),
+    summarizing(),
+    mapping(lambda n: n - 3, summing(lambda n: n * n)),
+    mapping(lambda n: (n, n % 4), top_n(3, key=itemgetter(1))),
+    max_by(lambda n: n % 7),
+]
+
+
+def _in_columns(collector: Any, *parts: list[Any]) -> Any:
+    read = with_expressions(collector, is_verified=True)
+    assert read.on_columns() is not None
+    return read.finisher(collected(read, ColumnItems(iter(map(column_of, parts)))))
+
+
+@pytest.mark.parametrize("behind", _BEHIND)
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_mapping_gives_in_columns_what_it_gives(behind: Any, is_grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No item is made but by those that keep items, and to verify."""
+    collector: Any = mapping(lambda item: item[1] * 2, behind)
+    collector = grouping_by(itemgetter(0), collector) if is_grouped else collector
+    expected = collector.collect(_ITEMS)
+
+    assert repr(_in_columns(collector, _ITEMS[:30], _ITEMS[30:])) == repr(expected)
+    monkeypatch.setattr(column_collecting, "_verify", lambda *_: None)
+    monkeypatch.setattr(column_collecting, "_verify_groups", lambda *_: None)
+    monkeypatch.setattr(column_collecting, "given", lambda block: pytest.fail("the items"))
+    assert repr(_in_columns(collector, _ITEMS)) == repr(expected)
+
+
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_what_is_only_counted_is_mapped(is_grouped: bool) -> None:
+    """The function fails as it does item by item."""
+    collector: Any = mapping(lambda item: 12 // item[1], counting())
+    collector = grouping_by(itemgetter(0), collector) if is_grouped else collector
+
+    with pytest.raises(ZeroDivisionError):
+        _in_columns(collector, [(1, 3), (2, 0)])
+
+
+def test_mapping_by_a_function_that_cannot_be_read_takes_items() -> None:
+    """So does one before groups, which saw the items that come out of it."""
+    for collector in (mapping(json.dumps, counting()), mapping(abs, grouping_by(lambda n: n % 2, counting()))):
+        assert with_expressions(collector, is_verified=False).on_columns() is None
+
+
+def test_many_functions_one_behind_another_are_called() -> None:
+    """As an expression they would have too many levels to be pickled."""
+    collector: Any = summing(lambda n: n)
+    for _ in range(80):
+        collector = mapping(lambda n: n + 1, collector)
+
+    assert with_expressions(collector, is_verified=False).on_columns() is None
