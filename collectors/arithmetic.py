@@ -14,8 +14,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from more_itertools import ilen
-
 from collectors.arguments import checked_function
 from collectors.batches import Waiting
 from collectors.naming import named
@@ -75,7 +73,11 @@ def _count_one(count: int, item: object) -> int:
 
 def count_all(count: int, items: Iterable[object]) -> int:
     """Add the number of `items`; a grouping that counts recognizes this function."""
-    return count + (len(items) if type(items) is list else ilen(items))
+    if type(items) is list:
+        return count + len(items)
+    from more_itertools import ilen  # here: few programs need a word of that package
+
+    return count + ilen(items)
 
 
 @overload

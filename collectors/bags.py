@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from typing import Any
 
@@ -94,6 +93,8 @@ def _place_of(item: Any, items: list[Any]) -> int:
 
 
 def _pickled(item: Any) -> bytes | None:
+    import pickle  # here: few programs take something out of a bag
+
     try:
         return pickle.dumps(item)
     except Exception:  # It cannot be pickled, so no copy of it is about.

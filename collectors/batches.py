@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from more_itertools import chunked
-
 from dstream.memory import pieces
 from dstream.spi import Collector, identity
 from dstream.values.blaming import each
@@ -31,7 +29,9 @@ _PENDING = 32
 def batches(items: Iterable[T]) -> Iterable[list[T]]:
     """Cut `items` into lists of a few hundred, fewer where they are large; nobody may change these lists."""
     if type(items) is list:
-        return ((items,) if items else ()) if len(items) <= _BATCH else chunked(items, _BATCH)
+        if len(items) <= _BATCH:
+            return (items,) if items else ()
+        return (items[start : start + _BATCH] for start in range(0, len(items), _BATCH))
     return pieces(items, _BATCH)
 
 

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dstream import errors, gatherers, neighbours
-from dstream.distributed import IStreamCache, IStreamList, IStreamMap
 from dstream.failures import failure
 from dstream.session import Context, connect, default_context, set_default_context
 from dstream.spi import Collector
@@ -18,6 +17,7 @@ from dstream.stream.map_services import imap_service
 from dstream.values import BadRecord, DeadLetter, Entry, JournalEvent, Optional, Predicate, where
 
 if TYPE_CHECKING:
+    from dstream.distributed import IStreamCache, IStreamList, IStreamMap
     from dstream.distributed.counter import IStreamCounter
     from dstream.distributed.queue import IStreamQueue
     from dstream.distributed.set import IStreamSet
@@ -64,7 +64,10 @@ del neighbours
 
 _OF_CORE = frozenset({"DAG", "Edge", "Vertex"})
 _WHEN_ASKED_FOR = {
+    "IStreamCache": "dstream.distributed.cache",
     "IStreamCounter": "dstream.distributed.counter",
+    "IStreamList": "dstream.distributed.list",
+    "IStreamMap": "dstream.distributed.map",
     "IStreamQueue": "dstream.distributed.queue",
     "IStreamSet": "dstream.distributed.set",
     "JobConfig": "dstream.jobs",
@@ -73,7 +76,7 @@ _WHEN_ASKED_FOR = {
     "Pipeline": "dstream.pipeline",
     "attached": "dstream.values.attached_files",
 }
-"""Names that few programs use: their modules are loaded when somebody asks for them."""
+"""Names that a program of streams does not need: their modules are loaded when somebody asks for them."""
 
 
 if not TYPE_CHECKING:  # A type checker would take it for every name.

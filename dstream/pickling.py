@@ -8,8 +8,6 @@ import gc
 import pickle
 from typing import Any
 
-import cloudpickle
-
 __all__ = ["dumps"]
 
 
@@ -31,9 +29,11 @@ def dumps(value: Any) -> bytes:
     """Pickle `value`, by value where it holds a class or function that only this process knows."""
     try:
         data = pickle.dumps(value, protocol=5)
+        is_whole = b"__main__" not in data
     except (pickle.PicklingError, AttributeError, TypeError):
-        data = cloudpickle.dumps(value, protocol=5)
-    else:
-        if b"__main__" in data:
-            data = cloudpickle.dumps(value, protocol=5)
-    return bytes(data)
+        is_whole = False
+    if is_whole:
+        return data
+    import cloudpickle  # here: most of what is pickled is data, which every process knows
+
+    return bytes(cloudpickle.dumps(value, protocol=5))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import io
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -249,17 +247,19 @@ def _width() -> int:
         is_terminal = sys.stdout.isatty()
     except (AttributeError, ValueError):
         is_terminal = False
-    return max(shutil.get_terminal_size().columns, 2 * _NARROWEST) if is_terminal else _WIDTH
+    if not is_terminal:
+        return _WIDTH
+    from shutil import get_terminal_size  # here: few programs print tables
+
+    return max(get_terminal_size().columns, 2 * _NARROWEST)
 
 
 def html_table(title: str, rows: Rows, rest: str = "") -> str:
     """Write rows as HTML, with a caption above and, below, a word about what is not shown."""
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in rows.columns)
-    lines = "".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows.cells)
-    foot = f'<tfoot><tr><td colspan="{len(rows.columns)}">{html.escape(rest)}</td></tr></tfoot>' if rest else ""
-    title = html.escape(title)
+    from html import escape  # here: few programs show tables in notebooks
+
+    head = "".join(f"<th>{escape(column)}</th>" for column in rows.columns)
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(brief(value))}</td>' for value in row)}</tr>" for row in rows.cells)
+    foot = f'<tfoot><tr><td colspan="{len(rows.columns)}">{escape(rest)}</td></tr></tfoot>' if rest else ""
+    title = escape(title)
     return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody>{foot}</table>"
-
-
-def _cell(value: object) -> str:
-    return f"<td>{html.escape(brief(value))}</td>"

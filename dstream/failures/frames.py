@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from types import FrameType, TracebackType
@@ -51,7 +50,7 @@ def origin_of(error: BaseException, depth: int = 0) -> Origin | None:
     cause = error.__cause__
     before = origin_of(cause, depth + 1) if cause is not None and depth < _DEEPEST else None
     found, last = None, None
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    for frame, line in _entries(error.__traceback__):
         last = frame
         if _is_of_the_user(frame):
             found = frame, line
@@ -147,13 +146,20 @@ def _frames(error: BaseException, within: FrameType) -> Iterator[FrameType]:
     """
     before: FrameType | None = None
     for part in behind(error):
-        for frame, _ in traceback.walk_tb(part.__traceback__):
+        for frame, _ in _entries(part.__traceback__):
             if before is None and frame is not within:
                 continue
             if before is not None and frame.f_back not in (None, before):
                 return
             before = frame
             yield frame
+
+
+def _entries(entry: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    """Give the frames and lines of a traceback, the outermost first, without loading `traceback`."""
+    while entry is not None:
+        yield entry.tb_frame, entry.tb_lineno
+        entry = entry.tb_next
 
 
 def is_full() -> bool:
@@ -194,7 +200,7 @@ def is_of_spark(error: BaseException) -> bool:
     """Say whether an exception comes from Spark: by its type, or since code of Spark's raised it."""
     if type(error).__module__.partition(".")[0] in _SPARK:
         return True
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    frames = [frame for frame, _ in _entries(error.__traceback__)]
     return bool(frames) and _is_of(frames[-1], _SPARK)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import random
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, compress, count, islice
 from typing import Any, TypeVar
@@ -65,7 +64,9 @@ def _drawn(seed: object, first: int) -> Iterator[float]:
 
 def _draws(seed: object, chunk: int) -> list[float]:
     """Draw a number from 0 up to 1 for each item of a chunk."""
-    draw = random.Random(f"{seed}:{chunk}").random
+    from random import Random  # here: few programs draw
+
+    draw = Random(f"{seed}:{chunk}").random
     return [draw() for _ in range(_DRAWN_TOGETHER)]
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from more_itertools import sliding_window
-
 from dstream.gatherers.gatherer_arguments import window_size
 from dstream.spi import ByPlace, Downstream, Gatherer, Place
 
@@ -163,6 +161,8 @@ def _slid(first: tuple[T, ...], items: Iterator[T]) -> Iterator[tuple[T, ...]]:
     """Give all windows, of which the first is known: fast, or holding no more than one of them if it is large."""
     size = len(first)
     if sum(map(sys.getsizeof, first)) < size * _LARGE:
+        from more_itertools import sliding_window  # here: few programs gather windows
+
         return sliding_window(chain(first, items), size)
     return _slid_one_by_one(first, items)
 

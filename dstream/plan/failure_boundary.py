@@ -9,7 +9,6 @@ from __future__ import annotations
 from types import TracebackType
 
 from dstream.failures import is_full, shorten
-from dstream.plan.failure_messages import tell
 from dstream.plan.nodes import Node
 from dstream.plan.where import Where, call_site
 
@@ -50,6 +49,8 @@ class explained:
 
     def _told(self, error: Exception) -> Exception:
         try:
+            from dstream.plan.failure_messages import tell  # here: while all goes well nothing is told
+
             return tell(error, self._root, self._call, self._place or call_site())
         except Exception as problem:
             # The user's exception matters more than what can be said about it.

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 
 from dstream.failures import naming
 from dstream.plan.vertex_graph import GraphVertex, VertexGraph
 
-__all__ = ["cores_here", "parallelism_of", "with_parallelism"]
-
-
-def cores_here() -> int:
-    """Return on how many cores this process may run: as many tasks Spark has at a time on one machine."""
-    known = getattr(os, "sched_getaffinity", None)
-    return len(known(0)) if known is not None else os.cpu_count() or 1
+__all__ = ["parallelism_of", "with_parallelism"]
 
 
 def with_parallelism(graph: VertexGraph, suggested: int) -> VertexGraph:

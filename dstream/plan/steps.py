@@ -55,6 +55,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
+    """A function whose exceptions name a step and the item."""
+
     step: Step
     fn: Callable[[Any], Any]
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from dstream.distributed import Expiring
 from dstream.failures import shown
 from dstream.plan import Found, nothing_kept
 from dstream.session.configuration import Configuration, configured
@@ -228,8 +227,13 @@ def _storage_opener(chosen: Configuration, allowed: Iterable[type]) -> Callable[
     for each in classes:
         if not isinstance(each, type):
             raise TypeError(f"allowed must hold classes, not {shown(each)}")
-    settings = Settings(chosen["pickle"], (Expiring, *classes), chosen["durability"])
-    return lambda url: open_storage(url, settings)
+
+    def opened(url: str) -> Storage:
+        from dstream.distributed.expiring import Expiring  # here: a program of streams opens no storage
+
+        return open_storage(url, Settings(chosen["pickle"], (Expiring, *classes), chosen["durability"]))
+
+    return opened
 
 
 def _stages(chosen: Configuration, found: Found) -> Explain:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, get_args, overload
 
-from dstream.distributed import IStreamCache, IStreamList, IStreamMap, stored_options
-from dstream.distributed.expiring import cache_store
 from dstream.errors import IllegalStateError, SerializationError, UnsupportedError
 from dstream.failures import shown
 from dstream.plan import Node, Table, call_site
@@ -24,12 +22,13 @@ from dstream.session.connect_arguments import (
 )
 from dstream.session.open_contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
-from dstream.spi import Engine, Kind, ListStore, MapStore, Options, Source, Storage
+from dstream.spi import Engine, Kind, Options, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 from dstream.values.secrets import shown_url
 
 if TYPE_CHECKING:
+    from dstream.distributed import IStreamCache, IStreamList, IStreamMap
     from dstream.distributed.counter import IStreamCounter
     from dstream.distributed.queue import IStreamQueue
     from dstream.distributed.set import IStreamSet
@@ -257,7 +256,8 @@ class Context:
             36
         """
         options = Options(key_type, value_type, buckets, journal, strict)
-        return IStreamMap(cast("MapStore", self._created("map", name, options)), self)
+        found: IStreamMap[Any, Any] = self._handle("map", self._created("map", name, options))
+        return found
 
     @overload
     def get_list(self, name: str, *, value_type: type[T], strict: bool | None = None) -> IStreamList[T]: ...
@@ -276,7 +276,8 @@ class Context:
             'Grace'
         """
         options = Options(value_type=value_type, strict=strict)
-        return IStreamList(cast("ListStore", self._created("list", name, options)), self)
+        found: IStreamList[Any] = self._handle("list", self._created("list", name, options))
+        return found
 
     @overload
     def get_cache(
@@ -343,7 +344,10 @@ class Context:
         """
         options = Options(key_type, value_type, buckets, journal, strict, ttl, max_idle)
         check_options(name, options)
-        return IStreamCache(cache_store(self.running_storage(), name, options), self)
+        from dstream.distributed.expiring import cache_store  # here: few programs have a cache
+
+        found: IStreamCache[Any, Any] = self._handle("cache", cache_store(self.running_storage(), name, options))
+        return found
 
     @overload
     def get_set(
@@ -518,8 +522,7 @@ class Context:
         if kind not in get_args(Kind):
             raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, not {shown(kind)}")
         check_options(name, Options())
-        options = stored_options(Options()) if kind == "cache" else Options()
-        store = self.running_storage().open(kind, name, options)
+        store = self.running_storage().open(kind, name, Options())
         return None if store is None else self._handle(kind, store)
 
     def collections(self) -> list[CollectionName]:
@@ -658,7 +661,7 @@ class Context:
         return self.running_storage().create(kind, name, options)
 
     def _handle(self, kind: Kind, store: Any) -> Any:
-        """Return a handle to a store; the modules of kinds that few programs use are loaded here."""
+        """Return a handle to a store; their modules are loaded here: a program of streams needs none."""
         module = import_module(f"dstream.distributed.{kind}")
         return getattr(module, f"IStream{kind.capitalize()}")(store, self)
 

@@ -254,6 +254,8 @@ def _container_of(operation: AggregateOperation[Any, A, Any], items: Iterable[tu
 
 @dataclass(frozen=True)
 class _Functions:
+    """What a collector does, each by its part."""
+
     create: Callable[[], Any]
     accumulates: tuple[Callable[[Any, Any], Any], ...]
     combine: Callable[[Any, Any], Any] | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import random
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dstream.gatherers.positions import indexed, numbered, ranked, sampled
@@ -170,7 +169,11 @@ def _whole(value: Any, name: str) -> int:
 
 
 def _seed(seed: Any) -> int:
-    return random.getrandbits(64) if seed is None else _whole(seed, "seed")
+    if seed is not None:
+        return _whole(seed, "seed")
+    from random import getrandbits  # here: few programs draw
+
+    return getrandbits(64)
 
 
 def _sample_size(fraction: Any, n: Any) -> int:

@@ -7,7 +7,6 @@ earlier one kept here.
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -43,6 +42,8 @@ class KeptItems(HeldByContext):
 
     def _write(self, items: Iterator[Any]) -> None:
         """Put all further items into a file without a name, which goes with this object."""
+        import tempfile  # here: what fits into memory needs no file
+
         self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the items
         weakref.finalize(self, self._file.close)
         place = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import pickle
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress, count, islice
@@ -68,6 +67,8 @@ class Run:
         """Append `items`."""
         for _, data in self._batcher.batches(items):
             if self._file is None:
+                import tempfile  # here: what fits into memory needs no file
+
                 self._file = tempfile.TemporaryFile(prefix="dstream-")  # noqa: SIM115 - it lives as long as the run
                 weakref.finalize(self, self._file.close)
             self._file.write(len(data).to_bytes(8, "little"))

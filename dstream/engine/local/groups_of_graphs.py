@@ -10,10 +10,11 @@ from dstream.engine.kernels.aggregates import finishing, partial
 from dstream.engine.kernels.core_operations import Task
 from dstream.engine.kernels.groups_of_vertex import Arriving, Leaving, Sending
 from dstream.engine.kernels.stamping import telling
+from dstream.engine.local.local_cores import cores_here
 from dstream.plan.core import Chain, Core, Write
 from dstream.plan.core_of_graphs import Processing
 from dstream.plan.core_of_stages import Aggregate
-from dstream.plan.graph_parallelism import cores_here, with_parallelism
+from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.last_vertices import LastVertices, groups_of, last_vertices
 from dstream.plan.properties import is_bounded
 from dstream.plan.steps import Op

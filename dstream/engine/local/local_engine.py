@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import by_bucket, partial_groups, written, written_entries
+from dstream.engine.local.local_cores import cores_here
 from dstream.engine.local.local_task import Kinds, LocalTask
 from dstream.engine.local.opened_plans import no_data_frames, opened
 from dstream.engine.memory_bound import DEFAULT_BROADCAST
@@ -22,7 +23,6 @@ from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_forks import Fork, Several
 from dstream.plan.core_of_graphs import Processing
 from dstream.plan.core_of_pairs import TwoStreams
-from dstream.plan.graph_parallelism import cores_here
 from dstream.plan.properties import check
 from dstream.plan.recalling import of_one_run, recalled
 from dstream.plan.steps import Step

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dstream.engine.kernels.graph_processing import in_turn, whole
+from dstream.engine.local.local_cores import cores_here
 from dstream.engine.local.local_task import LocalTask
 from dstream.engine.local.opened_plans import apply, opened_later, splits, start
 from dstream.plan.core import Chain, Core, Read
 from dstream.plan.core_of_graphs import Processing
-from dstream.plan.graph_parallelism import cores_here
 
 if TYPE_CHECKING:
     from dstream.plan.vertex_graph import GraphEdge

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.expressions import Argument, Constant, Indexed
 from dstream.spi import Collector, InColumns
 
 if TYPE_CHECKING:
@@ -89,4 +88,6 @@ def _on_first_parts(known: InColumns, items: ColumnItems) -> InColumns | None:
     """Return how pairs are counted by their first parts, if all second parts are 1."""
     if type(items.value_of_pairs) is not int or items.value_of_pairs != 1:
         return None
+    from dstream.expressions import Argument, Constant, Indexed  # here: with columns alone
+
     return replace(known, expression=Indexed(Argument(0), Constant(0)))
