@@ -5,18 +5,19 @@ What they do has happened when a task did it, so nothing of a run that fails is 
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from more_itertools import chunked
 
 from dstream.spi import Collections, Receipt, Reducer, Writer
 from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
-from dstream.values.blaming import each, stopped
+from dstream.values.blaming import each, shown, stopped
 from dstream.values.contexts import contextmanager
 from dstream.values.log_lines import is_heard, tell
 from reducers.writing import checked_function, checked_text
@@ -36,6 +37,8 @@ def sink_from(
     flush: Callable[[S], object] | None = None,
     destroy: Callable[[S], object] | None = None,
     *,
+    prepare: Callable[[S], Receipt] | None = None,
+    commit: Callable[[list[Any]], object] | None = None,
     name: str | None = None,
 ) -> Reducer[T, None]:
     """Give each item to a function of your own, with what a task has made for that, such as a client of a server.
@@ -44,7 +47,9 @@ def sink_from(
 
     **Parallelism**: each task that has items makes one of its own.
     **Guarantee**: at least once, if `receive` and `flush` have handed an item over when they return. Items that were
-    received before a failure stay where they are, and a task that runs again gives its items again.
+    received before a failure stay where they are, and a task that runs again gives its items again. With `prepare` and
+    `commit` exactly once, in jobs that go on after a crash too: tasks put the items where nobody looks, and the commit
+    shows them. It may be asked again for what it has shown, and must then change nothing, as a file that is renamed.
     **On re-run**: all items are given again.
 
     Args:
@@ -52,10 +57,17 @@ def sink_from(
         receive: takes (what was made, item).
         flush: takes it after every 1,000 items, and after the last one.
         destroy: takes it at its end, also after a failure.
+        prepare: takes it after the last item, and says as plain data, as JSON has it, where the items of the task are.
+            What was prepared and is in no commit, as that of a task that ran twice, nobody removes.
+        commit: takes in the caller what `prepare` gave in one attempt of each task, in a list; not if there are no
+            items. After a failure it is called again with the same list, maybe by another process; a job that has run
+            starts again if it raises a `SinkUnavailableError`.
         name: what messages call the sink; unset, its functions.
 
     Raises:
-        TypeError: one of these is no function, or one whose call would not run it.
+        TypeError: one of these is no function, or one whose call would not run it; when it runs: `prepare` gives
+            what is no plain data.
+        ValueError: `prepare` is given without `commit`, or the other way round.
 
     Example:
         >>> import pathlib, tempfile
@@ -68,12 +80,15 @@ def sink_from(
         >>> path.read_text()
         'Ada Grace'
     """
-    optional: list[tuple[str, Any]] = [("flush", flush), ("destroy", destroy)]
+    if (prepare is None) != (commit is None):
+        raise ValueError("prepare and commit belong together: commit takes what prepare gives")
+    optional: list[tuple[str, Any]] = [("flush", flush), ("destroy", destroy), ("prepare", prepare), ("commit", commit)]
     given: dict[str, Any] = {"create": create, "receive": receive, **{k: fn for k, fn in optional if fn is not None}}
     for argument, fn in given.items():
         refuse_one_that_would_not_run(checked_function(fn, argument), argument)
-    shown = ", ".join(map(shown_function, given.values())) if name is None else repr(checked_text(name, "name"))
-    return PassingSink(f"sink_from({shown})", Passed(create, receive, flush, destroy))
+    written = ", ".join(map(shown_function, given.values())) if name is None else repr(checked_text(name, "name"))
+    label, passed = f"sink_from({written})", Passed(create, receive, flush, destroy, prepare)
+    return PassingSink(label, passed) if commit is None else CommittingSink(label, passed, commit)
 
 
 def to_logger(to_string: Callable[[T], str] = str, *, logger: str = LOGGER) -> Reducer[T, None]:
@@ -104,8 +119,8 @@ def to_logger(to_string: Callable[[T], str] = str, *, logger: str = LOGGER) -> R
         dstream.to_logger: item 2
     """
     refuse_one_that_would_not_run(checked_function(to_string, "to_string"), "to_string")
-    shown = "" if to_string is str else shown_function(to_string)
-    return LoggingSink(f"to_logger({shown})", Texts(to_string, True), checked_text(logger, "logger"))
+    written = "" if to_string is str else shown_function(to_string)
+    return LoggingSink(f"to_logger({written})", Texts(to_string, True), checked_text(logger, "logger"))
 
 
 def to_nothing() -> Reducer[Any, None]:
@@ -155,6 +170,25 @@ class PassingSink(Generic[T]):
         return self.label
 
 
+@dataclass(frozen=True, repr=False)
+class CommittingSink(PassingSink[T]):
+    """Gives what its tasks have prepared to a function.
+
+    Attributes:
+        commit: takes the receipts.
+    """
+
+    commit: Callable[[list[Any]], object]
+
+    def begin(self, job: str | None, epoch: int = 1) -> PassingJob:
+        """Begin an epoch. Whether it was committed, `commit` finds out."""
+        return PassingJob(self.writer, self._commit)
+
+    def _commit(self, receipts: Sequence[Receipt]) -> None:
+        if receipts:
+            self.commit(list(receipts))
+
+
 @dataclass
 class PassingJob:
     """An epoch whose commit changes nothing, or lets the driver do something with the receipts.
@@ -190,10 +224,12 @@ class Passed:
     receive: Callable[[Any, Any], object]
     flush: Callable[[Any], object] | None
     destroy: Callable[[Any], object] | None
+    prepare: Callable[[Any], Receipt] | None = None
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
-        """Let the function take the items; give no receipts."""
+        """Let the function take the items; give what `prepare` makes at the end, if there is one."""
         made: Any = _NOTHING_MADE
+        receipts: list[Receipt] = []
         with self._destroying(lambda: made):
             for number, item in enumerate(items, start=1):
                 if made is _NOTHING_MADE:
@@ -202,7 +238,17 @@ class Passed:
                 if number % _BATCH == 0:
                     self._flush(made)
             self._flush(made)
-        yield from ()
+            if self.prepare is not None and made is not _NOTHING_MADE:
+                receipts.append(self._checked(self.prepare(made)))
+        yield from receipts
+
+    def _checked(self, receipt: Any) -> Receipt:
+        """Return a receipt that a record of a job gives back as it was."""
+        with suppress(TypeError, ValueError, RecursionError):
+            if json.loads(json.dumps(receipt, allow_nan=False)) == receipt:
+                return cast("Receipt", receipt)
+        said = "texts, numbers, lists and dictionaries with texts as keys"
+        raise TypeError(f"sink_from(): prepare= must make plain data ({said}), not {shown(receipt)}")
 
     def _give(self, made: Any, item: Any) -> None:
         try:

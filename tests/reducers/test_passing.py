@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from pathlib import Path
 
 import pytest
 
+import dstream as ds
+from dstream.errors import SinkUnavailableError
 from dstream.spi import Sink
 from reducers import sink_from, to_logger, to_nothing
+from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 
 class Noted:
@@ -150,3 +154,80 @@ def test_nothing_runs_everything(engine, tmp_path):
     assert engine.stream([1, 2], 2).collect(to_nothing()) is None
     with pytest.raises(ZeroDivisionError):
         engine.stream([1, 0], 2).map(lambda n: 1 // n).collect(to_nothing())
+
+
+class Chest:
+    """Keeps its items in a file that nobody looks into before it gets its final name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f"{uuid.uuid4().hex}.staged"
+        self.file = self.path.open("w")
+
+    def take(self, item: object) -> None:
+        self.file.write(f"{item}\n")
+
+    def sealed(self) -> str:
+        self.file.flush()
+        return str(self.path)
+
+
+def shown_once(paths):
+    """Rename files; one that has its name was renamed before."""
+    for path in map(Path, paths):
+        if path.exists():
+            path.rename(path.with_suffix(".txt"))
+
+
+def chests(folder, commit=shown_once):
+    """Return a sink of them."""
+    close = lambda chest: chest.file.close()  # noqa: E731
+    return sink_from(lambda: Chest(folder), Chest.take, destroy=close, prepare=Chest.sealed, commit=commit)
+
+
+def test_sink_from_with_prepare_and_commit_shows_all_items_at_the_end(engine, tmp_path):
+    """What the tasks have prepared; empty partitions give none, and a run that fails shows nothing."""
+    with pytest.raises(ZeroDivisionError):
+        engine.stream([1, 2, 0], 3).map(lambda n: 1 // n).collect(chests(tmp_path))
+    assert noted(tmp_path) == []
+    engine.stream(range(5), 7).collect(chests(tmp_path))
+
+    assert sorted("".join(noted(tmp_path)).split()) == ["0", "1", "2", "3", "4"]
+
+
+def test_a_job_asks_again_for_a_commit_that_failed(local_context, tmp_path):
+    """It failed before and after it had shown the items: each is there once."""
+    asked = []
+
+    def commit(paths):
+        asked.append(paths)
+        if len(asked) == 2:
+            raise SinkUnavailableError("the store is away")
+        shown_once(paths)
+        if len(asked) == 3:
+            raise SinkUnavailableError("the store has gone away")
+
+    feed = Feed({"0": ["a"]})
+    config = ds.JobConfig(epoch_length=0.02, auto_restart=(9, 0.02))
+    job = local_context.new_job(pipeline_of(feed, chests(tmp_path, commit)), name="chests", config=config)
+    eventually(lambda: job.epoch == 1)
+    feed.give("b", "c")
+    eventually(lambda: len(asked) == 4)
+    feed.give("d")
+    eventually(lambda: "".join(noted(tmp_path)).count("\n") == 4)
+    job.cancel()
+
+    assert sorted("".join(noted(tmp_path)).split()) == ["a", "b", "c", "d"]
+    assert asked[1] == asked[2] == asked[3]
+
+
+def test_sink_from_refuses_half_of_a_commit(local_context):
+    """And what a record of a job would not give back as it was; a commit without items is none."""
+    for half in {"prepare": list}, {"commit": list}:
+        with pytest.raises(ValueError, match="prepare and commit belong together"):
+            sink_from(list, list.append, **half)
+    for prepared in object(), (1, 2), {1: "a"}, float("nan"):
+        with pytest.raises(TypeError, match="prepare= must make plain data"):
+            local_context.stream([1]).collect(
+                sink_from(list, list.append, prepare=lambda _, it=prepared: it, commit=print)
+            )
+    local_context.stream([]).collect(sink_from(list, list.append, prepare=len, commit=lambda found: 1 // 0))
