@@ -13,7 +13,7 @@ from reducers.folder_state import FOLDER, STAGED, FolderState
 from reducers.publishing import locked, publish, sweep
 from reducers.staged_files import FileWriter
 
-__all__ = ["FileJob", "record_of"]
+__all__ = ["FileJob", "Staged", "checked_receipt", "record_of"]
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class FileJob:
 
     def commit(self, receipts: Sequence[Receipt]) -> None:
         """Publish the files that the receipts name, unless the epoch was committed meanwhile."""
-        staged = [_checked(each, self.folder) for each in receipts]
+        staged = [checked_receipt(each, self.folder) for each in receipts]
         _check_columns(staged, self.folder)
         if self._files is None:
             with locked(self.folder):
@@ -67,7 +67,7 @@ class FileJob:
             and not self.writer.partitions.parts
             and (self.replace or not self.folder.listed())
         ):
-            return [_checked(self.writer.empty(), self.folder)]
+            return [checked_receipt(self.writer.empty(), self.folder)]
         return []
 
     def _publish(self, staged: Sequence[Staged]) -> None:
@@ -95,19 +95,24 @@ class Staged:
         size: in bytes.
         folder: below the target, with a slash at its end; empty for the target itself.
         columns: what stands in the file.
+        items: how many; -1 in a receipt of a run before this was counted.
     """
 
     name: str
     size: int
     folder: str
     columns: ColumnTypes
+    items: int
 
 
-def _checked(receipt: Receipt, folder: FolderState) -> Staged:
+def checked_receipt(receipt: Receipt, folder: FolderState) -> Staged:
     """Return the parts of a receipt. It may have been kept anywhere, so it is input, and leads nowhere else."""
     match receipt:
-        case [str(name), int(size), str(below), dict(columns)] if STAGED.fullmatch(name) and FOLDER.fullmatch(below):
-            return Staged(name, size, below, {str(column): str(kind) for column, kind in columns.items()})
+        case [str(name), int(size), str(below), dict(columns), *count] if STAGED.fullmatch(name) and FOLDER.fullmatch(
+            below
+        ):
+            kinds = {str(column): str(kind) for column, kind in columns.items()}
+            return Staged(name, size, below, kinds, next((each for each in count if isinstance(each, int)), -1))
     raise IllegalStateError(f"{folder.path}: nothing was changed, since {receipt!r} is no receipt of a file")
 
 

@@ -12,6 +12,9 @@ from typing import Any, Generic, Literal, TypeVar, get_args, overload
 from dstream.errors import SinkError
 from dstream.spi import Collections, Reducer
 from dstream.values.secrets import shown_url
+from reducers.delta_files import DeltaFormat
+from reducers.delta_jobs import DeltaTarget
+from reducers.delta_log import LOG
 from reducers.file_formats import NO_LIMIT, Compression, FileFormat
 from reducers.file_jobs import FileJob, record_of
 from reducers.folder_state import FolderState
@@ -75,7 +78,7 @@ def to_files(
 def to_files(
     folder: Folder,
     *,
-    format: Literal["parquet"],
+    format: Literal["parquet", "delta"],
     columns: type | Iterable[str] | None = None,
     compression: Literal["gz", "zst"] | None = None,
     name: str = "part",
@@ -126,14 +129,16 @@ def to_files(
     reads the files that it lists sees all of a run or nothing. A run that fails leaves nothing; tasks that run twice
     leave one copy. If the process dies while it commits, the next commit into the folder finishes that one first. At a
     URL files are copied, and commits take turns by a note in `.dstream`, which somebody removes if its process died.
+    In a table of Delta, files have their names from the start, and one entry of its log shows all files of a run.
     **On re-run**: the files are added again, unless `job` names the job.
 
     Args:
         folder: a path; on a cluster, one that all machines share. Or a URL that fsspec knows, such as `s3://bucket/out`.
-        format: `"text"`, a line for each item, or `"json"`, a line of JSON for each. `"csv"`, `"parquet"` and `"avro"`
-            have rows: dataclasses, named tuples, dicts, or tuples with `columns`. Nothing is converted: what does not
-            fit is an error that names the item. CSV has a header in each file; None is an empty field there, and the
-            empty text a quoted one.
+        format: `"text"`, a line for each item, or `"json"`, a line of JSON for each. `"csv"`, `"parquet"`, `"avro"`
+            and `"delta"` have rows: dataclasses, named tuples, dicts, or tuples with `columns`. Nothing is converted:
+            what does not fit is an error that names the item. CSV has a header in each file; None is an empty field
+            there, and the empty text a quoted one. `"delta"` is a table of Delta with files of Parquet, whose readers
+            see all files of a run at once, or none.
         to_string: makes the text of an item, without line breaks, since each ends a line.
         columns: of rows: a dataclass, a named tuple or a `TypedDict`, whose fields they are, or their names. Unset,
             those of the first item of a file. Dicts may lack some of them, which are None then.
@@ -142,7 +147,8 @@ def to_files(
             Snappy, `"gz"` or `"zst"`, Avro with `"gz"`, `"bz2"` or `"xz"`.
         name: what the names of the files begin with.
         partition_by: the name of a field, or several, or functions by name: the items with the same value stand in a
-            folder of their own, such as `country=NO/`, and keep the field. A task has 32 files open at most.
+            folder of their own, such as `country=NO/`, and keep the field; in a table of Delta
+            they are fields, which the log keeps. A task has 32 files open at most.
         roll_at: (bytes, seconds), one of which may be None: a file ends before it has more bytes, or with the first
             item after so many seconds. The bytes are those before compression; of Parquet and Avro, those in memory.
         on_existing: `"refuse"` a folder that holds files already, or `"add"` to those of earlier runs.
@@ -152,10 +158,11 @@ def to_files(
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
         LookupError: there is no such encoding.
-        UnsupportedError: the folder is a URL that nobody writes to, or the format comes later.
+        UnsupportedError: the folder is a URL that nobody writes to; or there is a table of Delta that needs what is
+            not known here.
         SetupError: the package `fastavro`, which writes Avro, is not installed, or that which fsspec needs for the URL.
         SinkError: when it runs: the disk is full, the folder is gone, holds files of others, or is not for this
-            process to write; or partitions have different columns.
+            process to write; or partitions have different columns, or others than the table that is there.
 
     Example:
         >>> import pathlib, tempfile
@@ -167,8 +174,8 @@ def to_files(
         ('part-000001-00000.txt', 'ADA\nGRACE\n')
     """
     place = _place(folder)
-    form = checked_format(format, to_string, columns, encoding, compression)
     partitions, rolling = checked_partitions(partition_by), _rolling(roll_at)
+    form = checked_format(format, to_string, columns, encoding, compression, partitions)
     if on_existing not in get_args(OnExisting):
         raise ValueError(f"on_existing must be 'add' or 'refuse', not {on_existing!r}")
     if not _NAME.fullmatch(checked_text(name, "name")) or len(name.encode()) > 200:
@@ -235,10 +242,13 @@ class FileSink(Replaceable, Generic[T]):
         """None: the items are written as they are."""
         return
 
-    def open(self, context: Collections) -> FileTarget:
+    def open(self, context: Collections) -> FileTarget | DeltaTarget:
         """Make the folder."""
         folder = FolderState(self.place)
         self.place.make()
+        if isinstance(self.form, DeltaFormat):
+            writer = FileWriter(self.place, "", self.form, self.partitions, self.rolling, self.name)
+            return DeltaTarget(self.place, self.label, writer, self.replace, self.on_existing == "refuse")
         return FileTarget(self, folder)
 
     def __repr__(self) -> str:
@@ -271,6 +281,8 @@ class FileTarget:
         folder, sink = self._folder, self._sink
         if folder.epoch(record) or folder.unfinished().record == record:
             return  # It has written here before.
+        if folder.place.holds(LOG):
+            raise SinkError(f"{sink.label}: the folder {folder.path} is a Delta table: write format='delta' into it")
         strangers = folder.strangers()
         if strangers:
             raise SinkError(

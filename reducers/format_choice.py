@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from dstream.errors import UnsupportedError
 from reducers.avro_files import AVRO_CODECS, AvroFormat, check_fastavro
 from reducers.column_forms import Listed, Struct
 from reducers.csv_lines import CsvLines
+from reducers.delta_files import DeltaFormat
 from reducers.file_formats import Compression, FileFormat
 from reducers.item_columns import Wanted, checked_columns
 from reducers.json_objects import JsonLines
 from reducers.line_formats import LineFormat, TextLines, checked_encoding
 from reducers.parquet_files import PARQUET_CODECS, ParquetFormat
+from reducers.partition_folders import PartitionFolders
 from reducers.writing import checked_function
 
 __all__ = ["checked_format"]
 
 _LINES = ("text", "json", "csv")
-_COLUMNS = ("csv", "parquet", "avro")
-_FORMATS = ("text", "json", "csv", "parquet", "avro")
+_COLUMNS = ("csv", "parquet", "avro", "delta")
+_FORMATS = ("text", "json", "csv", "parquet", "avro", "delta")
 
 
-def checked_format(format: str, to_string: Any, columns: Any, encoding: str, compression: Any) -> FileFormat:
+def checked_format(
+    format: str, to_string: Any, columns: Any, encoding: str, compression: Any, partitions: PartitionFolders
+) -> FileFormat:
     """Return the format that the arguments of `to_files` say.
 
     Raises:
         TypeError: an argument is of another kind, or none that this format has.
         ValueError: an argument is none of its choices.
         LookupError: there is no such encoding.
-        UnsupportedError: the format comes later.
         SetupError: the package that writes it is not installed.
     """
-    if format == "delta":
-        raise UnsupportedError(f"to_files() writes the formats {', '.join(_FORMATS)}, and not yet 'delta'")
     if format not in _FORMATS:
         raise ValueError(f"format must be one of {', '.join(_FORMATS)}, not {format!r}")
     if to_string is not None and format != "text":
@@ -43,11 +43,15 @@ def checked_format(format: str, to_string: Any, columns: Any, encoding: str, com
     if encoding != "utf-8" and format not in _LINES:
         raise TypeError(f"encoding is that of texts, and format={format!r} writes bytes")
     _check_compression(format, compression)
+    if format == "delta":
+        return DeltaFormat(checked_columns(columns), compression, partitions.fields())
     return _made(format, to_string, columns, checked_encoding(encoding), compression)
 
 
 def _check_compression(format: str, compression: Any) -> None:
-    codecs = {"parquet": PARQUET_CODECS, "avro": AVRO_CODECS}.get(format, dict.fromkeys(get_args(Compression), ""))
+    codecs = {"parquet": PARQUET_CODECS, "delta": PARQUET_CODECS, "avro": AVRO_CODECS}.get(
+        format, dict.fromkeys(get_args(Compression), "")
+    )
     names = [repr(name) for name in codecs if name is not None]
     if compression is not None and (not isinstance(compression, str) or compression not in codecs):
         raise ValueError(f"compression must be {', '.join(names)} or None for format={format!r}, not {compression!r}")

@@ -76,6 +76,19 @@ class PartitionFolders:
 
     parts: tuple[tuple[str, Callable[[Any], object]], ...]
 
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of the fields whose values name folders.
+
+        Raises:
+            TypeError: a function names them.
+        """
+        if functions := [name for name, value in self.parts if not isinstance(value, _Field)]:
+            raise TypeError(
+                f"partition_by of format='delta' names columns, and {functions[0]!r} is a function: "
+                "map() the items to have such a field before"
+            )
+        return tuple(name for name, _ in self.parts)
+
     def divided(self, items: Sequence[Any]) -> Iterable[tuple[str, Sequence[Any]]]:
         """Return for each folder its items, in order. The name of a folder ends with a slash, unless it is empty.
 

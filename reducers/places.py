@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -72,6 +73,14 @@ class Place(Protocol):
 
     def create(self, name: str) -> NewFile:
         """Open a new file."""
+        ...
+
+    def make_folder(self, name: str) -> None:
+        """Make a folder in the place, if it is not there."""
+        ...
+
+    def put_new(self, name: str, content: bytes) -> bool:
+        """Write a small file in one step, unless there is one; say whether there was none."""
         ...
 
     def seen(self, below: str) -> Iterator[tuple[str, bool]]:
@@ -158,6 +167,30 @@ class LocalPlace:
         path = self.path_of(name)
         with writing_to(path):
             return _Synced(open(path, "xb"), path)
+
+    def make_folder(self, name: str) -> None:
+        """Make it, with those above it."""
+        with writing_to(self.path_of(name)):
+            os.makedirs(self.path_of(name), exist_ok=True)
+
+    def put_new(self, name: str, content: bytes) -> bool:
+        """Write another file and link it: a link fails if there is one, in one step."""
+        path = self.path_of(name)
+        unfinished = os.path.join(self.path, HIDDEN, f"{uuid.uuid4().hex}.new")
+        with writing_to(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(unfinished, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(unfinished, path)
+            except FileExistsError:
+                return False
+            finally:
+                os.unlink(unfinished)
+            _sync_folder(os.path.dirname(path))
+        return True
 
     def seen(self, below: str) -> Iterator[tuple[str, bool]]:
         """List a folder."""

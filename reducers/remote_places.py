@@ -95,6 +95,21 @@ class RemotePlace:
             fs, inside = self._opened(name)
             return _RemoteFile(self, name, fs.open(inside, "wb"))
 
+    def make_folder(self, name: str) -> None:
+        """Make the folder where there are folders."""
+        with self._writing(name):
+            fs, inside = self._opened(name.rstrip("/"))
+            fs.makedirs(inside, exist_ok=True)
+
+    def put_new(self, name: str, content: bytes) -> bool:
+        """Look for it, then put it: nobody comes between, as long as all who write here have the lock."""
+        if self.holds(name):
+            return False
+        if "/" in name:
+            self.make_folder(name.rpartition("/")[0])
+        self.replace(name, content)
+        return True
+
     def seen(self, below: str) -> Iterator[tuple[str, bool]]:
         """List a folder; none is one without objects."""
         with self._writing(below):

@@ -41,6 +41,7 @@ class FileWriter:
         run: what the names of all of them begin with.
         partitions: which folder an item stands in.
         rolling: when files end.
+        prefix: what the names of files begin with that need no other name later; None if a commit gives them theirs.
     """
 
     place: Place
@@ -48,6 +49,13 @@ class FileWriter:
     form: FileFormat
     partitions: PartitionFolders
     rolling: Rolling
+    prefix: str | None = None
+
+    def name_of(self, staged: str, folder: str) -> str:
+        """Return where a file of a task stands in the place."""
+        if self.prefix is None:
+            return f"{HIDDEN}/{staged}"
+        return f"{folder}{self.prefix}-{staged}{self.form.suffix}"
 
     def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
         """Give the name and the size of each file, and what stands in it; none if there is no item."""
@@ -63,7 +71,7 @@ class FileWriter:
 
     def empty(self) -> Receipt:
         """Write a file without items, and give its receipt."""
-        file = StagedFile(self, {})
+        file = StagedFile(self, {}, "")
         return file.finished("")
 
 
@@ -82,7 +90,7 @@ class _OpenFiles:
             if file is None:
                 if len(self._open) >= MOST_OPEN:
                     yield self._end(next(iter(self._open)))
-                file = StagedFile(self._writer, self._known)
+                file = StagedFile(self._writer, self._known, folder)
             self._open[folder] = file  # Last, since it is the one that was used last.
             taken = file.write(items)
             items = items[taken:]
@@ -114,17 +122,23 @@ _HELD_OF_ONE = 16 * 2**20
 class StagedFile:
     """A file that readers do not see yet."""
 
-    def __init__(self, writer: FileWriter, known: dict[str, Any]) -> None:
+    def __init__(self, writer: FileWriter, known: dict[str, Any], folder: str) -> None:
         self._writer = writer
+        self._items = 0
         self._name = f"{writer.run}-{uuid.uuid4().hex}"
         self._until = monotonic() + writer.rolling.seconds
-        self._file = _Counted(writer.place.create(f"{HIDDEN}/{self._name}"))
+        self._path = writer.name_of(self._name, folder)
+        if writer.prefix is not None and folder:
+            writer.place.make_folder(folder)
+        self._file = _Counted(writer.place.create(self._path))
         held = _HELD // MOST_OPEN if writer.partitions.parts else _HELD_OF_ONE
         self._content = writer.form.content(cast("IO[bytes]", self._file), writer.rolling.size, held, known)
 
     def write(self, items: Sequence[Any]) -> int:
         """Write items from the front; return how many."""
-        return self._content.write(items)
+        taken = self._content.write(items)
+        self._items += taken
+        return taken
 
     def is_old(self) -> bool:
         """Say whether it is time to end it."""
@@ -134,14 +148,14 @@ class StagedFile:
         """End it; return what the driver needs to know."""
         columns: dict[str, Receipt] = dict(self._content.finish())
         self._file.close()
-        return [self._name, self._file.size, folder, columns]
+        return [self._name, self._file.size, folder, columns, self._items]
 
     def discard(self) -> None:
         """Remove it: on a failure of the disk, or on one of a step before."""
         self._content.discard()
         self._file.discard()
         with suppress(OSError, SinkError):  # Whoever aborts the run tries again.
-            self._writer.place.remove(f"{HIDDEN}/{self._name}")
+            self._writer.place.remove(self._path)
 
 
 class _Counted:

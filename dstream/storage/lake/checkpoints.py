@@ -24,6 +24,7 @@ from dstream.storage.checking import NOT_UNDERSTOOD, number
 from dstream.storage.lake.actions import DataFile, data_file
 from dstream.storage.lake.entries import LOG, entries_from
 from dstream.storage.lake.files import Folder
+from dstream.values.delta_format import CHECKPOINT, metadata_of, of_kind
 
 __all__ = [
     "CHECKPOINT_EVERY",
@@ -46,31 +47,8 @@ _POINTER = f"{LOG}/_last_checkpoint"
 _REMOVED_FOR = 7 * 24 * 3600 * 1000
 """For so many milliseconds other readers want to know of removed files (`delta.deletedFileRetentionDuration`)."""
 
-_TEXTS = pa.map_(pa.string(), pa.string())
-_FILE = [("path", pa.string()), ("partitionValues", _TEXTS), ("size", pa.int64()), ("dataChange", pa.bool_())]
-_SCHEMA = pa.schema(
-    {
-        "add": pa.struct([*_FILE, ("modificationTime", pa.int64()), ("stats", pa.string()), ("tags", _TEXTS)]),
-        "remove": pa.struct([*_FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
-        "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
-        "metaData": pa.struct(
-            [
-                ("id", pa.string()),
-                ("name", pa.string()),
-                ("description", pa.string()),
-                ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
-                ("schemaString", pa.string()),
-                ("partitionColumns", pa.list_(pa.string())),
-                ("createdTime", pa.int64()),
-                ("configuration", _TEXTS),
-            ]
-        ),
-        "protocol": pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
-    }
-)
-"""Of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, what the lake's protocol has."""
 _CHECKPOINT = re.compile(rf"{LOG}/([0-9]{{20}})\.checkpoint\.parquet")
-_STATE = _SCHEMA.remove(_SCHEMA.get_field_index("remove"))
+_STATE = CHECKPOINT.remove(CHECKPOINT.get_field_index("remove"))
 """What a handle wants to know. Files that were removed may be many."""
 _THINGS: dict[str, tuple[str, str | None]] = {
     "add": ("file", "path"),
@@ -113,7 +91,7 @@ def _summed_up(version: int, rows: pa.Table) -> Checkpoint:
     return Checkpoint(
         version,
         present["protocol"][0],
-        _metadata(present["metaData"][0]) if present["metaData"] else None,
+        metadata_of(present["metaData"][0]) if present["metaData"] else None,
         {row["appId"]: number(row["version"]) for row in present["txn"]},
         tuple(map(data_file, present["add"])),
     )
@@ -136,7 +114,7 @@ def _newest(folder: Folder, schema: pa.Schema) -> tuple[int, pa.Table] | None:
         file = parquet.ParquetFile(pa.BufferReader(data))
         fields = [f"{kind.name}.{field.name}" for kind in schema for field in kind.type]
         rows = file.read(fields, use_threads=False)
-        return pointer["version"], pa.table([_adapted(rows, kind) for kind in schema], schema)
+        return pointer["version"], pa.table([of_kind(rows, kind) for kind in schema], schema)
     except FileNotFoundError:
         return None
     except (*NOT_UNDERSTOOD, OSError, pa.ArrowException) as error:
@@ -150,23 +128,6 @@ def _warn(folder: Folder, error: Exception) -> None:
 
 def _path(version: Any) -> str:
     return f"{LOG}/{number(version):020d}.checkpoint.parquet"
-
-
-def _adapted(rows: pa.Table, kind: pa.Field) -> pa.Array:
-    """Return the actions of a kind with the fields of ours, whatever program has written them."""
-    column = rows.column(kind.name).combine_chunks()
-    fields = [
-        _compute.struct_field(column, field.name).cast(field.type)
-        if column.type.get_field_index(field.name) >= 0
-        else pa.nulls(len(column), field.type)
-        for field in kind.type
-    ]
-    return pa.StructArray.from_arrays(fields, fields=list(kind.type), mask=column.is_null())
-
-
-def _metadata(row: dict[str, Any]) -> dict[str, Any]:
-    options = dict(row["format"]["options"])
-    return {**row, "format": {**row["format"], "options": options}, "configuration": dict(row["configuration"])}
 
 
 def newest_checkpoint(folder: Folder) -> int:
@@ -213,7 +174,7 @@ def write_checkpoint(folder: Folder, all_sealed: bool = False, keep: float | Non
         all_sealed: as for `read_entry`.
         keep: for how many seconds it names files that were taken out; unset, as long as other readers want.
     """
-    before, rows = _newest(folder, _SCHEMA) or (-1, _SCHEMA.empty_table())
+    before, rows = _newest(folder, CHECKPOINT) or (-1, CHECKPOINT.empty_table())
     actions = _Actions(before, _REMOVED_FOR if keep is None else min(_REMOVED_FOR, int(keep * 1000)))
     for entry in entries_from(folder, before + 1, all_sealed):
         actions.take(entry)
@@ -251,11 +212,11 @@ class _Actions:
 
     def rows(self) -> pa.Table:
         """Return the rows of a checkpoint for them."""
-        return pa.Table.from_pylist([{kind: action} for kind, action in self._last.values()], _SCHEMA)
+        return pa.Table.from_pylist([{kind: action} for kind, action in self._last.values()], CHECKPOINT)
 
     def remaining(self, rows: pa.Table) -> pa.Table:
         """Return those rows of the checkpoint before that none of them replaces, and no files removed long ago."""
-        kept = [self._remaining(rows.column(kind), *_THINGS[kind]) for kind in _SCHEMA.names]
+        kept = [self._remaining(rows.column(kind), *_THINGS[kind]) for kind in CHECKPOINT.names]
         times = _compute.struct_field(rows.column("remove"), "deletionTimestamp")
         is_old = _compute.fill_null(_compute.less(times, int(time.time() * 1000) - self._removed_for), False)
         return rows.filter(_compute.and_not(reduce(_compute.or_, kept), is_old))

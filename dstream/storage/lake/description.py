@@ -15,9 +15,9 @@ from dstream.storage.checking import NOT_UNDERSTOOD, identity
 from dstream.storage.codec.codec import Codec
 from dstream.storage.codec.described_codec import described_codec
 from dstream.storage.codec.pickles import Pickles
-from dstream.storage.lake.lake_columns import delta_field
 from dstream.storage.lake.lake_tables import Layout
 from dstream.storage.shape import Shape, check_name
+from dstream.values.delta_format import delta_field
 
 __all__ = ["Description"]
 

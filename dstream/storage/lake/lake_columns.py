@@ -11,23 +11,11 @@ reader takes, without loss, and is cast back by the type that the codec knows:
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["delta_field", "logical", "physical", "physical_type"]
-
-_SIMPLE = {
-    pa.bool_(): "boolean",
-    pa.int64(): "long",
-    pa.int32(): "integer",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.date32(): "date",
-    pa.timestamp("us", "UTC"): "timestamp",
-}
+__all__ = ["logical", "physical", "physical_type"]
 
 
 @functools.lru_cache(maxsize=256)
@@ -58,22 +46,3 @@ def logical(column: Any, kind: pa.DataType) -> Any:
 
 def _cast(column: Any, kind: pa.DataType) -> Any:
     return column if column.type == kind else column.cast(kind)
-
-
-def delta_field(name: str, kind: pa.DataType) -> dict[str, Any]:
-    """Describe a stored column in a Delta schema."""
-    return {"name": name, "type": _delta_type(kind), "nullable": True, "metadata": {}}
-
-
-def _delta_type(kind: pa.DataType) -> Any:
-    if pa.types.is_decimal128(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_list(kind):
-        return {"type": "array", "elementType": _delta_type(kind.value_type), "containsNull": True}
-    if pa.types.is_struct(kind):
-        return _delta_struct([delta_field(field.name, field.type) for field in kind])
-    return _SIMPLE[kind]
-
-
-def _delta_struct(fields: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "struct", "fields": list(fields)}

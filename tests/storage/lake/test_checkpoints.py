@@ -16,6 +16,7 @@ from dstream.storage.lake import checkpoints
 from dstream.storage.lake.actions import PROTOCOL
 from dstream.storage.lake.checkpoints import read_checkpoint, write_checkpoint
 from dstream.storage.lake.local_folder import LocalFolder
+from dstream.values.delta_format import CHECKPOINT
 from tests.storage.lake.conftest import Lake
 from tests.storage.lake.writing import written
 
@@ -78,7 +79,7 @@ def test_checkpoint_has_the_actions_of_the_one_by_delta_rs(lake):
 def _same_fields(line):
     """Leave out what the lake does not write."""
     [(kind, action)] = json.loads(line).items()
-    names = {field.name for field in checkpoints._SCHEMA.field(kind).type}
+    names = {field.name for field in CHECKPOINT.field(kind).type}
     return json.dumps({kind: {name: value for name, value in action.items() if name in names}}, sort_keys=True)
 
 
