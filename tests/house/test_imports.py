@@ -225,6 +225,7 @@ def test_imports_of_dstream_are_quick():
         "sources.parquet",
         "reducers",
         "dstream.distributed",
+        "tomllib",
     }
     assert unused.isdisjoint(modules)
     assert len(ours) <= 142
