@@ -135,7 +135,7 @@ def find_files(paths: Iterable[str]) -> list[File]:
     with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself.
 
     Raises:
-        SourceError: a path does not exist, a glob matches no file, a directory holds none.
+        SourceError: a path does not exist, a glob matches no file, a directory holds none, or is a table of Delta.
     """
     found: dict[str, File] = {}
     for path in paths:
@@ -161,8 +161,10 @@ def _find_local(path: str) -> list[File]:
 
     path = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(path):
-        with os.scandir(path) as entries:
-            names = [entry.path for entry in entries if not _is_hidden(entry.name) and not entry.is_dir()]
+        with os.scandir(path) as listed:
+            entries = list(listed)
+        _refuse_table(path, [entry.name for entry in entries])
+        names = [entry.path for entry in entries if not _is_hidden(entry.name) and not entry.is_dir()]
         return _some([_local(name) for name in names], f"the directory {path} holds no files")
     if not glob.has_magic(path) or os.path.lexists(path):
         return [_local(path)]
@@ -202,9 +204,23 @@ def _find_remote(fs: Any, path: str, url: str) -> list[File]:
         return _some(found, f"no file matches {shown_url(url)} ({_PASSED_OVER})")
     if info["type"] != "directory":
         return [_remote(fs, info, chain)]
-    infos = [each for each in fs.ls(path, detail=True) if each["type"] == "file"]
-    infos = [each for each in infos if not _is_hidden(each["name"].rstrip("/").rpartition("/")[2])]
+    named = {each["name"].rstrip("/").rpartition("/")[2]: each for each in fs.ls(path, detail=True)}
+    _refuse_table(shown_url(url), named)
+    infos = [each for name, each in named.items() if each["type"] == "file" and not _is_hidden(name)]
     return _some([_remote(fs, each, chain) for each in infos], f"the directory {shown_url(url)} holds no files")
+
+
+def _refuse_table(path: str, names: Iterable[str]) -> None:
+    """Refuse a folder whose files may not all count.
+
+    Raises:
+        SourceError: it is a table of Delta.
+    """
+    if "_delta_log" in names:
+        raise SourceError(
+            f"the directory {path} is a table of Delta, which may hold files that were replaced: its log says which "
+            "ones count, and parquet_rows(DeltaTable(...).file_uris()) reads those, with the package deltalake"
+        )
 
 
 def _remote(fs: Any, info: dict[str, Any], chain: str) -> File:

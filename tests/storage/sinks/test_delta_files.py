@@ -16,8 +16,9 @@ import fsspec
 import pyarrow as pa
 import pytest
 
-from dstream.errors import SinkError, UnsupportedError
+from dstream.errors import SinkError, SourceError, UnsupportedError
 from reducers import replacing, to_files
+from sources import parquet_rows
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
 
@@ -395,3 +396,15 @@ def test_a_table_at_a_url(local_context, monkeypatch):
     last = [json.loads(line) for line in memory.cat_file(f"{url}/_delta_log/{1:020}.json").splitlines()]
     assert [next(iter(action)) for action in last] == ["commitInfo", "remove", "add"]
     assert (memory.exists(path), len(memory.ls(f"{url}/_delta_log"))) == (True, 2)
+    with pytest.raises(SourceError, match="is a table of Delta"):
+        local_context.read(parquet_rows(url)).to_list()
+
+
+def test_files_of_a_table_are_not_read_as_a_folder(local_context, folder):
+    """The log says which of them count."""
+    local_context.stream([{"n": 1}]).collect(to_files(folder, format="delta"))
+    paths = local_context.stream([{"n": 2}]).collect(replacing(to_files(folder, format="delta")))
+
+    with pytest.raises(SourceError, match=r"is a table of Delta, .*: its log says which ones count"):
+        local_context.read(parquet_rows(folder)).to_list()
+    assert local_context.read(parquet_rows(paths)).to_list() == [{"n": 2}]
