@@ -235,7 +235,7 @@ def test_wrong_arguments_are_refused_at_the_call(tmp_path):
 def test_receipts_lead_to_no_other_folder(tmp_path, folder):
     """They may have been kept anywhere, so they are input."""
     job = to_files(tmp_path / "out").open(None).begin(None)
-    [[name, size, _, columns]] = job.writer.write(iter("a"))
+    [[name, size, _, columns, count]] = job.writer.write(iter("a"))
 
     with pytest.raises(Exception, match="is no receipt of a file"):
-        job.commit([[name, size, folder, columns]])
+        job.commit([[name, size, folder, columns, count]])

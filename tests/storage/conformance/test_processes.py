@@ -66,7 +66,7 @@ def test_processes_see_no_torn_change(backend, storage, use, elsewhere):
         seen.add(left)
     writing.returned()
 
-    assert len(seen) > 3
+    assert len(seen) > 2  # Between the first change and the last one, too.
 
 
 def _replace(backend, times):
