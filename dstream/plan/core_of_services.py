@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from dstream.errors import IllegalStateError
 from dstream.plan.core import Chain, Core, Keeping, node
-from dstream.plan.walk import topological
 from dstream.spi.service import OpenedLater, Service
 
 __all__ = ["Served", "UsingBatches", "served_steps"]
@@ -60,9 +59,9 @@ class UsingBatches(Keeping):
     size: int
 
 
-def served_steps(core: Core) -> Iterator[Served]:
-    """Give the functions of a plan that need a service."""
-    for each in topological(core):
+def served_steps(operations: Iterable[Core]) -> Iterator[Served]:
+    """Give the functions of the operations of a plan that need a service."""
+    for each in operations:
         if isinstance(each, Chain):
             yield from (op.fn for op in each.ops if isinstance(op.fn, Served))
         elif isinstance(each, UsingBatches):

@@ -58,7 +58,7 @@ class _Rewriting:
     def __init__(self, root: Node) -> None:
         calls = topological(root)
         self._steps = {id(node): step for node, step in zip(calls, steps_of(calls), strict=True)}
-        self._has_recovers = any(isinstance(node, Recover) for node in calls)
+        self._has_recovers = Recover in map(type, calls)
         self._order = inputs_first(root, _read_by) if self._has_recovers else calls
         self._readers: dict[int, int] = {}
         for node in self._order:
@@ -171,12 +171,11 @@ class _Rewriting:
 
 def _own_guards(node: nodes.Read, step: Step) -> tuple[Guard, ...]:
     """Return what a source itself wants for its bad records; what the user says behind it comes first."""
+    is_sent, is_skipped = node.delivery is not None, getattr(node.source, "on_bad", "fail") == "skip"
+    if not is_sent and not is_skipped:
+        return ()
     silent = dataclasses.replace(step, label="")
-    if node.delivery is not None:
-        return (Guard((SourceError,), "sent", None, None, node.delivery, silent, step),)
-    if getattr(node.source, "on_bad", "fail") == "skip":
-        return (Guard((SourceError,), "ignored", None, None, None, silent, step),)
-    return ()
+    return (Guard((SourceError,), "sent" if is_sent else "ignored", None, None, node.delivery, silent, step),)
 
 
 def _behind(count: int, upstream: Core, step: Step) -> Core:

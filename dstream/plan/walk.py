@@ -29,7 +29,7 @@ def topological(root: N) -> list[N]:
 def steps_of(order: Sequence[Node]) -> list[Step]:
     """Return how each node names itself; only the calls that the user made are counted."""
     labels = [node.named_label() for node in order]
-    positions = list(accumulate(int(label != "") for label in labels))
+    positions = list(accumulate(map(bool, labels), initial=0))[1:]
     return [
         Step(label, node.where, position, positions[-1])
         for node, label, position in zip(order, labels, positions, strict=True)

@@ -123,7 +123,7 @@ def _read(chain: Chain, compiling: Compiling) -> Chain:
 
 
 def _has_letters(root: Core) -> bool:
-    return any(guard.treatment == "sent" for guard in guards_of(root))
+    return any(guard.treatment == "sent" for guard in guards_of(topological(root)))
 
 
 def _one_container_each(items: Items, end: Collect) -> Last:

@@ -24,6 +24,7 @@ from dstream.plan.core_of_forks import Several
 from dstream.plan.properties import configuration, is_ordered, parallelism
 from dstream.plan.recalling import Found, recalled
 from dstream.plan.stages import ONE, Amount, Call, Job, Stages, exactly
+from dstream.plan.walk import topological
 
 __all__ = ["stages"]
 
@@ -177,7 +178,7 @@ class _Ending:
 
     def _with_letters(self, jobs: Amount, items: Items) -> Amount:
         """Return how many jobs there are if dead letters come behind the items: one measures them, others read them."""
-        if not any(guard.treatment == "sent" for guard in guards_of(self.end)):
+        if not any(guard.treatment == "sent" for guard in guards_of(topological(self.end))):
             return jobs
         parts = self.outlook.counting.partitions(items).most
         most = None if parts is None or jobs.most is None else jobs.most * (2 + max(parts, 1))

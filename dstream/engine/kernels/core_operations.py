@@ -106,9 +106,9 @@ def _(node: Chain) -> Operation:
 
 
 def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]:
-    if any(isinstance(op.fn, Served) for op in ops):
-        return _served(ops, items, task)
-    if any(op.action in ("peek", "count") or op.guards for op in ops):
+    if any(op.guards or op.action in ("peek", "count") or isinstance(op.fn, Served) for op in ops):
+        if any(isinstance(op.fn, Served) for op in ops):
+            return _served(ops, items, task)
         ops = [_in_task(op, task) for op in ops]
     return _in_columns(ops, items) or run_chain(ops, items)
 

@@ -21,7 +21,6 @@ from dstream.failures import blame, near, shown
 from dstream.pickling import dumps
 from dstream.plan.core import Called, Chain, Core, Read
 from dstream.plan.steps import Guard, Op, Step
-from dstream.plan.walk import topological
 from dstream.spi.source import Misread
 from dstream.values import DeadLetter
 
@@ -146,13 +145,13 @@ class Recovered:
     """What the guards of one run noted. As a context it is told and delivered at the end, unless the run failed.
 
     Args:
-        core: the plan that runs.
+        operations: those of the plan that runs.
         progress: says whether the user wants to be told.
     """
 
-    def __init__(self, core: Core, progress: Progress) -> None:
+    def __init__(self, operations: Iterable[Core], progress: Progress) -> None:
         self._progress = progress
-        self._taken = {guard.channel: _Taken(guard) for guard in guards_of(core)}
+        self._taken = {guard.channel: _Taken(guard) for guard in guards_of(operations)}
 
     def __bool__(self) -> bool:
         return bool(self._taken)
@@ -196,9 +195,9 @@ class Recovered:
             yield from items
 
 
-def guards_of(core: Core) -> Iterator[Guard]:
-    """Give the guards of a plan."""
-    for each in topological(core):
+def guards_of(operations: Iterable[Core]) -> Iterator[Guard]:
+    """Give the guards of the operations of a plan."""
+    for each in operations:
         if isinstance(each, Chain):
             yield from chain.from_iterable(op.guards for op in each.ops)
         elif isinstance(each, Called | Read):

@@ -160,6 +160,7 @@ _KEPT = (Cache, Fork)
 """Operations whose items are kept."""
 
 
+@functools.lru_cache(maxsize=64)
 def _register(kinds: Kinds) -> None:
     """Load what runs operations that few plans have, which takes longer than a small plan: it registers itself."""
     if any(issubclass(kind, TwoStreams) for kind in kinds):

@@ -20,6 +20,7 @@ from dstream.plan.core_of_epochs import OverEpochs, Stamped
 from dstream.plan.core_of_services import Served, served_steps
 from dstream.plan.properties import bounded_operations
 from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.walk import topological
 
 __all__ = ["Kinds", "LocalTask"]
 
@@ -52,13 +53,14 @@ class LocalTask:
         kinds: Kinds,
         cancellation: Cancellation,
     ) -> None:
-        self._recovered = Recovered(core, progress)
+        operations = topological(core)
+        self._recovered = Recovered(operations, progress)
         self.watermarks = Watermarks()
         self.kinds = kinds
         self.reads_all = OverEpochs in kinds or Stamped in kinds
         self._ending = ExitStack()
         self._services = MadeServices()
-        self._has_an_end = bool(self._recovered) or Called in kinds or any(True for _ in served_steps(core))
+        self._has_an_end = bool(self._recovered) or Called in kinds or any(True for _ in served_steps(operations))
         self.bound = Bound(worker_memory)
         self.broadcast_limit = broadcast_limit
         self.caches = caches

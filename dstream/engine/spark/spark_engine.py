@@ -35,6 +35,7 @@ from dstream.plan.core_of_services import served_steps
 from dstream.plan.properties import check, configuration, is_bounded, is_of_epoch
 from dstream.plan.recalling import of_one_run, recalled
 from dstream.plan.steps import Step
+from dstream.plan.walk import topological
 from dstream.spi import Collector
 from dstream.values.attached_files import files_here
 
@@ -86,9 +87,10 @@ class SparkEngine:
         cluster = self._cluster.having(files_here()).at_work(work).with_settings(configuration(end))
         cluster = cluster.handing_failures_on(is_of_epoch(end))
         in_small_pieces = isinstance(end, Loop) and is_bounded(end) and reads_only(end.upstream)
-        is_shared = any(each.opened().shared for each in served_steps(end))
+        operations = topological(end)
+        is_shared = any(each.opened().shared for each in served_steps(operations))
         home = cluster.new_home() if is_shared else None
-        return SparkRun(end, cluster.serving(home), Recovered(end, self._progress), in_small_pieces, home)
+        return SparkRun(end, cluster.serving(home), Recovered(operations, self._progress), in_small_pieces, home)
 
     def data_frame(self, splits: Sequence[Any], schema: Any) -> DataFrame:
         """Return a lazy DataFrame over splits with `read_arrow`; each is read by one task, whenever Spark asks."""
