@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 
 import pytest
 
@@ -52,6 +53,7 @@ def _swap(backend, times):
     store = backend.open().create("map", "m", Options())
     for n in range(times):
         store.update(["left", "right"], lambda old, n=n: [n, n])
+        time.sleep(0.001)  # A busy machine gives the reader its turn.
 
 
 def test_processes_see_no_torn_change(backend, storage, use, elsewhere):
