@@ -29,10 +29,9 @@ def dumps(value: Any) -> bytes:
     """Pickle `value`, by value where it holds a class or function that only this process knows."""
     try:
         data = pickle.dumps(value, protocol=5)
-        is_whole = b"__main__" not in data
     except (pickle.PicklingError, AttributeError, TypeError):
-        is_whole = False
-    if is_whole:
+        data = None
+    if data is not None and b"__main__" not in data:
         return data
     import cloudpickle  # here: most of what is pickled is data, which every process knows
 

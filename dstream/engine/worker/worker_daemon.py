@@ -52,7 +52,7 @@ def main() -> None:
     os.register_at_fork(after_in_child=_renew_chance)
     gc.collect()
     gc.freeze()  # A worker looks for garbage at the end of each task: what stands here is none.
-    vars(daemon)["gc"] = Collecting()  # It calls `gc.collect()` there, and nothing else of it.
+    daemon.__dict__["gc"] = Collecting()  # It calls `gc.collect()` there, and nothing else of it.
     daemon.manager()
 
 
