@@ -455,8 +455,9 @@ class Job:
     def _looked_at(self) -> tuple[JobState, bool]:
         """Return how the job is, and whether it is lost: its driver writes how it ended before it goes."""
         state = self._state()
-        if self._watch.is_lost(state):
-            state = self._state()
+        if not self._watch.is_lost(state):
+            return state, False
+        state = self._state()
         return state, self._watch.is_lost(state)
 
     def _ending(self) -> JobFuture:

@@ -31,6 +31,22 @@ def test_wait_for_sees_a_job_of_another_context(connect, gate):
     assert other.job("one").wait_for(ds.JobStatus.RUNNING, timeout=30) is ds.JobStatus.RUNNING
 
 
+def test_wait_for_sees_no_loss_while_a_driver_ends(ctx, gate, monkeypatch):
+    """Its driver may go between two looks; what was read before says nothing of that."""
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")))
+    job.wait_for(ds.JobStatus.RUNNING, timeout=30)
+    looks = iter([False, True])
+    monkeypatch.setattr(type(job._watch), "is_lost", lambda watch, state: next(looks))
+    status = job.status
+    monkeypatch.undo()
+    gate.is_open.set()
+
+    assert (status, job.wait_for(ds.JobStatus.COMPLETED, timeout=30)) == (
+        ds.JobStatus.RUNNING,
+        ds.JobStatus.COMPLETED,
+    )
+
+
 def test_wait_for_what_cannot_come_any_more_is_refused(ctx):
     """The job has failed; what it failed with is the cause."""
     job = ctx.new_job(plan_of(ctx.stream([0]).map(lambda n: 1 // n), to_ilist("out")), name="one")
