@@ -40,6 +40,7 @@ from collectors import (
     top_n,
 )
 from dstream.engine.kernels.aggregates import finishing, partial
+from dstream.engine.kernels.columns.column_counting import Passed
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import Block
 from dstream.engine.kernels.columns.column_values import Column
@@ -382,9 +383,9 @@ def watched(counts: Counter[str]) -> Iterator[None]:
     """Count the blocks that stand in columns, and all that might."""
     passed = column_steps._passed
 
-    def counted(ops: Sequence[Op], block: Block) -> Column:
+    def counted(ops: Sequence[Op], block: Block, did: list[Passed]) -> Column:
         counts["blocks"] += 1
-        made = passed(ops, block)
+        made = passed(ops, block, did)
         counts["blocks in columns"] += 1
         return made
 

@@ -43,7 +43,7 @@ from dstream.values.encoded_lines import EncodedLines
 from reducers.entries import entries
 from tests.differential.column_programs import STEP, Outcome, Program, chained, outcome_of, watched, ways_to_run
 
-__all__ = ["function_of", "outcomes", "program"]
+__all__ = ["function_of", "outcomes", "program", "ways_of_texts"]
 
 _ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
 
@@ -344,7 +344,8 @@ def _known(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
     return found if found.in_columns is not None else replace(found, in_columns=None)
 
 
-def _ways_to_run(made: Program) -> list[Callable[[Program, list[Any]], Any]]:
+def ways_of_texts(made: Program) -> list[Callable[[Program, list[Any]], Any]]:
+    """Return what runs a program: into a map, by key, or as one on numbers."""
     if made.text.rpartition(" -> ")[2].startswith("to_imap"):
         return [_in_buckets]
     return [_by_key] if made.text.endswith("reduce_by_key(add)") else ways_to_run(made)
@@ -399,7 +400,7 @@ def outcomes(made: Program, seed: int) -> list[tuple[Outcome, list[Outcome]]]:
         possible.append(replace(plain, steps_come_first=True))
         possible.append(replace(plain, comes_at_once=True))
     found = []
-    for end in _ways_to_run(made):
+    for end in ways_of_texts(made):
         with (
             patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS),
             patch.multiple(text_groups, _MOST_GROUPS=rows * 2, _MOST_BYTES=rows * 8),

@@ -19,6 +19,7 @@ from dstream.engine.kernels.columns.column_items import SEQUENCES, ColumnItems
 from dstream.engine.kernels.first_items import FEWER_THAN_COLLECTED, top_items
 from dstream.engine.kernels.fused_steps import run_chain
 from dstream.engine.kernels.guards import recovering
+from dstream.engine.kernels.item_count import ItemCount, one_by_one
 from dstream.engine.kernels.long_plans import Depth
 from dstream.engine.kernels.spilling import distinct_items, merged, sorted_items
 from dstream.engine.kernels.watermarks import Watermarks
@@ -74,8 +75,8 @@ class Task(Protocol):
         """Return what a `peek` step calls for each item."""
         ...
 
-    def counting(self, op: Op) -> Callable[[Any], object]:
-        """Return what is called for each item that is counted; the function of `op` gets the number at the end."""
+    def counting(self, op: Op) -> ItemCount:
+        """Return what counts the items; the function of `op` gets the number at the end."""
         ...
 
     def service(self, served: Served, step: Step) -> Any:
@@ -110,13 +111,18 @@ def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]
         if any(isinstance(op.fn, Served) for op in ops):
             return _served(ops, items, task)
         ops = [_in_task(op, task) for op in ops]
-    return _in_columns(ops, items) or run_chain(ops, items)
+    return _in_columns(ops, items) or run_chain(one_by_one(ops), items)
 
 
 def _in_columns(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
-    """Return what steps make of items in columns, if the first step is an expression and the items may become some."""
-    is_known = ops[0].expression is not None or ops[0].fn is unchanged
-    if not is_known or (type(items) is not ColumnItems and type(items) not in SEQUENCES):
+    """Return what steps make of items in columns, if the first step is an expression and the items may become some.
+
+    Steps that count are no such step: they take columns and items alike.
+    """
+    first = next((op for op in ops if op.action != "count"), None)
+    if type(items) is not ColumnItems and (first is None or type(items) not in SEQUENCES):
+        return None
+    if first is not None and first.expression is None and first.fn is not unchanged:
         return None
     from dstream.engine.kernels.columns.column_steps import column_chain  # loads NumPy
 
@@ -138,14 +144,14 @@ def _bound(op: Op, task: Task) -> Op:
 
 def ops_in_task(ops: Iterable[Op], task: Task) -> list[Op]:
     """Return steps with the services and the channels of a task, which has an item."""
-    return [_in_task(_bound(op, task), task) for op in ops]
+    return [*one_by_one([_in_task(_bound(op, task), task) for op in ops])]
 
 
 def _in_task(op: Op, task: Task) -> Op:
     if op.action == "peek":
         return dataclasses.replace(op, fn=task.peeking(op))
     if op.action == "count":
-        return dataclasses.replace(op, action="peek", fn=task.counting(op))
+        return dataclasses.replace(op, fn=task.counting(op))
     return recovering(op, task) if op.guards else op
 
 

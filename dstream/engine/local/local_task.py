@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from itertools import count
 from typing import Any
 
 from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.guards import Recovered
+from dstream.engine.kernels.item_count import ItemCount
 from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.memory_bound import Bound
@@ -106,10 +106,10 @@ class LocalTask:
     def peeking(self, op: Op) -> Callable[[Any], object]:
         return op.fn
 
-    def counting(self, op: Op) -> Callable[[Any], object]:
-        counter = count()
-        self.at_end(lambda: op.fn(next(counter)))
-        return functools.partial(next, counter)
+    def counting(self, op: Op) -> ItemCount:
+        counter = ItemCount()
+        self.at_end(lambda: op.fn(counter.total()))
+        return counter
 
     def waiting(self) -> AbstractContextManager[None]:
         """Show how far the task is, meanwhile."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import count
 from typing import Any
 
 from dstream.engine.kernels.item_batches import Batcher, dumps_items, loads
+from dstream.engine.kernels.item_count import ItemCount
 from dstream.engine.kernels.made_services import MadeServices, closing
 from dstream.engine.kernels.watermarks import Watermarks
 from dstream.engine.memory_bound import Bound
@@ -52,7 +51,7 @@ class StageTask:
         self._ending = ExitStack()
         self._side_rows = SideRows()
         self._peeked: dict[int, list[Any]] = {}
-        self._counters: list[tuple[int, count[int]]] = []
+        self._counters: list[tuple[int, ItemCount]] = []
         self._peek_sequence = _BEFORE_ITEMS
         self._batcher = Batcher()
         self._growth = Growth()
@@ -63,11 +62,11 @@ class StageTask:
         """Return a function that keeps an item for the driver, which runs the action of the step."""
         return self._keeping(op.step.position)
 
-    def counting(self, op: Op) -> Callable[[Any], object]:
-        """Return a function that counts its calls for the driver, in C code."""
-        counter = count()
+    def counting(self, op: Op) -> ItemCount:
+        """Return what counts items for the driver."""
+        counter = ItemCount()
         self._counters.append((op.step.position, counter))
-        return functools.partial(next, counter)
+        return counter
 
     def noting(self, guard: Guard) -> Callable[[Any], object]:
         """Return a function that keeps a note for the driver."""
@@ -154,7 +153,7 @@ class StageTask:
         for channel in self._peeked:
             self._flush(channel)
         for channel, counter in self._counters:
-            if (number := next(counter)) > 0:
+            if (number := counter.total()) > 0:
                 self._side_rows.add(Row(0, self.partition, self._peek_sequence, channel, 1, dumps_items([number])))
                 self._peek_sequence += 1
         self._counters.clear()

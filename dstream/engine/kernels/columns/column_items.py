@@ -5,7 +5,7 @@ Nothing here loads NumPy: who has no such items pays nothing for the question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,11 +34,17 @@ class ColumnItems(Iterator[Any]):
     Args:
         blocks: they are, in order; each is used up before the next one is asked for.
         items: gives the same items to who asks for these, if that is faster than by blocks.
+        taking: gives the items of a block to who asks for these; None: `given` does.
     """
 
-    def __init__(self, blocks: Iterator[Block], items: Iterator[Any] | None = None) -> None:
+    def __init__(
+        self,
+        blocks: Iterator[Block],
+        items: Iterator[Any] | None = None,
+        taking: Callable[[Block], Iterable[Any]] | None = None,
+    ) -> None:
         self._blocks = blocks
-        self._items = chain.from_iterable(map(given, blocks)) if items is None else items
+        self._items = chain.from_iterable(map(taking or given, blocks)) if items is None else items
         self._is_begun = False
         self.is_read = items is not None
         self.value_of_pairs: Any = None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, takewhile
 from typing import Any
 
 from dstream.engine.kernels.columns.column_comparing import truth
+from dstream.engine.kernels.columns.column_counting import OpenBlock, Passed, counted_items
 from dstream.engine.kernels.columns.column_items import Block, ColumnItems, given, stretches
 from dstream.engine.kernels.columns.column_texts import Lists
 from dstream.engine.kernels.columns.column_values import (
@@ -24,6 +26,7 @@ from dstream.engine.kernels.columns.evaluating import evaluated
 from dstream.engine.kernels.columns.steps_in_columns import expression_of_step, is_in_columns, work_of
 from dstream.engine.kernels.columns.verifying_columns import compare_step
 from dstream.engine.kernels.fused_steps import run_chain
+from dstream.engine.kernels.item_count import one_by_one
 from dstream.plan.steps import Op
 from dstream.values.plain_functions import plain
 
@@ -36,14 +39,17 @@ _MOST_WITHHELD = 3
 def column_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any] | None:
     """Return what steps make of items, in columns as far as these go; None if they do not go at all."""
     first = list(takewhile(is_in_columns, ops))
+    if all(op.action == "count" for op in ops):
+        return counted_items(ops, items) if isinstance(items, ColumnItems) else None
     if all(op.expression is None for op in first):
         return None
     blocks = items.blocks() if isinstance(items, ColumnItems) else stretches(items, work_of(first))
     if blocks is None:
         return None
-    made = ColumnItems(_through(first, blocks))
+    open_block = OpenBlock(first) if any(op.action == "count" for op in first) else None
+    made = ColumnItems(_through(first, blocks, open_block), taking=None if open_block is None else open_block.items)
     if len(first) < len(ops):
-        return run_chain(ops[len(first) :], made)
+        return run_chain(one_by_one(ops[len(first) :]), made)
     made.value_of_pairs = _value_of_pairs(ops[-1])
     return made
 
@@ -54,48 +60,63 @@ def _value_of_pairs(op: Op) -> Any:
     return known[1] if known is not None and known[0] == "pair" else None
 
 
-def _through(ops: Sequence[Op], blocks: Iterator[Block]) -> Iterator[Block]:
+def _through(ops: Sequence[Op], blocks: Iterator[Block], open_block: OpenBlock | None) -> Iterator[Block]:
     """Give each block as a column, or its items; it is used up before the next one is made."""
     withheld = 0
+    by_items = partial(run_chain, one_by_one(ops))
     for block in blocks:
+        passed: list[Passed] = []
         try:
-            made: Block = _passed(ops, block)
+            made: Block = _passed(ops, block, passed)
             withheld = 0
         except NotYet:
-            made = run_chain(ops, given(block))
+            made, passed = by_items(given(block)), []
         except Withheld:
-            made = run_chain(ops, given(block))
+            made, passed = by_items(given(block)), []
             withheld += 1
+        if open_block is not None:
+            open_block.begin(passed)
         yield made
+        if open_block is not None:
+            open_block.end()
         if withheld == _MOST_WITHHELD:
-            yield run_chain(ops, chain.from_iterable(map(given, blocks)))
+            yield by_items(chain.from_iterable(map(given, blocks)))
 
 
-def _passed(ops: Sequence[Op], block: Block) -> Column:
+def _passed(ops: Sequence[Op], block: Block, passed: list[Passed]) -> Column:
+    """Return what steps make of a block, and append what those did that give another number of rows, or count."""
     column = as_column(block)
     for op in ops:
-        if size_of_column(column) == 0:  # Python never reaches the step, nor what it does for any item.
+        if (size := size_of_column(column)) == 0:  # Python never reaches the step, nor what it does for any item.
             break
+        if op.action == "count":
+            passed.append(size)
+            continue
         expression = expression_of_step(op)
         assert expression is not None, "only such steps are taken"
         found = evaluated(expression, (column,))
         if op.action == "flat_map":
-            column = _divided(op, column, found)
+            passed.append(lists := _lists(op, column, found))
+            column = lists.members
             continue
         found = typed(found, op.kind) if op.action == "map" else Bools(truth(found))
         if op.is_verified:
             compare_step(op, column, found)
-        column = found if op.action == "map" else rows_of(column, truth(found))
+        if op.action == "map":
+            column = found
+            continue
+        passed.append(rows := truth(found))
+        column = rows_of(column, rows)
     return column
 
 
-def _divided(op: Op, column: Column, found: Column) -> Column:
-    """Return the members of the lists that a `flat_map` gives."""
+def _lists(op: Op, column: Column, found: Column) -> Lists:
+    """Return the lists that a `flat_map` takes apart."""
     if not isinstance(found, Lists):
         raise Withheld("items that are no lists")
     if op.is_verified:
         compare_step(replace(op, action="map"), column, found)
-    return found.members
+    return found
 
 
 def as_column(block: Block) -> Column:

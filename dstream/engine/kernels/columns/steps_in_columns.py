@@ -15,12 +15,14 @@ __all__ = ["expression_of_step", "is_in_columns", "may_stand_in_columns", "obsta
 
 
 def is_in_columns(op: Op) -> bool:
-    """Say whether a step takes columns and gives some."""
+    """Say whether a step takes columns and gives some; one that counts does."""
     return obstacle_to_columns(op) is None
 
 
 def obstacle_to_columns(op: Op) -> str | None:
     """Return why a step does not run over columns, in words that follow "since"; None if it may."""
+    if op.action == "count":
+        return None
     if op.action not in ("map", "filter", "flat_map") or op.guards:
         return f"a {op.action} takes one item at a time"
     expression = expression_of_step(op)

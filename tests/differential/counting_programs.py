@@ -1,0 +1,146 @@
+"""Programs by chance whose steps are counted, as those of jobs are: columns count what a loop over items counts.
+
+The programs are those on numbers and on texts, with steps that count among the others. Some are read to the end, some
+up to an item, some block by block. `python -m tests.differential.counting_programs 0 20000` runs many.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import dstream.engine.kernels.columns.column_items as column_items
+from dstream.engine.kernels.columns.column_items import ColumnItems, given
+from dstream.engine.kernels.item_count import ItemCount
+from dstream.engine.worker.stage_task import StageTask
+from dstream.plan.steps import Op, Step, unchanged
+from tests.differential import column_programs, text_programs
+from tests.differential.column_programs import Outcome, Program, chained, outcome_of, watched
+from tests.differential.text_programs import ways_of_texts
+
+__all__ = ["counted_program", "outcomes"]
+
+_BOUND = 2**40
+_ALL_KINDS = frozenset({int, float, bool, tuple, str, type(None)})
+_FIRST_CHANNEL = 100
+
+
+def counted_program(seed: int) -> Program:
+    """Make a program with one to four steps that count; some do nothing else."""
+    random = Random(seed)
+    made = random.choice((column_programs.program, text_programs.program))(seed)
+    ops = [] if random.random() < 0.1 else list(made.ops)
+    if random.random() < 0.2:
+        ops.append(Op("map", repr, None, Step("repr", None, 4, 4)))
+        made = replace(made, collector=None)
+    for channel in range(random.randrange(1, 5)):
+        step = Step("", None, _FIRST_CHANNEL + channel, 4)
+        ops.insert(random.randrange(len(ops) + 1), Op("count", unchanged, None, step))
+    text = f"{[op.step.position if op.action == 'count' else op.step.label for op in ops]} of {made.text}"
+    return replace(made, ops=tuple(ops), text=text)
+
+
+def outcomes(made: Program, seed: int, *, verified: bool = False) -> list[tuple[Outcome, list[Outcome]]]:
+    """Return for each way to run a program what columns give and count, and what plain Python may give and count."""
+    random = Random(seed)
+    rows = random.choice((1, 3, 7, 16))
+    plain = replace(made.plain(), parts=[list(list.__iter__(part)) for part in made.parts])
+    possible = [plain]
+    if plain.collector is not None:
+        possible.append(replace(plain, collector=replace(plain.collector, accumulate_all=None)))
+        possible.append(replace(plain, steps_come_first=True))
+        possible.append(replace(plain, comes_at_once=True))
+    found = []
+    for end in ways_of_texts(made) if made.collector else [_listed, _by_blocks, _cut(random.randrange(1, 12))]:
+        with patch.multiple(column_items, _FEWEST=1, _ROWS=rows, _WORTH_A_LIST=0, _NUMBERS=_ALL_KINDS):
+            ran = _told(end, made.verified() if verified else made)
+        found.append((ran, [_told(end, each) for each in possible]))
+    return found
+
+
+def _told(end: Callable[[Program, list[Any]], Any], made: Program) -> Outcome:
+    """Return what a program gives, and what its steps have counted.
+
+    Where a collector or a whole block fails, how many items came before that is nobody's promise.
+    """
+    with _counted() as numbers:
+        outcome = outcome_of(end, made)
+        told = outcome[0] == "gives" or (made.collector is None and end is not _by_blocks)
+        totals: Counter[int] = Counter()
+        for position, number in numbers:
+            totals[position] += number.total()
+        return outcome, dict(+totals) if told else None
+
+
+@contextmanager
+def _counted() -> Iterator[list[tuple[int, ItemCount]]]:
+    """Give what tasks count meanwhile, by the channels."""
+    made: list[tuple[int, ItemCount]] = []
+
+    def counting(task: StageTask, op: Op) -> ItemCount:
+        made.append((op.step.position, ItemCount()))
+        return made[-1][1]
+
+    with patch.object(StageTask, "counting", counting):
+        yield made
+
+
+def _listed(made: Program, seen: list[Any]) -> Any:
+    for number, part in enumerate(made.parts):
+        seen.extend(chained(made, part, StageTask(number, _BOUND)))
+    return seen
+
+
+def _by_blocks(made: Program, seen: list[Any]) -> Any:
+    for number, part in enumerate(made.parts):
+        items = chained(made, part, StageTask(number, _BOUND))
+        for block in items.blocks() if type(items) is ColumnItems else iter((items,)):
+            seen.extend(given(block))
+    return seen
+
+
+def _cut(most: int) -> Callable[[Program, list[Any]], Any]:
+    """Return what takes a few items of each part, and then no more."""
+
+    def cut(made: Program, seen: list[Any]) -> Any:
+        for number, part in enumerate(made.parts):
+            items = chained(made, part, StageTask(number, _BOUND))
+            seen.extend(islice(items, most))
+            _OPEN.append(items)  # A task counts what was read when it ends, and not when its items are let go of.
+        return seen
+
+    _OPEN.clear()
+    return cut
+
+
+_OPEN: list[Iterator[Any]] = []
+
+
+def main(first: int, last: int) -> None:
+    """Run programs; tell those that differ, and what became of all."""
+    counts: Counter[str] = Counter()
+    with watched(counts):
+        for seed in range(first, last):
+            made = counted_program(seed)
+            for found, possible in outcomes(made, seed, verified=seed % 4 == 0):
+                counts[found[0][0]] += 1
+                if found not in possible:
+                    counts["DIFFERS"] += 1
+                    print(f"seed {seed}: {made.text}\n  columns: {found}\n  Python:  {possible}"[:1500], flush=True)
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    warnings.simplefilter("ignore", SyntaxWarning)
+    sys.set_int_max_str_digits(0)
+    main(int(sys.argv[1]), int(sys.argv[2]))
