@@ -12,6 +12,7 @@ from collections.abc import Sequence
 __all__ = [
     "CacheNotExistsError",
     "CollectionDestroyedError",
+    "ColumnsDifferError",
     "ConfigurationError",
     "DStreamError",
     "EngineError",
@@ -112,6 +113,10 @@ class CancelledError(DStreamError, RuntimeError):
 
 class EngineError(DStreamError, RuntimeError):
     """The engine failed outside the user's functions: a worker was killed, a disk is full."""
+
+
+class ColumnsDifferError(EngineError):
+    """With `columns="verify"`: columns gave something else than the functions do. To run it again changes nothing."""
 
 
 class RemoteError(DStreamError, RuntimeError):

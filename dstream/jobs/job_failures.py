@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from dstream.errors import (
+    ColumnsDifferError,
     EngineError,
     RemoteError,
     SinkTakenError,
@@ -92,6 +93,8 @@ def is_no_fault_of_the_user(error: BaseException, has_run: bool) -> bool:
     if isinstance(error, SourceUnavailableError | SinkUnavailableError):
         return has_run
     known = known_of(error)
+    if isinstance(error, ColumnsDifferError):
+        return False
     if isinstance(error, EngineError):
         origin = known.origin if known is not None and known.origin is not None else origin_of(error)
         return origin is None or not origin.is_raiser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import pytest
 
 import dstream as ds
 from collectors import summing
+from dstream.errors import ColumnsDifferError
 from dstream.spi import ArrowRows
 from dstream.testing.engines import MASTER, SETTINGS
 from reducers import to_ilist
@@ -58,6 +59,19 @@ def columns(request: pytest.FixtureRequest) -> Literal["auto", "verify"]:
     return mode
 
 
+class _Lying(_InColumns):
+    """Numbers in tuples, whose columns have others."""
+
+    def splits(self, parallelism: int) -> list[_InColumns]:
+        return [self]
+
+    def arrow_rows(self) -> Iterator[ArrowRows]:
+        (rows,) = super().arrow_rows()
+        items = rows.items
+        at_places: frozenset[Literal["place"]] = frozenset({"place"})
+        yield replace(rows, reached_by=at_places, items=lambda at: [(number + 1,) for number in items(at)])
+
+
 def _numbers(job: Any) -> dict[str, tuple[int | None, int | None]]:
     return {name: (stage.items_in, stage.items_out) for name, stage in job.metrics().stages.items()}
 
@@ -101,3 +115,17 @@ def test_epochs_read_columns(columns: Any, spark_context: ds.Context, data: Path
 
         assert ctx.get_list(tmp_path.name).copy() == [(n, n * n) for n in (1, 3, 5, 7, 9, 101, 11, 13)]
         assert _numbers(job) == {"read_from": (None, 15), "filter": (15, 8), "map": (8, 8), "write_to": (8, 8)}
+
+
+def test_a_job_whose_columns_differ_fails_for_good(spark_context: ds.Context, data: Path, tmp_path: Path) -> None:
+    """To start it again would find the same; the message has the item, and what to do."""
+    pipeline = ds.Pipeline()
+    numbers: Any = pipeline.read_from(_Lying((5, 6)))
+    numbers.map(lambda row: row[0] * 2).write_to(to_ilist(tmp_path.name))
+    with ds.connect(MASTER, config=SETTINGS, storage=data, columns="verify") as ctx:
+        job = ctx.new_job(pipeline, config=ds.JobConfig(auto_restart=(2, 0.1)))
+        with pytest.raises(ColumnsDifferError, match=r"columns give 10 where Python gives 12 for \(6,\)") as caught:
+            job.join(60)
+
+        assert "report the difference" in caught.value.__notes__[-1]
+        assert job.metrics().runs <= 1

@@ -37,6 +37,7 @@ __all__ = [
     "Operation",
     "Task",
     "by_bucket",
+    "in_chain",
     "operated",
     "operation",
     "ops_in_task",
@@ -111,6 +112,11 @@ def _chain(ops: Sequence[Op], items: Iterator[Any], task: Task) -> Iterator[Any]
         if any(isinstance(op.fn, Served) for op in ops):
             return _served(ops, items, task)
         ops = [_in_task(op, task) for op in ops]
+    return in_chain(ops, items)
+
+
+def in_chain(ops: Sequence[Op], items: Iterator[Any]) -> Iterator[Any]:
+    """Return what steps make of items, which need nothing of a task any more: in columns, if they may."""
     return _in_columns(ops, items) or run_chain(one_by_one(ops), items)
 
 

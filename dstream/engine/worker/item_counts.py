@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dstream.engine.kernels.columns.column_items import one_after_another
+from dstream.engine.kernels.core_operations import Task, in_chain
+from dstream.engine.kernels.item_count import ItemCount
+from dstream.plan.steps import Op, Step
+
 __all__ = ["CountItems"]
 
 
@@ -16,12 +21,10 @@ class CountItems:
     accumulator: Any
     key: str
 
-    def __call__(self, items: Iterator[Any], task: Any) -> Iterator[Any]:
-        number = 0
-        try:
-            # `item` is the name by which a failure finds the item of a loop, and this loop does not look at it.
-            for each in items:
-                number += 1
-                yield each
-        finally:
-            self.accumulator.add({self.key: number})
+    def __call__(self, items: Iterator[Any], task: Task) -> Iterator[Any]:
+        number = ItemCount()
+        task.at_end(lambda: self.accumulator.add({self.key: number.total()}))
+        return in_chain([Op("count", number, None, _NOBODYS)], one_after_another(iter((items,))))
+
+
+_NOBODYS = Step("", None, 0, 0)

@@ -11,10 +11,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dstream.engine.kernels.arrow_columns import fitted, unpacked_batches
+from dstream.engine.kernels.columns.column_items import one_after_another
 from dstream.engine.kernels.core_operations import Operation, Task, operated
 from dstream.engine.kernels.guards import HandlerOfMisread
 from dstream.engine.kernels.item_batches import loads
@@ -79,7 +79,7 @@ class Piece:
     def open(self, task: Task) -> Iterator[Any]:
         """Give the items."""
         if self.split is None:
-            items: Iterator[Any] = chain.from_iterable(part.open(task) for part in self.parts)
+            items: Iterator[Any] = one_after_another(part.open(task) for part in self.parts)
         else:
             misread = HandlerOfMisread(self.guards, task) if self.guards else None
             items = items_of(self._split(self.split), self.step, misread, may_be_columns=True)

@@ -45,7 +45,7 @@ class OpenBlock:
 
     def begin(self, passed: Sequence[Passed]) -> None:
         """Take what the steps did to a block, before it is given on."""
-        self._passed, self._taken = passed, None
+        self._passed = passed
 
     def end(self) -> None:
         """Count all of it: whoever uses it wants the next one."""

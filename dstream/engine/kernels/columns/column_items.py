@@ -14,7 +14,7 @@ from dstream.engine.kernels.columns.unmade import Unmade
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_values import Column
 
-__all__ = ["SEQUENCES", "Block", "ColumnItems", "given", "is_worth_columns", "stretches"]
+__all__ = ["SEQUENCES", "Block", "ColumnItems", "given", "is_worth_columns", "one_after_another", "stretches"]
 
 Block: TypeAlias = "Column | Sequence[Any] | Iterator[Any]"
 """A column; a range or list that may become one; or items that did not, each made when it is asked for."""
@@ -73,6 +73,28 @@ def given(block: Block) -> Iterable[Any]:
 
     # Windows come one by one: each of them is let go of before many others are there.
     return windows_of(block) if isinstance(block, Tuples) and block.whole is not None else items_of(block)
+
+
+def one_after_another(parts: Iterator[Iterator[Any]]) -> Iterator[Any]:
+    """Return the items of several parts, each opened when the one before it is used up: in columns if the first is.
+
+    Numbers of lists stay items: whether columns are faster for them depends on steps that are not known here.
+    """
+    first = next(parts, iter(()))
+    parts = chain((first,), parts)
+    if type(first) is not ColumnItems and type(first) is not _OF_RANGE:
+        return chain.from_iterable(parts)
+    is_read = type(first) is not ColumnItems or first.is_read
+    return ColumnItems(chain.from_iterable(map(_blocks_of, parts)), chain.from_iterable(parts) if is_read else None)
+
+
+def _blocks_of(part: Iterator[Any]) -> Iterator[Block]:
+    if type(part) is ColumnItems:
+        return part.blocks()
+    return (stretches(part, 0) if type(part) is _OF_RANGE else None) or iter((part,))
+
+
+_OF_RANGE = type(iter(range(0)))
 
 
 def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dstream.engine.kernels.columns.column_values import Column, items_of
 from dstream.engine.kernels.fused_steps import converted
-from dstream.errors import EngineError
+from dstream.errors import ColumnsDifferError
 from dstream.failures import shown
 from dstream.plan.steps import Op, Step
 
@@ -24,7 +24,7 @@ def compare_step(op: Op, before: Column, found: Column) -> None:
         found: what columns gave for each of them: a result, or whether it passes.
 
     Raises:
-        EngineError: one of them differs in value or type, or Python raises.
+        ColumnsDifferError: one of them differs in value or type, or Python raises.
     """
     for item, value in zip(items_of(before), items_of(found), strict=True):
         try:
@@ -40,18 +40,18 @@ def compare_results(step: str, found: Sequence[Any], expected: Sequence[Any], of
     """Compare what columns made of a block with what functions made of it, in order.
 
     Raises:
-        EngineError: a value, a type or the order differs.
+        ColumnsDifferError: a value, a type or the order differs.
     """
     for one, other in zip_longest(found, expected, fillvalue=_NOTHING):
         if not is_same(one, other):
-            raise EngineError(f"{step}: columns give {shown(one)} where Python gives {shown(other)} for {of()}")
+            raise ColumnsDifferError(f"{step}: columns give {shown(one)} where Python gives {shown(other)} for {of()}")
 
 
 _NOTHING = object()
 
 
-def _different(step: Step, value: Any, other: str, item: Any) -> EngineError:
-    return EngineError(f"{step}: columns give {shown(value)} where Python {other} for {shown(item)}")
+def _different(step: Step, value: Any, other: str, item: Any) -> ColumnsDifferError:
+    return ColumnsDifferError(f"{step}: columns give {shown(value)} where Python {other} for {shown(item)}")
 
 
 def is_same(one: Any, other: Any) -> bool:
