@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
+import zipfile
 
 import pytest
 
@@ -41,3 +44,28 @@ def test_what_was_not_sent_is_sent_again():
     code.ship()
 
     assert len(sent) == 2
+
+
+def test_of_a_package_in_two_folders_workers_get_the_files_that_are_imported(tmp_path, monkeypatch):
+    """A package without an `__init__.py` has a file of each name: that of the first folder."""
+    for folder, text in (("first", "1"), ("second", "2")):
+        package = tmp_path / folder / "in_two_folders"
+        package.mkdir(parents=True)
+        (package / "both.py").write_text(f"FOLDER = {text}")
+        (package / f"in_{folder}.py").touch()
+        monkeypatch.syspath_prepend(tmp_path / folder)
+    monkeypatch.setattr(sys, "path", [*sys.path[1:2], *sys.path[:1], *sys.path[2:]])
+    imported = importlib.import_module("in_two_folders.both")
+    monkeypatch.delitem(sys.modules, "in_two_folders.both")
+    found: dict[str, bytes] = {}
+
+    def keep(file):
+        with zipfile.ZipFile(file) as archive:
+            ours = [each for each in archive.namelist() if each.startswith("in_two_folders")]
+            assert sorted(ours) == [f"in_two_folders/{each}.py" for each in ("both", "in_first", "in_second")]
+            found.update({each: archive.read(each) for each in ours})
+
+    Code(keep).ship()
+    monkeypatch.delitem(sys.modules, "in_two_folders")
+
+    assert (imported.FOLDER, found["in_two_folders/both.py"]) == (1, b"FOLDER = 1")

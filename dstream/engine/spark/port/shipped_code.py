@@ -105,9 +105,17 @@ def _is_of_the_user(place: Path) -> bool:
 
 def _write(archive: Path, places: list[Path]) -> None:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as target:
-        for place in places:
-            for file in sorted(_contents(place)):
-                target.write(file, file.relative_to(place.parent))
+        for name, file in _files_by_name(places).items():
+            target.write(file, name)
+
+
+def _files_by_name(places: list[Path]) -> dict[Path, Path]:
+    """Return the file of each name in the archive: a package may have one twice, and Python imports the first."""
+    files: dict[Path, Path] = {}
+    for place in places:
+        for file in sorted(_contents(place)):
+            files.setdefault(file.relative_to(place.parent), file)
+    return files
 
 
 def _contents(place: Path) -> Iterator[Path]:
