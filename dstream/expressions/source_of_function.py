@@ -236,7 +236,9 @@ _LONGEST = 2**20
 
 
 def _gives(syntax: Syntax, imported: Sequence[str], code: CodeType) -> bool:
-    """Say whether compiling `syntax` gives `code`."""
+    """Say whether compiling `syntax` gives `code`; a function may have lambdas in its decorators."""
+    if isinstance(syntax, ast.Lambda) != (code.co_name == "<lambda>"):
+        return False
     try:
         compiled = compile(
             _alone(syntax, imported, code.co_freevars), code.co_filename, "exec", _flags(code), dont_inherit=True

@@ -11,6 +11,7 @@ from tests.differential.mutating import COLUMNS, Mutation, of_columns, run_all
 __all__ = ["MUTATIONS"]
 
 _TESTS = [
+    "tests/engine/test_column_collecting.py",
     "tests/engine/test_column_expressions.py",
     "tests/engine/test_column_distinct.py",
     "tests/engine/test_column_groups.py",
@@ -214,6 +215,30 @@ MUTATIONS = of_columns([
     ("dstream.expressions.source_of_function", "            yield node.name\n", "            pass\n"),
     ("dstream.expressions.source_of_function", "case ast.ExceptHandler(_, str(name)) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):\n            yield name", "case ast.ExceptHandler(_, str(name)) | ast.MatchAs(_, str(name)) | ast.MatchStar(str(name)):\n            pass"),
     ("dstream.expressions.source_of_function", "case ast.MatchMapping(_, _, str(name)):\n            yield name", "case ast.MatchMapping(_, _, str(name)):\n            pass"),
+    ("column_collecting", "known.take(container, *found) if found[0] else container", "known.take(container, *found)"),
+    ("column_collecting", "    extremes = tight(values)\n", "    extremes = values\n"),
+    ("column_collecting", "typed(evaluated(known.expression, (items,)), known.kind)", "evaluated(known.expression, (items,))"),
+    ("column_collecting", "container = collector.accumulated(container, given(block))\n            continue", "container = collector.accumulated(collector.supplier(), given(block))\n            continue"),
+    ("column_collecting", "if isinstance(keys, Same) and type(keys.value) is not str:", "if isinstance(keys, Same):"),
+    ("column_collecting", "if isinstance(keys, Same) and type(keys.value) is not str:", "if False:"),
+    ("column_collecting", "        _check_counted(known.downstream, items)\n        return keys, None", "        return keys, None"),
+    ("column_collecting", "        _check_counted(known, items)\n        return (size", "        return (size"),
+    ("column_collecting", "min(each.least for each in columns)", "columns[0].least"),
+    ("column_collecting", "max(each.greatest for each in columns)", "columns[0].greatest"),
+    ("column_collecting", "groups[key] if key in groups else supplier()", "supplier()"),
+    ("column_collecting", "            yield from held.rest()\n            yield groups_of_texts(keys, values)", "            yield groups_of_texts(keys, values)"),
+    ("column_collecting", 'return is_plain and known.downstream.finds != "statistics"', "return is_plain"),
+    ("column_collecting", "isinstance(keys, Ints | Texts) and not isinstance(values, Floats)\n", "isinstance(keys, Ints | Texts)\n"),
+    ("column_collecting", "container = collector.accumulated(container, each)\n", "pass\n"),
+    ("column_collecting", "                are_many = each.are_many\n", "                pass\n"),
+    ("column_collecting", "            if are_many:\n                yield from held_rows.rest()\n", "            if are_many:\n"),
+    ("column_collecting", "    return *found, extremes.least, extremes.greatest", "    return *found, extremes.greatest, extremes.greatest"),
+    ("dstream.expressions.order_of_evaluation", "        if id(each) not in made:\n", "        if True:\n"),
+    ("dstream.expressions.order_of_evaluation", "values.get(each.place, each)", "values[0]"),
+    ("dstream.expressions.order_of_evaluation", "    return Let(first, number, substituted(then, {0: Local(number)}))", "    return substituted(then, {0: first})"),
+    ("dstream.engine.compiler.reading_steps", "or (downstream is None) != (known.downstream is None)", ""),
+    ("dstream.engine.compiler.reading_steps", "is_read = isinstance(found, Expression) and unsupported(found) is None\n    if not", "is_read = True\n    if not"),
+    ("dstream.engine.compiler.reading_steps", "return first if isinstance(found, Expression) else found", "return found"),
 ])  # fmt: skip
 
 
@@ -226,7 +251,12 @@ def _tests_of(mutation: Mutation) -> list[str]:
         "dstream.engine.compiler.reading_steps",
         "dstream.expressions.order_of_evaluation",
     ):
-        return ["tests/engine/test_mapping_in_columns.py"]
+        return [
+            "tests/engine/test_mapping_in_columns.py",
+            "tests/engine/test_column_collecting.py",
+            "tests/engine/test_inlined_entries.py",
+            "tests/expressions/test_expression.py",
+        ]
     if module.startswith("dstream.expressions"):
         return ["-k", "module", "tests/expressions/test_names_that_change.py"]
     is_of_sources = not module.startswith(COLUMNS) or module.endswith("column_records") or "Unmade" in old

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from dstream.expressions import Applied, Argument, Choice, Constant, Expression, Together
+from dstream.expressions.order_of_evaluation import substituted
 
 _ITEM = Argument(0)
 
@@ -31,3 +32,15 @@ def test_a_walk_gives_what_is_inside_in_the_order_of_evaluation() -> None:
     pair = Together((_ITEM, Constant(2)))
     found: list[Expression] = list(Choice(less, pair, Constant(3)).walk())
     assert found == [Choice(less, pair, Constant(3)), less, _ITEM, Constant(1), pair, _ITEM, Constant(2), Constant(3)]
+
+
+def test_what_is_evaluated_once_stays_one_object_behind_a_function() -> None:
+    """The middle of `a < b < c`, which stands in it twice; what is equal to it is evaluated by itself."""
+    middle = Applied("+", (_ITEM, Constant(1)))
+    chained = Applied("and", (Applied("<", (Constant(0), middle)), Applied("<", (middle, Constant(9)))))
+    found = substituted(chained, {0: Constant(5)})
+
+    assert isinstance(found, Applied)
+    (_, one), (other, _) = (each.operands for each in found.operands if isinstance(each, Applied))
+    assert one is other
+    assert one == Applied("+", (Constant(5), Constant(1)))

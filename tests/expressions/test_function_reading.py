@@ -254,6 +254,23 @@ def test_read_finds_each_of_several_lambdas_in_a_line() -> None:
     assert [read(first), read(second)] == [_applied("-", _X, Constant(1)), _applied("-", _X, Constant(1.0))]
 
 
+def test_read_finds_a_lambda_in_a_decorator() -> None:
+    """Which begins in the line in which the decorated function does."""
+    kept: list[Callable[..., Any]] = []
+
+    @functools.partial(_keeping, kept, lambda x: x + 1)
+    def decorated(x: int) -> int:
+        return x + 2
+
+    assert read(kept[0]) == Applied("+", (_X, Constant(1)))
+    assert read(decorated) == Applied("+", (_X, Constant(2)))
+
+
+def _keeping(kept: list[Callable[..., Any]], fn: Callable[..., Any], decorated: Callable[..., Any]) -> Any:
+    kept.append(fn)
+    return decorated
+
+
 def test_read_finds_a_lambda_inside_of_one_in_its_line() -> None:
     """Compiling the outer one gives the inner one too."""
     outer = lambda rate: lambda x: x * rate  # noqa: E731

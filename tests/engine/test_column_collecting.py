@@ -1,0 +1,79 @@
+"""Collectors that take blocks: sums of several blocks are exact, groups stand in order, and what may fail is asked."""
+
+from __future__ import annotations
+
+import json
+from operator import itemgetter
+from typing import Any
+
+import pytest
+
+from collectors import counting, grouping_by, mapping, summing
+from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.kernels.columns.column_collecting import group_tables
+from dstream.engine.kernels.columns.column_ends import collected
+from dstream.engine.kernels.columns.column_groups import GroupTable
+from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_values import column_of
+
+
+def _in_columns(collector: Any, *blocks: list[Any]) -> Any:
+    """Collect blocks, which nobody verifies: that would collect their items, too."""
+    read = with_expressions(collector, is_verified=False)
+    assert read.on_columns() is not None
+    return read.finisher(collected(read, ColumnItems(iter(map(column_of, blocks)))))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_sums_of_several_blocks_are_exact(sign: int, is_reversed: bool) -> None:
+    """Also where one of them has small numbers, which floats would add up exactly, and another one has large ones."""
+    blocks = [[(1, sign), (2, sign * 3)], [(1, sign * (2**58 + 1)), (1, sign * (2**58 + 3)), (2, sign)]]
+    if is_reversed:
+        blocks.reverse()
+    collector: Any = grouping_by(itemgetter(0), summing(lambda item: item[1]))
+
+    assert _in_columns(collector, *blocks) == {1: sign * (2**59 + 5), 2: sign * 4}
+
+
+def test_groups_by_texts_stand_behind_those_by_ints_that_came_before() -> None:
+    """And the other way round: the key that was seen first comes first."""
+    collector: Any = grouping_by(lambda item: item, counting())
+
+    assert list(_in_columns(collector, [5, 6], ["a", "b"], [7])) == [5, 6, "a", "b", 7]
+    assert list(_in_columns(collector, ["a", "b"], [5, 6], ["c"])) == ["a", "b", 5, 6, "c"]
+
+
+@pytest.mark.parametrize("behind", [counting(), summing(lambda n: n)])
+def test_what_has_one_key_for_all_is_grouped_in_a_table(behind: Any) -> None:
+    """A number that stands in all rows is a column of ints."""
+    collector = with_expressions(grouping_by(lambda item: 1, behind), is_verified=False)
+    known = collector.on_columns()
+    assert known is not None
+
+    (table,) = group_tables(collector, known, iter([column_of([3, 4])]))
+
+    assert isinstance(table, GroupTable)
+
+
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_what_is_only_counted_fails_as_it_does_item_by_item(is_grouped: bool) -> None:
+    """Nobody looks at what the function gives, which may give nothing."""
+    collector: Any = mapping(lambda item: 12 // item[1], counting())
+    collector = grouping_by(itemgetter(0), collector) if is_grouped else collector
+
+    with pytest.raises(ZeroDivisionError):
+        _in_columns(collector, [(1, 3), (2, 0)])
+
+
+@pytest.mark.parametrize(
+    "collector",
+    [
+        grouping_by(lambda n: n, summing(json.loads)),
+        grouping_by(lambda n: divmod(n, 3), counting()),
+        mapping(lambda n: divmod(n, 3)[0], summing(lambda n: n)),
+    ],
+)
+def test_what_one_function_cannot_do_over_columns_takes_items(collector: Any) -> None:
+    """One that cannot be read, or that columns have not, be it of the key or of what is added up."""
+    assert with_expressions(collector, is_verified=False).on_columns() is None
