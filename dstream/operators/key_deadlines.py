@@ -37,6 +37,10 @@ class KeyDeadlines:
             self._entered[key] = deadline
             heapq.heappush(self._heap, self._entry(deadline, key))
 
+    def forget(self, key: Any) -> None:
+        """Take it that a key has no deadline: an equal key that comes later is the one to be given."""
+        self._entered.pop(key, None)
+
     def fill(self, deadlines: Iterable[tuple[Any, int]]) -> None:
         """Take the deadlines of many keys at once, in place of those that are here."""
         self._entered = dict(deadlines)

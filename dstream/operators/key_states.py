@@ -32,7 +32,10 @@ class DumpedKeys(NamedTuple):
 
 @state_value
 class ChangedKeys(NamedTuple):
-    """The keys of a shard whose states changed, with the states that they have now, and those that have none now."""
+    """The keys of a shard whose states changed, with the states that they have now, and those whose states went.
+
+    A key may be in both: its state went, and it has a new one.
+    """
 
     keys: list[Any]
     states: list[Any]
@@ -49,6 +52,8 @@ class KeyStates(Generic[S]):
     def __init__(self, due: Callable[[S], int] | None = None) -> None:
         self._states: MutableMapping[Any, S] = {}
         self._touched: dict[Any, None] = {}
+        """The keys with a state that changed, each as it was when it first came."""
+        self._removed: dict[Any, None] = {}
         self._due = due
         self._deadlines: KeyDeadlines | DeadlinesOnDisk = KeyDeadlines(self._deadline_of)
 
@@ -67,7 +72,9 @@ class KeyStates(Generic[S]):
 
     def _remove(self, key: Any) -> S:
         """Let a key have no state, and return the one that it had."""
-        self._touched[key] = None
+        self._removed[key] = None
+        self._touched.pop(key, None)  # If it comes again, an equal key such as 1.0 for 1 takes its place.
+        self._deadlines.forget(key)
         return self._states.pop(key)
 
     def to_disk(self) -> bool:
@@ -88,13 +95,12 @@ class KeyStates(Generic[S]):
     def delta(self) -> Any | None:
         """Return the states of the keys that were touched, and the keys that were removed."""
         touched, self._touched = self._touched, {}
-        if not touched:
+        removed, self._removed = self._removed, {}
+        if not touched and not removed:
             return None
         if isinstance(self._states, StatesOnDisk):
             self._states.get_all(touched)
-        kept = [key for key in touched if key in self._states]
-        removed = [key for key in touched if key not in self._states]
-        return ChangedKeys(kept, [self._states[key] for key in kept], removed)
+        return ChangedKeys(list(touched), [self._states[key] for key in touched], list(removed))
 
     def patch(self, delta: Any) -> None:
         """Put the states of a delta in the place of those that are here."""
@@ -103,6 +109,7 @@ class KeyStates(Generic[S]):
             self._states.begin(canonical_all([*changed.removed, *changed.keys]))
         for key in canonical_all(changed.removed):
             self._states.pop(key, None)
+            self._deadlines.forget(key)
         for key, state in zip(canonical_all(changed.keys), changed.states, strict=True):
             self._states[key] = state
             self._note(key, state)

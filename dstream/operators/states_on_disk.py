@@ -228,6 +228,9 @@ class DeadlinesOnDisk:
     def note(self, key: Any, deadline: int) -> None:
         """Do nothing: the deadline of a key follows from its state."""
 
+    def forget(self, key: Any) -> None:
+        """Do nothing, as above."""
+
     def fill(self, deadlines: Iterable[tuple[Any, int]]) -> None:
         """Do nothing, as above."""
 

@@ -175,6 +175,25 @@ def test_a_delta_has_the_states_that_were_touched_and_the_keys_that_went():
     assert by_hand.last_delta() == (["b"], [[["b1", "b2"], 5]], ["a"])
 
 
+def second(item):
+    """Return the key of a pair."""
+    return item[1]
+
+
+@pytest.mark.parametrize("fate", [KEPT, DUMPED, PATCHED])
+@pytest.mark.parametrize("later", [1.0, True])
+def test_the_key_is_the_one_with_which_its_state_began(fate, later):
+    """Of equal keys the first, until the state goes; also where another process goes on with the state."""
+    told = StatefulMapping(second, list, lambda s, k, item: repr(k), "map", 10, lambda s, k, w: f"{k!r} gone")
+    by_hand = ByHand(told, fate=lambda: fate)
+    by_hand.epoch([[(0, ("", 1))]])
+    by_hand.epoch([[(5, ("", later)), (16, ("", later))]])
+    by_hand.epoch([[(17, ("", 1))]])
+
+    assert [repr(key) for key in by_hand.entries()] == [repr(later)]
+    assert by_hand.epoch([[]], to=99) == [(27, f"{later!r} gone")]
+
+
 def test_a_dump_shares_nothing_with_a_state_that_goes_on():
     """The user's objects change in place."""
     by_hand = ByHand(StatefulMapping(letter, list, so_far, "map"))
