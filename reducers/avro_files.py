@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import IO, Any
@@ -10,7 +11,7 @@ from typing import IO, Any
 from dstream.errors import SetupError
 from reducers.column_files import ColumnContent
 from reducers.column_forms import Struct
-from reducers.file_formats import Compression, kept_open
+from reducers.file_formats import ColumnTypes, Compression, kept_open
 from reducers.item_columns import Wanted
 from reducers.scalar_forms import Form
 
@@ -53,6 +54,24 @@ class AvroFormat:
         """Begin a file; the limit is that of its values in memory."""
         return AvroContent(self.wanted, file, AVRO_CODECS[self.compression], limit, held, known)
 
+    def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
+        """Copy their blocks."""
+        from fastavro import block_reader
+        from fastavro.write import Writer
+
+        writer = None
+        for file in files:
+            blocks = block_reader(file)
+            if writer is None:
+                schema, codec = blocks.writer_schema, AVRO_CODECS[self.compression]
+                writer = Writer(kept_open(into), schema, codec=codec, sync_marker=_MARKER)
+            for block in blocks:
+                writer.write_block(block)
+
+
+_MARKER = b"dstream to_files"
+"""Between blocks. Two runs of the same items make the same bytes: it need not be random."""
+
 
 class AvroContent(ColumnContent):
     """One file. Its values pass through Arrow, which sees what fastavro would write wrongly, such as long Decimals."""
@@ -69,8 +88,7 @@ class AvroContent(ColumnContent):
 
         record = Struct(tuple(forms), tuple(forms.values())).avro("item")
         _check_names(record)
-        # Two runs of the same items make the same bytes: the marker between blocks need not be random.
-        self._writer = Writer(kept_open(self.file), record, codec=self.codec, sync_marker=b"dstream to_files")
+        self._writer = Writer(kept_open(self.file), record, codec=self.codec, sync_marker=_MARKER)
 
     def write_group(self, rows: Any) -> None:
         """Write a record for each row."""

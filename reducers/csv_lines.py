@@ -7,7 +7,7 @@ a blank line, which readers skip, so it is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -43,6 +43,14 @@ class CsvLines:
         """Begin a file."""
         return CsvOfFile(ItemColumns(self.wanted))
 
+    def heading(self, columns: ColumnTypes) -> str:
+        """Return their names."""
+        return _header(columns)
+
+
+def _header(names: Iterable[str]) -> str:
+    return ",".join(map(_quoted, names)) + "\n"
+
 
 class CsvOfFile:
     """The rows of one file."""
@@ -53,7 +61,7 @@ class CsvOfFile:
     def header(self, items: Sequence[Any]) -> str:
         """Return the names of the columns."""
         wanted = self._columns.begin(items[0] if items else None)
-        return ",".join(map(_quoted, wanted.names)) + "\n"
+        return _header(wanted.names)
 
     def lines(self, items: Sequence[Any]) -> str:
         """Return the rows of some items.

@@ -20,7 +20,8 @@ from dstream.spi import Receipt
 from reducers.delta_files import DeltaFormat
 from reducers.delta_log import DeltaLog, path_in_log
 from reducers.delta_schema import check_table, columns_of_all, description_of, partition_values
-from reducers.file_jobs import Staged, checked_receipt, record_of
+from reducers.file_jobs import record_of
+from reducers.file_receipts import Staged, checked_receipt
 from reducers.folder_state import FolderState, Publication
 from reducers.places import Place, writing_to
 from reducers.staged_files import FileWriter

@@ -7,10 +7,20 @@ stand in `reducers.line_formats`, those of columns in `reducers.parquet_files` a
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Any, Literal, Protocol, TypeAlias, cast
 
-__all__ = ["NO_LIMIT", "ColumnTypes", "Compression", "Content", "FileFormat", "compressed", "kept_open"]
+__all__ = [
+    "NO_LIMIT",
+    "ColumnTypes",
+    "Compression",
+    "Content",
+    "FileFormat",
+    "JoinedFormat",
+    "compressed",
+    "decompressed",
+    "kept_open",
+]
 
 Compression: TypeAlias = Literal["gz", "bz2", "xz", "zst"]
 
@@ -46,6 +56,20 @@ class FileFormat(Protocol):
             limit: of the content, in bytes.
             held: how many bytes may wait in memory until they are written.
             known: what the files of a task have learned of their columns, by name.
+        """
+        ...
+
+
+class JoinedFormat(FileFormat, Protocol):
+    """One whose files several can be made into one."""
+
+    def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
+        """Write the items of some files of this format into one, in order.
+
+        Args:
+            files: each complete, and read once.
+            columns: of each of them.
+            into: takes the bytes, and stays open.
         """
         ...
 
@@ -89,6 +113,28 @@ def compressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
     return cast("IO[bytes]", pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept_open(file), mode="w"), "zstd"))
 
 
+def decompressed(file: IO[bytes], how: Compression | None) -> IO[bytes]:
+    """Return what reads the bytes that `compressed` took; `file` stays open."""
+    if how is None:
+        return file
+    if how == "gz":
+        import gzip
+
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if how == "bz2":
+        import bz2
+
+        return bz2.BZ2File(file)
+    if how == "xz":
+        import lzma
+
+        return lzma.LZMAFile(file)
+    import pyarrow
+
+    content = pyarrow.CompressedInputStream(pyarrow.PythonFile(_KeptReader(file), mode="r"), "zstd")
+    return cast("IO[bytes]", io.BufferedReader(content))
+
+
 def kept_open(file: IO[bytes]) -> IO[bytes]:
     """Return the file as one that who closes it does not close."""
     return cast("IO[bytes]", _Kept(file))
@@ -100,4 +146,15 @@ class _Kept(io.RawIOBase):
         self.write = file.write  # type: ignore[method-assign]  # A call less for each piece.
 
     def writable(self) -> bool:
+        return True
+
+
+class _KeptReader(io.RawIOBase):
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size)
+
+    def readable(self) -> bool:
         return True

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from dstream.errors import IllegalStateError, SinkError
+from dstream.errors import SinkError
 from dstream.spi import Receipt
-from reducers.file_formats import ColumnTypes
-from reducers.folder_state import FOLDER, STAGED, FolderState
+from reducers.file_receipts import Staged, checked_receipt
+from reducers.folder_state import FolderState
+from reducers.held_files import Held, HeldFiles, without
 from reducers.publishing import locked, publish, sweep
 from reducers.staged_files import FileWriter
 
-__all__ = ["FileJob", "Staged", "checked_receipt", "record_of"]
+__all__ = ["FileJob", "record_of"]
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class FileJob:
         prefix: what the names of the files begin with.
         suffix: what they end with.
         replace: they take the place of all earlier ones.
+        held: what the job holds back, if it joins the files of several epochs.
     """
 
     folder: FolderState
@@ -36,6 +38,7 @@ class FileJob:
     suffix: str
     replace: bool
     writer: FileWriter
+    held: HeldFiles | None = None
     _files: list[str] | None = field(default=None, init=False)
 
     @property
@@ -54,11 +57,38 @@ class FileJob:
         if self._files is None:
             with locked(self.folder):
                 if not self.is_done:
-                    self._publish(staged or self._empty())
+                    self._take(staged)
                 self._files = self.folder.files_of(self.record)
                 if not self.is_named:
                     self.folder.forget(self.record)
         sweep(self.folder, {self.writer.run, *(file.name.partition("-")[0] for file in staged)})
+
+    def _take(self, staged: Sequence[Staged]) -> None:
+        if self.held is None:
+            return self._publish(staged or self._empty())
+        held = self.held.with_more(staged)
+        if held.is_due(self.writer.rolling):
+            return self._show(self.held, held)
+        return self.held.keep(self.epoch, held, staged)
+
+    def show_held(self, *, is_over: bool) -> float:
+        """Show what is held back, if it is time or the job is over; return in how many seconds to look again."""
+        rolling = self.writer.rolling
+        if self.held is None:
+            return rolling.seconds
+        held = self.held.found()
+        if not held.files or not (is_over or held.is_due(rolling)):
+            return held.seconds_left(rolling)
+        with locked(self.folder):
+            held = self.held.found()  # Another driver may have shown it.
+            if held.files:
+                self.epoch = self.folder.epoch(self.record)
+                self._show(self.held, held)
+        return rolling.seconds
+
+    def _show(self, files: HeldFiles, held: Held) -> None:
+        joined = files.joined(held.files)
+        self._publish(joined, without(held.files, joined))
 
     def _empty(self) -> list[Staged]:
         """Return a file without items if that says something: where no other file does, and columns are known."""
@@ -70,7 +100,7 @@ class FileJob:
             return [checked_receipt(self.writer.empty(), self.folder)]
         return []
 
-    def _publish(self, staged: Sequence[Staged]) -> None:
+    def _publish(self, staged: Sequence[Staged], joined: Sequence[str] = ()) -> None:
         digits = max(5, len(str(len(staged))))
         # Where two commits might have the lock at once, none of them overwrites a file of the other one.
         own = "" if self.folder.place.moves_at_once else f"-{self.writer.run[:8]}"
@@ -79,41 +109,11 @@ class FileJob:
             return f"{staged[part].folder}{self.prefix}-{number:06}-{part:0{digits}}{own}{self.suffix}"
 
         sizes = [(file.name, file.size) for file in staged]
-        publish(self.folder, self.record, self.epoch, sizes, named, replace=self.replace)
+        publish(self.folder, self.record, self.epoch, sizes, named, replace=self.replace, joined=joined)
 
     def abort(self) -> None:
         """Remove what the tasks of this run have written."""
         sweep(self.folder, {self.writer.run})
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """What a task wrote.
-
-    Attributes:
-        name: of the file, below the hidden folder.
-        size: in bytes.
-        folder: below the target, with a slash at its end; empty for the target itself.
-        columns: what stands in the file.
-        items: how many; -1 in a receipt of a run before this was counted.
-    """
-
-    name: str
-    size: int
-    folder: str
-    columns: ColumnTypes
-    items: int
-
-
-def checked_receipt(receipt: Receipt, folder: FolderState) -> Staged:
-    """Return the parts of a receipt. It may have been kept anywhere, so it is input, and leads nowhere else."""
-    match receipt:
-        case [str(name), int(size), str(below), dict(columns), *count] if STAGED.fullmatch(name) and FOLDER.fullmatch(
-            below
-        ):
-            kinds = {str(column): str(kind) for column, kind in columns.items()}
-            return Staged(name, size, below, kinds, next((each for each in count if isinstance(each, int)), -1))
-    raise IllegalStateError(f"{folder.path}: nothing was changed, since {receipt!r} is no receipt of a file")
 
 
 def _check_columns(staged: Sequence[Staged], folder: FolderState) -> None:

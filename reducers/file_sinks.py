@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,10 +16,11 @@ from dstream.values.secrets import shown_url
 from reducers.delta_files import DeltaFormat
 from reducers.delta_jobs import DeltaTarget
 from reducers.delta_log import LOG
-from reducers.file_formats import NO_LIMIT, Compression, FileFormat
+from reducers.file_formats import NO_LIMIT, Compression, JoinedFormat
 from reducers.file_jobs import FileJob, record_of
 from reducers.folder_state import FolderState
 from reducers.format_choice import checked_format
+from reducers.held_files import HeldFiles
 from reducers.partition_folders import PartitionBy, PartitionFolders, checked_partitions
 from reducers.places import LocalPlace, Place
 from reducers.remote_places import remote_place
@@ -151,6 +153,8 @@ def to_files(
             they are fields, which the log keeps. A task has 32 files open at most.
         roll_at: (bytes, seconds), one of which may be None: a file ends before it has more bytes, or with the first
             item after so many seconds. The bytes are those before compression; of Parquet and Avro, those in memory.
+            A job without an end holds the files of its epochs back until there are so many bytes of them or the
+            seconds have passed, and makes one file of them; not in a table of Delta.
         on_existing: `"refuse"` a folder that holds files already, or `"add"` to those of earlier runs.
         job: a job of this name is committed once, however often it runs.
 
@@ -229,7 +233,7 @@ class FileSink(Replaceable, Generic[T]):
 
     place: Place
     label: str
-    form: FileFormat
+    form: JoinedFormat | DeltaFormat
     partitions: PartitionFolders
     rolling: Rolling
     name: str
@@ -249,7 +253,7 @@ class FileSink(Replaceable, Generic[T]):
         if isinstance(self.form, DeltaFormat):
             writer = FileWriter(self.place, "", self.form, self.partitions, self.rolling, self.name)
             return DeltaTarget(self.place, self.label, writer, self.replace, self.on_existing == "refuse")
-        return FileTarget(self, folder)
+        return FileTarget(self, self.form, folder)
 
     def __repr__(self) -> str:
         return self.label
@@ -258,10 +262,12 @@ class FileSink(Replaceable, Generic[T]):
 class FileTarget:
     """The folder, opened in the driver."""
 
-    def __init__(self, sink: FileSink[Any], folder: FolderState) -> None:
+    def __init__(self, sink: FileSink[Any], form: JoinedFormat, folder: FolderState) -> None:
         self._sink = sink
+        self._form = form
         self._folder = folder
         self._begun: FileJob | None = None
+        self._looks_again = 0.0
 
     def begin(self, job: str | None, epoch: int = 1) -> FileJob:
         """Begin an epoch.
@@ -269,13 +275,37 @@ class FileTarget:
         Raises:
             SinkError: the folder holds what it should not.
         """
-        sink, run = self._sink, uuid.uuid4().hex
-        record = run if job is None else record_of(job)
-        writer = FileWriter(sink.place, run, sink.form, sink.partitions, sink.rolling)
-        begun = FileJob(self._folder, record, epoch, job is not None, sink.name, sink.form.suffix, sink.replace, writer)
-        self._refuse_files_of_others(record)
+        begun = self._job(job, epoch)
+        self._refuse_files_of_others(begun.record)
         self._begun = begun
         return begun
+
+    def begin_epoch(self, job: str, epoch: int) -> FileJob:
+        """Begin an epoch of a job without an end: with `roll_at=`, its files are joined with those of others.
+
+        Raises:
+            SinkError: the folder holds what it should not.
+        """
+        begun = self.begin(job, epoch)
+        if self._sink.rolling != Rolling():
+            begun.held = self._held(begun)
+        return begun
+
+    def show_held(self, job: str, *, is_over: bool) -> None:
+        """Show what a job holds back, if it is time or the job is over."""
+        if self._sink.rolling != Rolling() and (is_over or time.time() >= self._looks_again):
+            begun = self._job(job, 0)
+            begun.held = self._held(begun)
+            self._looks_again = time.time() + begun.show_held(is_over=is_over)
+
+    def _job(self, job: str | None, epoch: int) -> FileJob:
+        sink, run = self._sink, uuid.uuid4().hex
+        record = run if job is None else record_of(job)
+        writer = FileWriter(sink.place, run, self._form, sink.partitions, sink.rolling)
+        return FileJob(self._folder, record, epoch, job is not None, sink.name, self._form.suffix, sink.replace, writer)
+
+    def _held(self, job: FileJob) -> HeldFiles:
+        return HeldFiles(self._folder, job.record, job.writer, self._form)
 
     def _refuse_files_of_others(self, record: str) -> None:
         folder, sink = self._folder, self._sink

@@ -4,8 +4,9 @@ What readers see: `<name>-<commit>-<part>.<suffix>`, each of them a complete fil
 `_SUCCESS`, a JSON object whose `files` are the names of all files of all finished commits, in order. `_SUCCESS` is
 replaced in one step: who reads the files that it lists reads all of a commit or nothing of it.
 
-What they do not see, in `.dstream`: the files that tasks write; for each job the last epoch that was committed; and
-during a commit its journal, which says what gets which name. `reducers.publishing` has the commit.
+What they do not see, in `.dstream`: the files that tasks write; for each job the last epoch that was committed, and
+what it holds back; and during a commit its journal, which says what gets which name. `reducers.publishing` has the
+commit.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ FOLDER = re.compile(rf"(?:{_LEVEL})*")
 
 _PUBLISHED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*-(\d{{6,}})-\d{{5,}}(?:-[0-9a-f]{{8}})?\.[a-z0-9.]+")
 _REMOVED = re.compile(rf"(?:{_LEVEL})*[^/\0._][^/\0]*")
+_JOINED = re.compile(rf"{re.escape(HIDDEN)}/{STAGED.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Publication:
         record: that of its job.
         epoch: its number.
         files: (name that a task gave, name that readers will see), in order.
-        removed: files that these take the place of.
+        removed: files that these take the place of, also hidden ones that were joined.
     """
 
     record: str
@@ -142,6 +144,25 @@ class FolderState:
         content = {"epoch": publication.epoch, "files": publication.names()}
         self._write(_record(publication.record), content)
 
+    def hold(self, record: str, epoch: int, receipts: list[Any], since: float) -> None:
+        """Write down that the epoch is committed, and what the job holds back since when, in order."""
+        self._write(_record(record), {"epoch": epoch, "files": [], "held": receipts, "since": since})
+
+    def held(self, record: str) -> tuple[list[Any], float]:
+        """Return the receipts of what a job holds back, and since when."""
+        receipts, since = self._read(_record(record), "held"), self._read(_record(record), "since")
+        return (receipts if isinstance(receipts, list) else []), (since if isinstance(since, float) else 0.0)
+
+    def all_held(self) -> set[str]:
+        """Return the hidden names of what all jobs hold back.
+
+        Raises:
+            SinkError: what is written down of one of them cannot be read.
+        """
+        records = [name.removesuffix(".json") for name, _ in self.place.seen(f"{HIDDEN}/jobs")]
+        held = [each for record in records if _RECORD.fullmatch(record) for each in self.held(record)[0]]
+        return {each[0] for each in held if isinstance(each, list) and each and isinstance(each[0], str)}
+
     def forget(self, record: str) -> None:
         """Remove what is written down of a job that nobody will commit again."""
         with contextlib.suppress(OSError, SinkError):
@@ -180,7 +201,7 @@ def _check(publication: Publication) -> None:
     matching += [(STAGED, staged) for staged, _ in publication.files]
     if not all(pattern.fullmatch(name) for pattern, name in matching) or not isinstance(publication.epoch, int):
         raise ValueError("a name in it is none that a commit gives")
-    if not all(map(_REMOVED.fullmatch, publication.removed)):
+    if not all(_REMOVED.fullmatch(name) or _JOINED.fullmatch(name) for name in publication.removed):
         raise ValueError("it removes what no commit has made")
 
 

@@ -8,7 +8,7 @@ from reducers.avro_files import AVRO_CODECS, AvroFormat, check_fastavro
 from reducers.column_forms import Listed, Struct
 from reducers.csv_lines import CsvLines
 from reducers.delta_files import DeltaFormat
-from reducers.file_formats import Compression, FileFormat
+from reducers.file_formats import Compression, JoinedFormat
 from reducers.item_columns import Wanted, checked_columns
 from reducers.json_objects import JsonLines
 from reducers.line_formats import LineFormat, TextLines, checked_encoding
@@ -25,7 +25,7 @@ _FORMATS = ("text", "json", "csv", "parquet", "avro", "delta")
 
 def checked_format(
     format: str, to_string: Any, columns: Any, encoding: str, compression: Any, partitions: PartitionFolders
-) -> FileFormat:
+) -> JoinedFormat | DeltaFormat:
     """Return the format that the arguments of `to_files` say.
 
     Raises:
@@ -57,7 +57,7 @@ def _check_compression(format: str, compression: Any) -> None:
         raise ValueError(f"compression must be {', '.join(names)} or None for format={format!r}, not {compression!r}")
 
 
-def _made(format: str, to_string: Any, columns: Any, encoding: str, compression: Any) -> FileFormat:
+def _made(format: str, to_string: Any, columns: Any, encoding: str, compression: Any) -> JoinedFormat:
     if format == "text":
         made = str if to_string is None else checked_function(to_string, "to_string")
         return LineFormat(TextLines(made), ".txt", encoding, compression)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import codecs
 import functools
 import io
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, Protocol, Self
 
+from dstream.errors import IllegalStateError
 from dstream.values.blaming import each, failed_on
-from reducers.file_formats import ColumnTypes, Compression, compressed
+from reducers.file_formats import ColumnTypes, Compression, compressed, decompressed
 
 __all__ = ["LineContent", "LineFormat", "Lines", "TextLines", "Unnamed", "checked_encoding", "readable"]
 
@@ -48,6 +50,10 @@ class LinesOfFiles(Protocol):
         """Return what makes them."""
         ...
 
+    def heading(self, columns: ColumnTypes) -> str:
+        """Return the header of files with these columns."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
@@ -79,6 +85,42 @@ class LineFormat:
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> LineContent:
         """Begin a file; the limit is that of the bytes before they are compressed. None of them wait."""
         return LineContent(self.of.begun(), self.encoding, compressed(file, self.compression), limit)
+
+    def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
+        """Put them one behind another, each but the first without its header and its byte order mark.
+
+        Compressed ones stay as they are, but for those that begin with either: they are compressed anew.
+        """
+        opening = self._opening(columns)
+        for number, file in enumerate(files):
+            skipped = b"" if number == 0 else opening or self._doubled_mark(file)
+            if not skipped:
+                shutil.copyfileobj(file, into)
+                continue
+            lines = decompressed(file, self.compression)
+            if lines.read(len(skipped)) != skipped:
+                raise IllegalStateError("a file that is to be joined with others does not begin as it was written")
+            rest = compressed(into, self.compression)
+            shutil.copyfileobj(lines, rest)
+            rest.close()
+
+    def _opening(self, columns: ColumnTypes) -> bytes:
+        """Return what a file begins with, whatever its items are."""
+        header = self.of.heading(columns)
+        header = _MARK + header if header.startswith(_MARK) and self._is_utf8() else header
+        return codecs.getincrementalencoder(self.encoding)().encode(header)
+
+    def _doubled_mark(self, file: IO[bytes]) -> bytes:
+        """Return the mark that stands before one with which the first item begins."""
+        mark = _MARK.encode()
+        if not self._is_utf8():
+            return b""
+        begins = decompressed(file, self.compression).read(len(mark))
+        file.seek(0)
+        return mark if begins == mark else b""
+
+    def _is_utf8(self) -> bool:
+        return codecs.lookup(self.encoding).name == "utf-8"
 
 
 _MARK = "\ufeff"
@@ -158,6 +200,10 @@ class Unnamed:
     def columns(self) -> ColumnTypes:
         """Return none."""
         return {}
+
+    def heading(self, columns: ColumnTypes) -> str:
+        """Return nothing."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

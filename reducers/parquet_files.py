@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
 from reducers.column_files import ColumnContent
-from reducers.file_formats import Compression, kept_open
+from reducers.file_formats import ColumnTypes, Compression, kept_open
 from reducers.item_columns import Wanted
 from reducers.scalar_forms import Form
 
@@ -39,6 +41,44 @@ class ParquetFormat:
     def content(self, file: IO[bytes], limit: int, held: int, known: dict[str, Any]) -> ParquetContent:
         """Begin a file; the limit is that of its values in memory."""
         return ParquetContent(self.wanted, file, PARQUET_CODECS[self.compression], limit, held, known)
+
+    def join(self, files: Iterable[IO[bytes]], columns: ColumnTypes, into: IO[bytes]) -> None:
+        """Write their rows in row groups of some megabytes."""
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        rows = _row_groups(files)
+        first = next(rows)
+        made = pa.PythonFile(kept_open(into), mode="w")
+        with pyarrow.parquet.ParquetWriter(made, first.schema, compression=PARQUET_CODECS[self.compression]) as writer:
+            for waiting in _gathered(itertools.chain([first], rows)):
+                table = pa.concat_tables(waiting)
+                writer.write_table(table, row_group_size=table.num_rows)
+
+
+def _row_groups(files: Iterable[IO[bytes]]) -> Iterator[Any]:
+    import pyarrow.parquet
+
+    for file in files:
+        with pyarrow.parquet.ParquetFile(file) as part:
+            yield from map(part.read_row_group, range(part.num_row_groups))
+
+
+def _gathered(tables: Iterable[Any]) -> Iterator[list[Any]]:
+    """Give tables together that have some megabytes."""
+    waiting, size = [], 0
+    for table in tables:
+        waiting.append(table)
+        size += table.nbytes
+        if size >= _GROUP:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
+
+
+_GROUP = 16 * 2**20
+"""How many bytes the rows of joined files have in memory when they become a row group."""
 
 
 class ParquetContent(ColumnContent):

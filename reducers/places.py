@@ -75,6 +75,10 @@ class Place(Protocol):
         """Open a new file."""
         ...
 
+    def open(self, name: str) -> IO[bytes]:
+        """Open a file that is there, to read any part of it."""
+        ...
+
     def make_folder(self, name: str) -> None:
         """Make a folder in the place, if it is not there."""
         ...
@@ -167,6 +171,10 @@ class LocalPlace:
         path = self.path_of(name)
         with writing_to(path):
             return _Synced(open(path, "xb"), path)
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open it."""
+        return open(self.path_of(name), "rb")
 
     def make_folder(self, name: str) -> None:
         """Make it, with those above it."""

@@ -10,7 +10,8 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from dstream.errors import IllegalStateError, SinkError
+from dstream.errors import SinkError
+from reducers.file_receipts import check_staged
 from reducers.folder_state import STAGED, FolderState, Publication, number_of
 from reducers.places import HIDDEN, writing_to
 
@@ -40,6 +41,7 @@ def publish(
     named: Callable[[int, int], str],
     *,
     replace: bool,
+    joined: Sequence[str] = (),
 ) -> None:
     """Give what tasks wrote the names that readers see; within `locked`.
 
@@ -50,17 +52,19 @@ def publish(
         staged: name and size of what each task wrote, in order.
         named: gives the name of a file from the number of the commit, and its own within that.
         replace: all files of earlier commits disappear.
+        joined: what tasks wrote, of which some of `staged` were made.
 
     Raises:
         IllegalStateError: something is not there, or not as it was written; nothing was changed.
         SinkError: the file system refuses.
     """
-    _check(folder, staged)
+    check_staged(staged, folder)
     with writing_to(folder.path):
         earlier = folder.listed()
         number = 1 + max(map(number_of, [*folder.seen(), *earlier]), default=0)
         files = tuple((name, named(number, part)) for part, (name, _) in enumerate(staged))
-        publication = Publication(record, epoch, files, tuple(earlier) if replace else ())
+        removed = (*(earlier if replace else ()), *(f"{HIDDEN}/{name}" for name in joined))
+        publication = Publication(record, epoch, files, removed)
         try:
             folder.begin(publication)
             for name, seen in publication.files:
@@ -70,21 +74,6 @@ def publish(
             _take_back(folder, publication, earlier)
             raise
         _clear(folder, publication)
-
-
-def _check(folder: FolderState, staged: Sequence[tuple[str, int]]) -> None:
-    for name, size in staged:
-        try:
-            found = folder.place.size(f"{HIDDEN}/{name}")
-        except FileNotFoundError as error:
-            raise IllegalStateError(
-                f"{folder.path}: nothing was changed, since what a task wrote is no more, or is on another machine: "
-                "the folder must be one that all machines share"
-            ) from error
-        if found != size:
-            raise IllegalStateError(
-                f"{folder.path}: nothing was changed, since a task wrote {size:,} bytes, and {found:,} are there"
-            )
 
 
 def _show(folder: FolderState, publication: Publication) -> None:
@@ -144,12 +133,15 @@ def _remove_empty(folder: FolderState, below: str) -> None:
 def sweep(folder: FolderState, runs: set[str]) -> None:
     """Remove what these runs have written, and what others wrote a week ago and nobody committed; raises nothing.
 
-    What an unfinished commit names stays.
+    What an unfinished commit names stays, and what jobs hold back.
     """
     with contextlib.suppress(OSError, SinkError):
-        kept = {staged for staged, _ in folder.unfinished().files}
+        unfinished = {staged for staged, _ in folder.unfinished().files}
+        held: set[str] | None = None
         for name, _ in list(folder.place.seen(HIDDEN)):
-            if STAGED.fullmatch(name) and name not in kept:
+            if STAGED.fullmatch(name) and name not in unfinished:
                 with contextlib.suppress(OSError, SinkError):
                     if name.partition("-")[0] in runs or folder.place.age(f"{HIDDEN}/{name}") > _WEEK:
-                        folder.place.remove(f"{HIDDEN}/{name}")
+                        held = folder.all_held() if held is None else held
+                        if name not in held:
+                            folder.place.remove(f"{HIDDEN}/{name}")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import IO, Any, cast
 
 from dstream.errors import SinkError, UnsupportedError
 from dstream.values.contexts import contextmanager
@@ -94,6 +94,13 @@ class RemotePlace:
         with self._writing(name):
             fs, inside = self._opened(name)
             return _RemoteFile(self, name, fs.open(inside, "wb"))
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open an object, of which parts are fetched as they are read."""
+        with self._writing(name):
+            fs, inside = self._opened(name)
+            fs.invalidate_cache()
+            return cast("IO[bytes]", fs.open(inside, "rb"))
 
     def make_folder(self, name: str) -> None:
         """Make the folder where there are folders."""

@@ -16,7 +16,7 @@ from reducers.file_formats import NO_LIMIT, FileFormat
 from reducers.partition_folders import PartitionFolders
 from reducers.places import HIDDEN, NewFile, Place
 
-__all__ = ["FileWriter", "Rolling", "StagedFile"]
+__all__ = ["CountedFile", "FileWriter", "Rolling", "StagedFile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class FileWriter:
     partitions: PartitionFolders
     rolling: Rolling
     prefix: str | None = None
+
+    def new_name(self) -> str:
+        """Return the name of a file that is to be written."""
+        return f"{self.run}-{uuid.uuid4().hex}"
 
     def name_of(self, staged: str, folder: str) -> str:
         """Return where a file of a task stands in the place."""
@@ -125,12 +129,12 @@ class StagedFile:
     def __init__(self, writer: FileWriter, known: dict[str, Any], folder: str) -> None:
         self._writer = writer
         self._items = 0
-        self._name = f"{writer.run}-{uuid.uuid4().hex}"
+        self._name = writer.new_name()
         self._until = monotonic() + writer.rolling.seconds
         self._path = writer.name_of(self._name, folder)
         if writer.prefix is not None and folder:
             writer.place.make_folder(folder)
-        self._file = _Counted(writer.place.create(self._path))
+        self._file = CountedFile(writer.place.create(self._path))
         held = _HELD // MOST_OPEN if writer.partitions.parts else _HELD_OF_ONE
         self._content = writer.form.content(cast("IO[bytes]", self._file), writer.rolling.size, held, known)
 
@@ -158,7 +162,7 @@ class StagedFile:
             self._writer.place.remove(self._path)
 
 
-class _Counted:
+class CountedFile:
     """A file that counts its bytes.
 
     Attributes:
@@ -173,6 +177,7 @@ class _Counted:
         self.discard = file.discard
 
     def write(self, data: Any) -> int:
+        """Write bytes; return how many."""
         written = self._file.write(data)
         self.size += written
         return written

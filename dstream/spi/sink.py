@@ -157,6 +157,11 @@ class Target(Protocol[R_co]):
 
     A target that keeps something of each commit may have a method `tidy(older_than)`. A job without an end calls it
     behind each epoch that it has published: remove a little of what is older than so many seconds.
+
+    A target that makes one file of several epochs has two methods more, for jobs without an end. `begin_epoch(job,
+    epoch)` takes the place of `begin`: what it returns may hold back what it commits, which is decided from then on
+    and seen later. `show_held(job, is_over=)` shows what is held back, if it is time or the run of the job is over. It
+    is called between epochs and when a run ends, also by a driver that has been replaced.
     """
 
     def begin(self, job: str | None, epoch: int = 1) -> WriteJob[Writer | MapWriter]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from dstream.errors import DStreamError, IllegalStateError
 from dstream.executor.ready_suppliers import ReadySuppliers
-from dstream.failures import naming
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.edge_counts import add_edges
 from dstream.jobs.staged_letters import StagedLetters
+from dstream.jobs.unbounded.ends import End, show_held
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
 from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
 from dstream.jobs.unbounded.log_record import LogRecord, Place
@@ -30,14 +30,12 @@ from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import Node, Read
 from dstream.plan.core_of_graphs import Processing
 from dstream.plan.graph_parallelism import with_parallelism
-from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import VertexGraph
 from dstream.plan.walk import steps_of_inputs
-from dstream.spi import MapWriter, Running, Runtime, Sink, WriteJob, Writer
+from dstream.spi import MapWriter, Running, Runtime, WriteJob, Writer
 from dstream.spi.epochs import PartitionReceipt, StepReceipt
-from dstream.spi.sink import Receipt, Target
+from dstream.spi.sink import Receipt
 from dstream.state.kept_shards import kept_shards
-from dstream.state.step_state import folder_of
 from dstream.stream.error_handling import Delivery
 
 __all__ = ["EpochRunner", "Ran"]
@@ -69,20 +67,6 @@ class _Taken:
     times: list[PartitionReceipt] = field(default_factory=list)
     steps: list[StepReceipt] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-
-
-class _End(NamedTuple):
-    """Where a pipeline writes to: items, or the dead letters of a stage.
-
-    Attributes:
-        stage: its name.
-        step: the one before a sink, which a failure names.
-    """
-
-    stage: str
-    sink: Sink[Any, Any]
-    target: Target[Any]
-    step: Step | None
 
 
 class EpochRunner:
@@ -126,6 +110,7 @@ class EpochRunner:
         self._letters: list[StagedLetters] = []
         self._begun: dict[int, dict[str, WriteJob[Any]]] = {}
         self._number = 0
+        self._ends: dict[str, End] = {}
         try:
             staging = plan.delivering(self._staging)
             counted = (staging if counts else _reads_only(staging)).counting(self._taking)
@@ -155,15 +140,15 @@ class EpochRunner:
             begun[letters.stage] = self._begun_job(self._ends[letters.stage], self._number)
         return begun[letters.stage]
 
-    def _all_ends(self) -> dict[str, _End]:
+    def _all_ends(self) -> dict[str, End]:
         """Return where the pipeline writes to, by the names of the stages."""
         steps = steps_of_inputs(self._plan.several([None] * len(self._plan.writes)))
         ends = {
-            write.stage: _End(write.stage, write.sink, write.sink.open(self._context), step)
+            write.stage: End(write.stage, write.sink, write.sink.open(self._context), step)
             for write, step in zip(self._plan.writes, steps, strict=True)
         }
         for each in self._letters:
-            ends[each.stage] = _End(each.stage, each.sink, each.target, None)
+            ends[each.stage] = End(each.stage, each.sink, each.target, None)
         return ends
 
     def _ready(self, node: Processing) -> VertexGraph:
@@ -180,7 +165,13 @@ class EpochRunner:
             error: why the job does not go on here; None if it has ended.
         """
         kept_shards.forget(self._job)
-        self._suppliers.close(error)
+        try:
+            show_held(self._ends.values(), self._job, is_over=True, failed=error)
+        except BaseException as failed:
+            error = failed
+            raise
+        finally:
+            self._suppliers.close(error)
 
     # ---------------------------------------------------------------------------------------------------------- run
 
@@ -222,24 +213,15 @@ class EpochRunner:
             jobs[write.stage] = self._begun_job(self._ends[write.stage], number)
         return list(jobs.values())
 
-    def _begun_job(self, end: _End, number: int) -> WriteJob[Any]:
-        job = end.target.begin(self._name(end), number)
+    def _begun_job(self, end: End, number: int) -> WriteJob[Any]:
+        job = end.begin(self._job, number)
         if job.is_done:
             self.abort(number)
             raise IllegalStateError(
-                f"{end.sink.label} has epoch {number} of {self._name(end)!r} already, of "
+                f"{end.sink.label} has epoch {number} of {end.name(self._job)!r} already, of "
                 "which this job knows nothing: submit it under another name, or let the sink have another job="
             )
         return job
-
-    def _name(self, end: _End) -> str:
-        """Return what a sink calls this job.
-
-        It has the id of the job: one that is started afresh counts its epochs from 1 again, and they are not those that
-        were done. And it has the name of the stage, so that a pipeline that was changed meets its own epochs only.
-        """
-        own = f"{self._job}-{folder_of(end.stage)}"
-        return own if end.sink.job is None else f"{end.sink.job}:{own}"
 
     def _places(self, news: Mapping[str, News]) -> list[Place]:
         """Return the places of which tasks tell the time."""
@@ -350,11 +332,7 @@ class EpochRunner:
         for stage, end in self._ends.items():
             if stage not in record.receipts:
                 continue
-            # A failure there, such as one of a function that merges, names the step as one in a task does.
-            with nullcontext() if end.step is None else naming(end.step):
-                job = begun.get(stage) or end.target.begin(self._name(end), record.number)
-                if not job.is_done:
-                    _commit(job, record, stage)
+            end.publish(begun.get(stage) or end.begin(self._job, record.number), record)
         for stage, job in begun.items():
             if stage not in record.receipts:
                 with suppress(Exception):  # It has nothing to publish; a sink of the user's may raise.
@@ -375,6 +353,14 @@ class EpochRunner:
                 except DStreamError as error:
                     _log.warning("stage %r: what is old was not removed: %s", stage, error)
 
+    def show_held(self) -> None:
+        """Let sinks show what they hold back of published epochs, if it is time.
+
+        Raises:
+            Exception: a sink fails.
+        """
+        show_held(self._ends.values(), self._job)
+
     def abort(self, number: int) -> None:
         """Remove what the tasks of an epoch have written that is not committed."""
         for job in self._begun.pop(number, {}).values():
@@ -384,15 +370,3 @@ class EpochRunner:
 
 def _reads_only(plan: PipelinePlan) -> PipelinePlan:
     return replace(plan, last_nodes=tuple(each for each in plan.last_nodes if isinstance(each[1], Read)))
-
-
-def _commit(job: WriteJob[Any], record: LogRecord, stage: str) -> None:
-    try:
-        job.commit(record.receipts[stage])
-    except IllegalStateError as error:
-        error.add_note(
-            f"Epoch {record.published} is decided, and stage {stage!r} cannot publish what it wrote for it. To read "
-            f"its items again, go on with JobConfig(start_at={record.published - 1}, force=True); sinks that have "
-            "published it get them twice."
-        )
-        raise

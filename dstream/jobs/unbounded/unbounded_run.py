@@ -312,6 +312,7 @@ class UnboundedRun:
     def _loop(self) -> None:
         while True:
             self._check_stop_between()
+            self._runner.show_held()
             self._pace.begins()
             before = self.record
             assert before is not None, "it was claimed"

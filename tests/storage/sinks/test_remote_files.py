@@ -255,3 +255,19 @@ def test_what_a_store_refuses_is_an_error_of_the_sink(local_context, url, monkey
 
     with pytest.raises(SinkError, match=r"cannot write memory://.*\.dstream/.*: ZeroDivisionError"):
         local_context.stream([1]).collect(to_files(url))
+
+
+@pytest.mark.parametrize("place", ["url", "s3_url"])
+def test_epochs_of_a_job_without_an_end_become_one_file(local_context, place, request):
+    """Objects are read, joined and put anew; those that were joined are removed."""
+    folder = request.getfixturevalue(place)
+    target = to_files(folder, format="csv", columns=["n"], compression="gz", roll_at=(None, 3600)).open(local_context)
+    for epoch in (1, 2, 3):
+        job = target.begin_epoch("job", epoch)
+        job.commit(list(job.writer.write(iter([(epoch,)]))))
+    fs, inside = fsspec.core.url_to_fs(folder)
+    assert [name for name in fs.find(inside) if "/.dstream/" not in name] == []
+    target.show_held("job", is_over=True)
+
+    assert local_context.read(csv_rows(folder)).to_list() == [{"n": "1"}, {"n": "2"}, {"n": "3"}]
+    assert [name for name in fs.find(f"{inside}/.dstream") if "/jobs/" not in name] == []
