@@ -16,7 +16,7 @@ from dstream.executor.ready_suppliers import ReadySuppliers
 from dstream.jobs.counted_writers import counted_receipts, counting
 from dstream.jobs.edge_counts import add_edges
 from dstream.jobs.staged_letters import StagedLetters
-from dstream.jobs.unbounded.ends import End, show_held
+from dstream.jobs.unbounded.ends_of_epochs import End, show_held
 from dstream.jobs.unbounded.epoch_log import CHECKPOINT_EVERY
 from dstream.jobs.unbounded.epoch_plan import InThisEpoch, epoch_plan
 from dstream.jobs.unbounded.log_record import LogRecord, Place

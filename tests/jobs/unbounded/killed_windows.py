@@ -103,6 +103,8 @@ def pipeline_of(terms: Terms) -> ds.Pipeline:
         to_imap("totals", lambda each: each.key, lambda each: each.result, lambda a, b: a + b, on_existing="merge")
     )
     events.map(lambda each: each.place).write_to(to_files(f"{terms.folder}/files", format="json"))
+    # A few epochs in a file: the one that reaches the size publishes those before it, too.
+    events.map(lambda each: each.place).write_to(to_files(f"{terms.folder}/joined", format="json", roll_at=(4000, 2)))
     by_key.rolling_aggregate(counting()).map(tuple).write_to(to_ilist("rolling"))
     by_key.custom_transform("processors", TotalsOfKeys).write_to(to_ilist("processed"))
     if terms.topic is not None:
