@@ -128,7 +128,7 @@ def program(seed: int) -> Program:
 
 
 def _join(random: Random, targets: int) -> Program:
-    kinds = [random.choice((0, 0, 0, 1, 2, 3)) for _ in range(2)]
+    kinds = random.choice(([4, 4], [random.choice((0, 0, 0, 1, 2, 3, 4)) for _ in range(2)]))
     sides = [[[_pairs(random, kind) for _ in range(random.randrange(4))] for _ in range(2)] for kind in kinds]
     how, holds_left, travels = random.choice(_HOWS), random.random() < 0.5, random.random() < 0.3
     if how in _OF_KEYS or (travels and how != "inner"):
@@ -153,10 +153,15 @@ _HOWS = ("inner", "left", "right", "full", *_OF_KEYS)
 _KEYS_OF_PAIRS = ("lambda x: x[0]", "lambda x: x[1]", "lambda x: x[0] % 3", "lambda x: x", "lambda x: 1")
 
 
+_TEXTS = ("", "a", "b", "ab", "é", "𝄞", "\n", "a\n", "a\0")
+
+
 def _pairs(random: Random, kind: int) -> list[Any]:
     small = [random.randrange(-3, 8) for _ in range(random.randrange(12))]
     if kind == 1:
         small = [random.choice((each, each, float(each), each == 1, 2**63 + each, -(2**63), -1)) for each in small]
+    if kind == 4:
+        small = [random.choice(_TEXTS)[: each % 3] + random.choice(_TEXTS) for each in small]
     items: list[Any] = [(key, (number, "x") if kind == 2 else number) for number, key in enumerate(small)]
     if random.random() < 0.1:
         items.insert(random.randrange(len(items) + 1), random.choice([("a", 1), ((1, None), 2), (math.nan, 3), 7]))

@@ -21,6 +21,8 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
+
 import dstream.engine.kernels.columns.column_ends as column_ends
 import dstream.engine.kernels.columns.column_items as column_items
 import dstream.engine.kernels.columns.column_row_groups as column_row_groups
@@ -30,6 +32,7 @@ from collectors.of_entries import folded_values
 from dstream.engine.compiler.reading_steps import with_expressions
 from dstream.engine.kernels.aggregates import groups_of_partition
 from dstream.engine.kernels.columns.column_items import ColumnItems
+from dstream.engine.kernels.columns.column_records import column_of_array
 from dstream.engine.kernels.core_operations import written_entries
 from dstream.engine.worker.readers import read_buckets
 from dstream.engine.worker.sinks import RouteToBuckets
@@ -58,6 +61,25 @@ class Lines(list[str]):
             super(Lines, self).__getitem__(slice(start, start + self.rows)) for start in range(0, len(self), self.rows)
         )
         return ColumnItems(map(_encoded, blocks))
+
+
+class ArrowTexts(list[str]):
+    """Texts that come as those of a part of records: in arrays of Arrow, which are large, in chunks, or cut out."""
+
+    rows = 1
+
+    def __iter__(self) -> Iterator[str]:
+        starts = range(0, len(self), self.rows)
+        return ColumnItems(column_of_array(self._array(start, start + self.rows)) for start in starts)
+
+    def _array(self, start: int, end: int) -> Any:
+        some = super().__getitem__(slice(start, end))
+        way = (start + self.rows) % 4
+        if way == 0:
+            return pa.array(some, pa.large_string())
+        if way == 1:
+            return pa.chunked_array([some[:2], some[2:]], pa.string())
+        return pa.array(some, pa.string()) if way == 2 else pa.array(["é", *some, "x"]).slice(1, len(some))
 
 
 def _encoded(lines: list[str]) -> EncodedLines:
@@ -123,11 +145,19 @@ def _texts(random: Random) -> list[str]:
         lines = Lines(each.replace("\r", "") for each in found)
         lines.rows = random.choice((1, 3, 7, 40))
         return lines
+    if random.random() < 0.5 and not any(map(_has_surrogate, found)):
+        texts = ArrowTexts(found)
+        texts.rows = random.choice((1, 3, 7, 40))
+        return texts
     return found
 
 
 def _is_odd(text: str) -> bool:
-    return "\n" in text or any("\ud800" <= character <= "\udfff" for character in text)
+    return "\n" in text or _has_surrogate(text)
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 _CONSTANTS = ["a", "e", " ", ",", "the", "", "\t", "é", "\u2019", ".", "aa", "\n", "\0", "\ud800", "Sea", "x_y"]

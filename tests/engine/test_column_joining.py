@@ -1,6 +1,8 @@
-"""Joins by keys that are ints: which rows go in columns, where they go, and what they become."""
+"""Joins by keys that are ints or texts: which rows go in columns, where they go, and what they become."""
 
 from __future__ import annotations
+
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from dstream.engine.worker.routing import RouteSide
 from dstream.keys import stable_hash
 from dstream.plan.steps import unchanged
 from dstream.values import Entry
+from dstream.values.entry import key_of
 
 
 @pytest.fixture(autouse=True)
@@ -28,10 +31,20 @@ def fixed_hashes(monkeypatch):
 
 
 @pytest.mark.parametrize("keys", [[1, True], [1.0], [2**63], ["a"], [None]])
-def test_only_ints_of_64_bits_go_in_columns(keys):
+def test_of_items_only_ints_of_64_bits_become_columns(keys):
     """Other keys go as they are."""
     assert rows_of_items(keys, keys) is None
-    assert rows_of_block(column_of([(1.0, 2)]), None) is None
+
+
+@pytest.mark.parametrize("way", [None, key_of])
+def test_ints_and_texts_that_stand_in_columns_stay_there(way):
+    """Other keys go as they are."""
+    ints, texts = (rows_of_block(column_of([(key, 2.5)]), way) for key in (1, "é"))
+
+    assert (ints[0].tolist(), texts[0].tolist()) == ([1], ["é"])
+    assert rows_of_block(column_of([(1.0, 2)]), way) is None
+    assert rows_of_block(column_of([((1, 2), 2)]), way) is None
+    assert rows_of_block(column_of([1.5]), unchanged) is None
 
 
 def test_keys_that_are_no_ints_make_no_column(monkeypatch):
@@ -128,3 +141,60 @@ def test_items_that_pass_one_by_one_are_read_one_by_one(task, step):
     entries = join_with(payloads, Matching.of("inner", False), step, Side(None, step), passing, task)
 
     assert (next(entries), asked) == ((1, (0, "a")), [0])
+
+
+_TEXTS = ["", "a", "b\n", "\0", "é", "𝄞", "a", "ab"]
+
+
+def _sent(pairs, step, task, targets=1):
+    return RouteSide(Side(None, step), targets, True)(ColumnItems(map(column_of, pairs)), task)
+
+
+def test_texts_in_columns_go_where_equal_texts_go(task, step):
+    """Each target has its rows in order, and columns of them."""
+    pairs = [(key, place) for place, key in enumerate(_TEXTS)]
+    sent = {row.target: loads(row.payload) for row in _sent([pairs], step, task, 3)}
+
+    expected: dict[int, list[tuple[str, int]]] = {}
+    for pair in pairs:
+        expected.setdefault(stable_hash(pair[0]) % 3, []).append(pair)
+    assert {target: list(zip(*batch.lists(), strict=True)) for target, batch in sent.items()} == expected
+    assert {type(batch) for batch in sent.values()} == {JoinBatch}
+
+
+@pytest.mark.parametrize("passing", [[[("a", 1), ("x", 2)]], [[("a", 1)], [(1, 3), ("b", 4)]], [[(1, 1)], [("a", 3)]]])
+@pytest.mark.parametrize("held", [[[("a", "A"), ("b", "B"), ("a", "C")]], [[("a", "A")], [(1, "I")]], [[(1, "I")]]])
+@pytest.mark.parametrize("how", ["full", "inner"])
+def test_texts_and_ints_meet_their_equals_alone(how, held, passing, task, step):
+    """Blocks of either kind stand on either side."""
+    rows = [*_sent(held, step, task), *(row._replace(target=1) for row in _sent(passing, step, task))]
+    found = join_batches(Matching.of(how, False), step, 1, read_buckets(iter(rows)), task)
+
+    held_pairs, passing_pairs = [*chain(*held)], [*chain(*passing)]
+    expected = [(key, (one, other)) for key, one in passing_pairs for each, other in held_pairs if each == key]
+    if how == "full":
+        keys = ({key for key, _ in held_pairs}, {key for key, _ in passing_pairs})
+        expected += [(key, (one, None)) for key, one in passing_pairs if key not in keys[0]]
+        expected += [(key, (None, other)) for key, other in held_pairs if key not in keys[1]]
+    assert sorted(map(repr, found)) == sorted(repr(Entry(*each)) for each in expected)
+
+
+def test_long_texts_are_looked_up_a_few_at_a_time(monkeypatch):
+    """One array of Arrow takes so many bytes, and no more."""
+    monkeypatch.setattr(column_joining, "MOST_BYTES", 40)
+    side = HeldSide([JoinBatch(column_of(["a"]), column_joining.dumps(["A"]))], Matching.of("inner", holds_left=False))
+    looked_up = []
+    monkeypatch.setattr(side, "_looked_up", lambda rows: looked_up.append(len(rows)) or ())
+    passing = [JoinBatch(column_of(["x" * size]), column_joining.dumps([size])) for size in (10, 10, 90, 10)]
+
+    assert list(side.blocks(passing, are_collected=True)) == []
+    assert looked_up == [2, 1, 1]
+    assert not column_joining.are_of_one_type(passing)
+
+
+def test_keys_of_a_semi_join_go_once(task, step):
+    """Each text of a block, without its item."""
+    route = RouteSide(KeysAlone(unchanged, step), 1, True)
+    (row,) = route(ColumnItems(iter([column_of(["b", "a", "b"])])), task)
+
+    assert sorted(loads(row.payload).keys.tolist()) == ["a", "b"]

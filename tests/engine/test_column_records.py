@@ -11,11 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dstream.engine.kernels.columns.column_records as column_records
 from collectors import counting, summing
 from dstream.engine.compiler.reading_steps import with_expression, with_expressions
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import ColumnItems
-from dstream.engine.kernels.columns.column_records import Records, attribute_of, blocks_of_rows, member_of
+from dstream.engine.kernels.columns.column_records import (
+    Records,
+    attribute_of,
+    blocks_of_rows,
+    column_of_array,
+    member_of,
+)
+from dstream.engine.kernels.columns.column_texts import Texts
 from dstream.engine.kernels.columns.column_values import Floats, Ints, Objects, Withheld, items_of
 from dstream.engine.kernels.columns.evaluating import evaluated
 from dstream.engine.kernels.core_operations import operation
@@ -294,3 +302,45 @@ def test_failures_while_reading_name_the_source(fails: str) -> None:
     known = known_of(raised.value)
     assert known is not None
     assert known.step is _STEP
+
+
+_INVALID = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0\3\0\0\0"), pa.py_buffer(b"\xed\xa0a")]
+)
+_AS_TEXTS = {
+    "array": pa.array(["a", "", "é"]),
+    "cut out": pa.array(["é", "a", "b", "c"]).slice(1, 2),
+    "large": pa.array(["a\n", "\0"], pa.large_string()),
+    "chunks": pa.chunked_array([["a"], [], ["𝄞", "b"]], pa.string()),
+    "none": pa.chunked_array([], pa.large_string()),
+}
+
+
+@pytest.mark.parametrize("array", _AS_TEXTS.values(), ids=_AS_TEXTS)
+def test_texts_of_arrow_stay_a_column(array):
+    """They are known as ASCII if each of them is, whatever else stands in the memory of their array."""
+    found = column_of_array(array)
+
+    assert isinstance(found, Texts)
+    assert (found.tolist(), found.is_ascii) == (array.to_pylist(), "".join(array.to_pylist()).isascii())
+
+
+def test_texts_that_may_be_none_are_objects():
+    """A column of texts has no place for None."""
+    assert column_of_array(pa.array(["a", None])).values == ["a", None]
+
+
+def test_bytes_that_are_no_utf_8_fail_where_somebody_looks_at_them():
+    """As when items are made; rows that are left out are not looked at."""
+    with pytest.raises(UnicodeDecodeError):
+        column_of_array(_INVALID)
+    rows = Records(Watched(name=_INVALID).rows("key"), _STEP)
+
+    assert rows.at(np.array([1])).part("name").tolist() == ["a"]
+
+
+def test_texts_of_too_many_bytes_are_objects(monkeypatch):
+    """Their places would not fit."""
+    monkeypatch.setattr(column_records, "_MOST_BYTES", 8)
+
+    assert column_of_array(pa.array(["a" * 9])).values == ["a" * 9]

@@ -18,7 +18,7 @@ from dstream.keys import canonical_all
 from dstream.plan.steps import Step
 
 if TYPE_CHECKING:
-    from dstream.engine.kernels.columns.column_joining import JoinBatch, JoinRows
+    from dstream.engine.kernels.columns.column_joining import Held, JoinBatch, JoinRows
 
 __all__ = ["cogroup_batches", "join_batches", "join_with", "pairs_of_batches", "two_sides"]
 
@@ -84,8 +84,9 @@ def _joined_batches(
             if isinstance(batch[1], list) or task.bound.exceeded():
                 break
         else:
-            if some:
-                yield from _matched_in_columns(_in_columns(some), matching, passing, None, step)
+            in_columns = _in_columns(some)
+            if in_columns:
+                yield from _matched_in_columns(in_columns, matching, passing, None, step)
                 return
         held = chain(_drained(some), held)
         yield _named(step, matching.joined(pairs_of_batches(held), pairs_of_batches(passing), task.bound))
@@ -98,9 +99,13 @@ def _named(step: Step, items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _in_columns(batches: Iterable[tuple[int, Any]]) -> list[JoinBatch]:
-    """Return the batches, none if one of them has no keys in columns."""
+    """Return the batches, none if their keys cannot stand in one column."""
     held = [batch for _, batch in batches]
-    return [] if any(isinstance(batch, list) for batch in held) else held
+    if not held or any(isinstance(batch, list) for batch in held):
+        return []
+    from dstream.engine.kernels.columns.column_joining import are_of_one_type  # loads NumPy, which made the keys
+
+    return held if are_of_one_type(held) else []
 
 
 def _drained(batches: deque[Any]) -> Iterator[Any]:
@@ -128,7 +133,7 @@ def _matched_in_columns(
 
     those = HeldKeys(held, matching) if isinstance(matching, Membership) else HeldSide(held, matching)
     rest = list[Any]()
-    yield from those.blocks(_rows_of(passing, side, rest), are_collected=side is None)
+    yield from those.blocks(_rows_of(passing, side, rest, those), are_collected=side is None)
     if rest:
         index = index_of(pairs_of_batches((0, batch) for batch in held))
         others = chain(_popped(rest), passing)
@@ -138,11 +143,11 @@ def _matched_in_columns(
         yield those.ending()
 
 
-def _rows_of(passing: Iterator[Any], side: Side | None, rest: list[Any]) -> Iterator[JoinBatch | JoinRows]:
-    """Give rows with keys in columns, up to the first without, which goes into `rest`."""
+def _rows_of(passing: Iterator[Any], side: Side | None, rest: list[Any], held: Held) -> Iterator[JoinBatch | JoinRows]:
+    """Give rows with keys in columns of the type of those held, up to the first without, which goes into `rest`."""
     for each in passing:
         rows = each[1] if side is None else side.rows(each)
-        if rows is None or isinstance(rows, list):
+        if rows is None or isinstance(rows, list) or not held.takes(rows):
             rest.append(each)
             return
         yield rows

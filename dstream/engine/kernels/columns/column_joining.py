@@ -1,4 +1,4 @@
-"""Joins by keys that are ints: rows of both sides are matched by number, and only then become entries or items."""
+"""Joins by ints or texts as keys: rows of both sides are matched by number, and become entries or items at last."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dstream.engine.kernels.columns.column_groups import stable_hashes_of_ints
 from dstream.engine.kernels.columns.column_items import Block
+from dstream.engine.kernels.columns.column_join_keys import (
+    MOST_BYTES,
+    Int64s,
+    Keys,
+    bytes_of,
+    each_once,
+    hashes_of,
+    keys_at,
+    keys_in,
+    together,
+)
+from dstream.engine.kernels.columns.column_texts import Texts
 from dstream.engine.kernels.columns.column_values import (
     Column,
     Ints,
@@ -44,13 +54,12 @@ __all__ = [
     "JoinBatch",
     "JoinRows",
     "JoinedRows",
+    "are_of_one_type",
     "each_key_once",
     "rows_of_block",
     "rows_of_items",
     "sent_to_targets",
 ]
-
-Int64s = NDArray[np.int64]
 
 _MOST_ENTRIES = 131_072
 """So many pairs of rows are found at a time, as long as no row alone has more."""
@@ -69,7 +78,7 @@ class JoinBatch:
         data: their values, pickled: a list or a column.
     """
 
-    keys: Int64s
+    keys: Keys
     data: bytes
 
     def __len__(self) -> int:
@@ -91,7 +100,7 @@ class JoinBatch:
 
 
 Values: TypeAlias = "list[Any] | Column | JoinBatch"
-JoinRows: TypeAlias = tuple[Int64s, Values]
+JoinRows: TypeAlias = "tuple[Keys, Values]"
 """The keys of some rows, and their values."""
 
 
@@ -107,7 +116,7 @@ def rows_of_items(keys: list[Any], values: list[Any]) -> JoinRows | None:
 
 
 def rows_of_block(block: Any, key: Callable[[Any], Any] | None) -> JoinRows | None:
-    """Return the rows of a block, whose items are not made; None if their keys are no ints.
+    """Return the rows of a block, whose items are not made; None if their keys are no ints and no texts.
 
     Args:
         block: a column, or something else.
@@ -115,22 +124,30 @@ def rows_of_block(block: Any, key: Callable[[Any], Any] | None) -> JoinRows | No
             are keys and values.
     """
     if key is unchanged:
-        return (block.values, block) if isinstance(block, Ints) else None
-    if not isinstance(block, Tuples) or len(block.members) != 2 or not isinstance(block.members[0], Ints):
+        keys = keys_in(block)
+        return None if keys is None else (keys, block)
+    if not isinstance(block, Tuples) or len(block.members) != 2:
         return None
-    return block.members[0].values, block if key is key_of else block.members[1]
+    keys = keys_in(block.members[0])
+    return None if keys is None else (keys, block if key is key_of else block.members[1])
 
 
 def each_key_once(rows: JoinRows) -> JoinRows:
     """Return the keys of some rows without their values."""
-    keys = np.unique(rows[0])
+    keys = each_once(rows[0])
     return keys, [None] * len(keys)
+
+
+def are_of_one_type(batches: Sequence[JoinBatch]) -> bool:
+    """Whether the keys of these batches can be put together."""
+    are_texts = [isinstance(batch.keys, Texts) for batch in batches]
+    return not any(are_texts) or (all(are_texts) and sum(bytes_of(batch.keys) for batch in batches) <= MOST_BYTES)
 
 
 def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, bytes]]:
     """Give (target, number of rows, pickled `JoinBatch`) of the rows that go to each target, in order."""
     keys, values = rows
-    places = stable_hashes_of_ints(keys) % targets
+    places = hashes_of(keys) % targets
     for target in range(targets):
         chosen = np.flatnonzero(places == target)
         if not len(chosen):
@@ -140,7 +157,7 @@ def sent_to_targets(rows: JoinRows, targets: int) -> Iterator[tuple[int, int, by
             data = dumps_items(list(map(values.__getitem__, chosen.tolist())))
         else:
             data = dumps(rows_at(values, chosen))
-        yield target, len(chosen), dumps(JoinBatch(keys.take(chosen), data))
+        yield target, len(chosen), dumps(JoinBatch(keys_at(keys, chosen), data))
 
 
 class Held(ABC):
@@ -149,41 +166,50 @@ class Held(ABC):
     _keys: pa.Array[Any]
     """Each key once."""
 
+    def takes(self, rows: JoinBatch | JoinRows) -> bool:
+        """Whether the keys of these rows are of the type of those held."""
+        import pyarrow as pa
+
+        keys = rows[0] if isinstance(rows, tuple) else rows.keys
+        return isinstance(keys, Texts) == isinstance(self._keys, pa.StringArray)
+
     def blocks(self, passing: Iterable[JoinBatch | JoinRows], *, are_collected: bool) -> Iterator[Block]:
         """Give blocks of items of rows that pass by, in order; if these are collected, many are looked up at a time."""
         least = max(_FEWEST_LOOKED_UP, len(self._keys)) if are_collected else 0
         held: list[JoinRows] = []
-        waiting = 0
+        waiting = size = 0
         for each in passing:
             rows = each if isinstance(each, tuple) else (each.keys, each)
+            if size + bytes_of(rows[0]) > MOST_BYTES and held:
+                yield from self._looked_up(held)
+                held, waiting, size = [], 0, 0
             held.append(rows)
-            waiting += len(rows[0])
+            waiting, size = waiting + len(rows[0]), size + bytes_of(rows[0])
             if waiting >= least:
                 yield from self._looked_up(held)
-                held, waiting = [], 0
+                held, waiting, size = [], 0, 0
         if held:
             yield from self._looked_up(held)
 
     def _looked_up(self, passing: Sequence[JoinRows]) -> Iterator[Block]:
-        numbers = self._numbers(np.concatenate([keys for keys, _ in passing]))
+        numbers = self._numbers(together([keys for keys, _ in passing]))
         start = 0
         for keys, values in passing:
             unpacked = values.unpacked() if isinstance(values, JoinBatch) else values
             yield from self._blocks_of(keys, unpacked, numbers[start : start + len(keys)])
             start += len(keys)
 
-    def _numbers(self, keys: Int64s) -> Int64s:
+    def _numbers(self, keys: pa.Array[Any]) -> Int64s:
         """Return the number of each key among those held; -1 if it is none of them."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         options = pc.SetLookupOptions(value_set=self._keys)
-        found: Any = pc.call_function("index_in", [pa.array(keys)], options).fill_null(-1)
+        found: Any = pc.call_function("index_in", [keys], options).fill_null(-1)
         numbers: Int64s = found.to_numpy(zero_copy_only=False).astype(np.int64)
         return numbers
 
     @abstractmethod
-    def _blocks_of(self, keys: Int64s, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
+    def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
         """Give the items of rows whose keys have these numbers."""
 
     @abstractmethod
@@ -192,7 +218,7 @@ class Held(ABC):
 
     @abstractmethod
     def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
-        """Do the rest by items, the first of which has a key that is no int of 64 bits.
+        """Do the rest by items, the first of which has a key of another type, or an int of more than 64 bits.
 
         Args:
             index: the pairs that are held, by their keys.
@@ -203,7 +229,7 @@ class Held(ABC):
 class _Passing:
     """Keys and values of rows that pass by: values become objects once, when somebody asks for the first one."""
 
-    def __init__(self, keys: Int64s, values: list[Any] | Column) -> None:
+    def __init__(self, keys: Keys, values: list[Any] | Column) -> None:
         self.keys = keys
         self._values = values
 
@@ -238,7 +264,7 @@ class JoinedRows(Unmade):
         others = map(self._held.__getitem__, self._held_rows.tolist())
         own = map(self._passing.values().__getitem__, self._rows.tolist())
         pairs = zip(others, own, strict=True) if self._holds_left else zip(own, others, strict=True)
-        yield map(_entry, zip(self._passing.keys.take(self._rows).tolist(), pairs, strict=True))
+        yield map(_entry, zip(keys_at(self._passing.keys, self._rows).tolist(), pairs, strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Objects, (items_of(self),)
@@ -248,18 +274,15 @@ class HeldKeys(Held):
     """The side of which only the keys matter: items that pass by are given, or are not.
 
     Args:
-        batches: of the side.
+        batches: of the side, with keys of one type; there is at least one.
         membership: which items are given.
     """
 
     def __init__(self, batches: Iterable[JoinBatch], membership: Membership) -> None:
-        import pyarrow as pa
-
         self._membership = membership
-        keys = np.concatenate([np.empty(0, np.int64), *(each.keys for each in batches)])
-        self._keys = pa.array(keys).unique()
+        self._keys = together([each.keys for each in batches]).unique()
 
-    def _blocks_of(self, keys: Int64s, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
+    def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
         is_held = numbers >= 0
         is_given = is_held if self._membership.is_wanted else ~is_held
         if isinstance(values, list):
@@ -278,21 +301,18 @@ class HeldSide(Held):
     """The side that is held: its rows by their keys.
 
     Args:
-        batches: of the side, in order.
+        batches: of the side, in order, with keys of one type; there is at least one.
         matching: what becomes of the rows of both sides.
     """
 
     def __init__(self, batches: Iterable[JoinBatch], matching: Matching) -> None:
-        import pyarrow as pa
-
         held = list(batches)
-        keys = np.concatenate([np.empty(0, np.int64), *(each.keys for each in held)])
         self._values: list[Any] = []
         for each in held:
             self._values += each.values()
         self._values.append(None)  # The row -1, which those have that match nothing.
         self._matching = matching
-        encoded = pa.array(keys).dictionary_encode()
+        encoded = together([each.keys for each in held]).dictionary_encode()
         self._keys = encoded.dictionary
         numbers = encoded.indices.to_numpy()
         self._counts = np.bincount(numbers, minlength=len(self._keys))
@@ -300,7 +320,7 @@ class HeldSide(Held):
         self._rows = np.argsort(numbers, kind="stable")
         self._is_matched = np.zeros(len(self._keys), np.bool_)
 
-    def _blocks_of(self, keys: Int64s, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
+    def _blocks_of(self, keys: Keys, values: list[Any] | Column, numbers: Int64s) -> Iterator[Block]:
         is_found = numbers >= 0
         if self._matching.keeps_held:
             self._is_matched[numbers[is_found]] = True
@@ -331,7 +351,7 @@ class HeldSide(Held):
         return held
 
     def going_on(self, index: Index, passing: Iterable[Pair]) -> Iterator[Any]:
-        return self._matching.entries(index, passing, set(self._keys.to_numpy()[self._is_matched].tolist()))
+        return self._matching.entries(index, passing, set(self._held_at(np.flatnonzero(self._is_matched))))
 
     def ending(self) -> Iterator[Any]:
         """Give the entries of rows that matched nothing, if they are kept: key by key, as these were first seen."""
@@ -341,7 +361,13 @@ class HeldSide(Held):
         counts = self._counts[numbers]
         inside = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         rows = self._rows[np.repeat(self._starts[numbers], counts) + inside]
-        keys = np.repeat(self._keys.to_numpy()[numbers], counts).tolist()
+        keys = self._held_at(np.repeat(numbers, counts))
         for key, row in zip(keys, rows.tolist(), strict=True):
             item = self._values[row]
             yield _entry((key, (item, None) if self._matching.holds_left else (None, item)))
+
+    def _held_at(self, numbers: Int64s) -> list[Any]:
+        import pyarrow as pa
+
+        keys: list[Any] = self._keys.take(pa.array(numbers)).to_pylist()
+        return keys

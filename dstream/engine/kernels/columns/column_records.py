@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dstream.engine.kernels.columns.column_items import Block
+from dstream.engine.kernels.columns.column_texts import Texts, offsets_and_bytes
 from dstream.engine.kernels.columns.column_values import (
     GREATEST,
     Bools,
@@ -28,7 +29,7 @@ from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.failures import naming
 from dstream.spi import ArrowRows
 
-__all__ = ["Records", "attribute_of", "blocks_of_rows", "member_of"]
+__all__ = ["Records", "attribute_of", "blocks_of_rows", "column_of_array", "member_of"]
 
 
 class Records(Unmade):
@@ -147,6 +148,10 @@ def column_of_array(array: Any) -> Column:
     """
     if not array.null_count and _is_number(array.type):
         return _numbers(array)
+    if _is_one_of(array.type, "is_string", "is_large_string") and not array.null_count:
+        texts = _texts(array)
+        if texts is not None:
+            return texts
     if _is_number(array.type) or _is_text(array.type):
         return Objects(array.to_pylist())
     raise Withheld(f"a column of {array.type}")
@@ -177,3 +182,23 @@ def _numbers(array: Any) -> Column:
     if greatest > GREATEST:
         raise Withheld("ints of more than 64 bits")
     return Ints(values.astype(np.int64, copy=False), least, greatest)
+
+
+def _texts(array: Any) -> Texts | None:
+    """Return texts without nulls; None if they have too many bytes for one array, or are no UTF-8."""
+    if array.nbytes > _MOST_BYTES:
+        return None
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    whole = whole.cast(pa.string()) if pa.types.is_large_string(whole.type) else whole
+    is_ascii = not np.any(offsets_and_bytes(whole)[1] > _LAST_OF_ASCII)
+    if not is_ascii:
+        try:
+            whole.validate(full=True)
+        except pa.ArrowInvalid:
+            return None
+    return Texts(whole, is_ascii=is_ascii)
+
+
+_LAST_OF_ASCII = 127
+_MOST_BYTES = 2**30
+"""An Arrow array of texts has places of 32 bits."""
