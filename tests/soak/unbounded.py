@@ -1,10 +1,10 @@
 """Kill drivers of a job without an end, anywhere, until it completes: `python -m tests.soak.unbounded --runs 200`.
 
-A round is one job: windows into two maps and, where a broker is, a topic; events into files; rolling counts into a
-list, and those of processors into another one. Its drivers are killed at a moment of chance or at a point of the loop;
-some are stopped until another has taken over, and go on then; some have a second one that waits; on Spark some lose
-workers or the Java process. When the job has completed, every sink is compared with plain Python. The program ends with
-1 if one of them lost, doubled or tore something.
+A round is one job: windows into two maps and, where a broker is, a topic; events into files of one epoch and of many;
+rolling counts into a list, and those of processors into another one. Its drivers are killed at a moment of chance or at
+a point of the loop; some are stopped until another has taken over, and go on then; some have a second one that waits;
+on Spark some lose workers or the Java process. When the job has completed, every sink is compared with plain Python.
+The program ends with 1 if one of them lost, doubled or tore something.
 """
 
 from __future__ import annotations
@@ -230,6 +230,7 @@ def problems_of(terms: Terms, topic: Topic | None = None) -> list[str]:
             _differing("rolling", rolling, wanted.rolling),
             _differing("processed", processed, wanted.rolling),
             _differing("files", _lines(Path(terms.folder, "files")), wanted.places),
+            _differing("joined", _lines(Path(terms.folder, "joined")), wanted.places),
         ]
     if topic is not None:
         sent = [(key.decode(), int(value)) for _, key, value in topic.content()]

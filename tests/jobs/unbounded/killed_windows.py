@@ -23,7 +23,7 @@ from dstream.errors import JobExistsError, JobTakenOverError
 from dstream.jobs import Job
 from dstream.jobs.job_heart import Rhythm
 from dstream.jobs.jobs_of_context import Jobs
-from dstream.jobs.unbounded import one_epoch
+from dstream.jobs.unbounded import ends_of_epochs, one_epoch
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.testing.engines import SETTINGS
 from dstream.windows import tumbling
@@ -158,7 +158,7 @@ def _tell_points(terms: Terms) -> None:
 
     _wrap(EpochLog, "claim", lambda: None, lambda: at("claimed"))
     _wrap(EpochLog, "put", lambda: at("staged"), lambda: at("committed"))
-    _wrap(one_epoch, "naming", lambda: at("between"), lambda: None)
+    _wrap(ends_of_epochs, "naming", lambda: at("between"), lambda: None)
     _wrap(one_epoch.EpochRunner, "publish", lambda: None, lambda: at("published"))
     _wrap(EpochLog, "remove", lambda: at("removing"), lambda: None)
 
