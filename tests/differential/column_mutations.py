@@ -76,7 +76,7 @@ MUTATIONS = of_columns([
     ("column_groups", "% np.uint64(_HASH_MODULUS)", ""),
     ("column_groups", "first[numbers[::-1]] = np.arange(rows - 1, -1, -1)", "first[numbers] = np.arange(rows)"),
     ("column_groups", "if column.least * rows >= LEAST and column.greatest * rows <= GREATEST:", "if True:"),
-    ("column_steps", "            made = run_chain(ops, given(block))\n            withheld += 1", "            made = iter(())\n            withheld += 1"),
+    ("column_steps", "            made, passed = by_items(given(block)), []\n            withheld += 1", "            made, passed = iter(()), []\n            withheld += 1"),
     ("column_steps", "        if op.is_verified:\n", "        if False:\n"),
     ("steps_in_columns", "if op.action not in (\"map\", \"filter\", \"flat_map\") or op.guards:", "if op.action not in (\"map\", \"filter\", \"flat_map\"):"),
     ("column_items", "iter((self._items,)) if self._is_begun else self._blocks", "self._blocks"),
