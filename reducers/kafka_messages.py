@@ -116,6 +116,7 @@ class Handing:
         self._settings = settings
         self._topic = topic
         self._label = label
+        self._waiting = 0
         self._failed: KafkaError | None = None
         self._unsent: Sent | None = None
 
@@ -139,17 +140,27 @@ class Handing:
             return False
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
+        self._waiting += 1
         return True
 
     def _delivered(self, error: KafkaError | None, message: Sent) -> None:
         # Nothing may be asked of the message here: an error of the client may be on its way, and would be lost.
+        self._waiting -= 1
         if error is not None and self._failed is None:
             self._failed, self._unsent = error, message
 
     def finish(self) -> None:
-        """Wait until the cluster has them all; each is there, or has failed, after `message.timeout.ms`."""
+        """Wait until the cluster has them all; each is there, or has failed, after `message.timeout.ms`.
+
+        Raises:
+            SinkError: the cluster has refused one of these, or the client does not say what became of it.
+        """
         while self._heard(self._producer.flush, 1):
             continue
+        if self._waiting:
+            where = f"{self._label}: {self._settings.servers}"
+            unknown = f"{where}: the client does not say what became of {self._waiting:,} messages"
+            raise SinkUnavailableError(self._settings.without_secrets(unknown))
 
     def _heard(self, serve: Callable[[float], int], seconds: float) -> int:
         """Let the producer say what became of messages; return what `serve` does."""

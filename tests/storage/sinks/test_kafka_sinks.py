@@ -274,6 +274,33 @@ def test_to_kafka_commits_when_the_broker_is_back(storage, broker, topic, monkey
     assert sorted(values(topic)) == ["a", "b", "c"]
 
 
+class Forgetful:
+    """A producer that has handed everything over, but for the report of one message, which is lost."""
+
+    def __init__(self):
+        self.reports = []
+
+    def produce(self, topic, on_delivery, **message):
+        self.reports.append(on_delivery)
+
+    def poll(self, seconds):
+        return len(self.reports)
+
+    def flush(self, seconds):
+        for report in self.reports[1:]:
+            report(None, None)
+        return 0
+
+
+def test_a_message_without_a_report_is_not_taken_for_sent():
+    """Nobody knows whether it has arrived, so the job starts again."""
+    settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
+    handing = Handing(SimpleNamespace(producer=Forgetful(), said=""), settings, "sales", "to_kafka('sales')")
+    handing.give([(None, b"a", None), (None, b"b", None)])
+    with pytest.raises(SinkUnavailableError, match=r"to_kafka\('sales'\).*does not say what became of 1 messages"):
+        handing.finish()
+
+
 def test_to_kafka_names_the_partition_of_a_message_that_does_not_arrive(broker):
     """A broker that falls silent for a task: to try again may help, and the error says where."""
     topic = Topic(broker.address)
