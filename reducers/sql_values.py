@@ -69,10 +69,10 @@ def _fields(item: Any, columns: tuple[StagedColumn, ...], is_exact: bool) -> dic
         return dict(zip(names, item, strict=True))
     found = {name: getattr(item, name) for name in fields} if fields else dict(item)
     if missing := [name for name in names if name not in found]:
-        raise _UnfitError(f"an item has no {missing[0]!r}, which columns=... leaves out")
+        raise _UnfitError(f"an item has no {missing[0]!r}: columns=[...] names the columns that items have")
     if is_exact and len(found) > len(names):
         other = next(name for name in found if name not in names)
-        raise _UnfitError(f"the table has no column {other!r}, which columns=... leaves out")
+        raise _UnfitError(f"the table has no column {other!r}: columns=[...] names those to write, and leaves it out")
     return {name: found[name] for name in names}
 
 

@@ -191,11 +191,20 @@ class RowsOfFile:
         if damage := self._lines.damage_up_to(last):
             return damage
         reason = problem.said("column") if isinstance(problem, Unfit) else str(problem)
+        if isinstance(problem, csv.Error):
+            reason += next((advice for words, advice in _ADVICE.items() if words in reason), "")
         found = misread_at(self._file, lambda: first, self._lines.text_up_to(last), problem, f": {reason}")
-        is_open = reason == "unexpected end of data" and last > first
+        is_open = reason.startswith("unexpected end of data") and last > first
         if isinstance(problem, csv.Error) and (is_open or reason.startswith("field larger")):
             raise found.error() from problem  # A quote that nothing closes stands before the last line.
         return found
+
+
+_ADVICE = {
+    " expected after ": ": a quote in a quoted field is written twice",
+    "unexpected end of data": ": a quote is never closed",
+}
+"""What to look for, by what the `csv` module says."""
 
 
 class _Lines:

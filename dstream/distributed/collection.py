@@ -12,8 +12,11 @@ from dstream.spi.engine_contract import Runtime
 from dstream.spi.store import Kind, Options, Store
 from dstream.stream.stream_arguments import count
 from dstream.tables import Rows, brief, caption, html_table, print_brief
+from dstream.values.time_units import seconds
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     import pandas as pd
     import pyarrow as pa
 
@@ -97,18 +100,17 @@ class Collection(ABC, Generic[S]):
         """Rewrite what many small changes left behind, so that it is read faster; nobody sees a difference."""
         self.store.compact()
 
-    def vacuum(self, older_than: float = _DAY) -> int:
+    def vacuum(self, older_than: float | timedelta = _DAY) -> int:
         """Remove what no reader can need any more; return how many pieces that were.
 
         Args:
-            older_than: seconds; what a reader may still need that started less than this ago stays.
+            older_than: seconds, or a timedelta; what a reader may still need that started less than this ago stays.
 
         Raises:
-            ValueError: `older_than` is negative.
+            TypeError: `older_than` is neither.
+            ValueError: it is negative.
         """
-        if not older_than >= 0:
-            raise ValueError(f"older_than must be a number of seconds, not {older_than!r}")
-        return self.store.vacuum(older_than)
+        return self.store.vacuum(seconds(older_than, "older_than"))
 
     def to_arrow(self) -> pa.Table:
         """Return the content as a `pyarrow.Table`; it must fit into the caller's memory.

@@ -20,7 +20,6 @@ __all__ = [
     "fitting",
     "from_df_label",
     "is_table_here",
-    "seconds",
     "table_rows",
 ]
 
@@ -89,13 +88,6 @@ def check_streams(df: Any, engine: str) -> None:
         raise UnsupportedError(
             "from_streaming_df() needs a session in this process: Spark Connect calls no function here"
         )
-
-
-def seconds(value: Any, name: str) -> float:
-    """Return a number of seconds, 0 or more."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
-        raise ValueError(f"{name} must be a number of seconds, not {shown(value)}")
-    return value
 
 
 def check_options(name: str, options: Options) -> None:

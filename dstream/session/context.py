@@ -17,7 +17,6 @@ from dstream.session.connect_arguments import (
     fitting,
     from_df_label,
     is_table_here,
-    seconds,
     table_rows,
 )
 from dstream.session.open_contexts import contexts
@@ -26,8 +25,11 @@ from dstream.spi import Engine, Kind, Options, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 from dstream.values.secrets import shown_url
+from dstream.values.time_units import seconds
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from dstream.distributed import IStreamCache, IStreamList, IStreamMap
     from dstream.distributed.counter import IStreamCounter
     from dstream.distributed.queue import IStreamQueue
@@ -536,17 +538,18 @@ class Context:
         """
         return [CollectionName(kind, name) for kind, name in self.running_storage().names()]
 
-    def vacuum(self, older_than: float = 24 * 60 * 60.0) -> int:
+    def vacuum(self, older_than: float | timedelta = 24 * 60 * 60.0) -> int:
         """Remove from the whole storage what no reader can need any more; return how many pieces that were.
 
         That is what `vacuum()` of each collection removes, and the files of collections that were destroyed.
         Handles to those go on to say so.
 
         Args:
-            older_than: seconds; what a reader may still need that started less than this ago stays.
+            older_than: seconds, or a timedelta; what a reader may still need that started less than this ago stays.
 
         Raises:
-            ValueError: `older_than` is negative.
+            TypeError: `older_than` is neither.
+            ValueError: it is negative.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:

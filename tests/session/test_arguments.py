@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 import dstream as ds
@@ -85,10 +87,11 @@ def test_progress_is_true_or_false(monkeypatch, engine):
         ds.connect(engine=engine)
 
 
-@pytest.mark.parametrize("older_than", [-1, float("nan"), "1", None, True])
+@pytest.mark.parametrize("older_than", [-1, float("nan"), timedelta(-1), "1", None, True])
 def test_vacuum_takes_seconds(older_than):
-    """What is no age removes nothing."""
+    """Or a timedelta, of the whole storage and of a collection; what is no age removes nothing."""
     with ds.connect(engine="local", storage="memory:") as ctx:
-        with pytest.raises(ValueError, match="older_than must be a number of seconds"):
-            ctx.vacuum(older_than)
-        assert ctx.vacuum(0) == 0
+        for place in (ctx, ctx.get_list("names")):
+            with pytest.raises((TypeError, ValueError), match=r"older_than must be (a finite number of )?seconds"):
+                place.vacuum(older_than)
+            assert [place.vacuum(0), place.vacuum(timedelta(0)), place.vacuum(timedelta(days=1))] == [0, 0, 0]

@@ -80,8 +80,9 @@ def test_csv_rows_never_cuts_a_file(write, tiny_splits, read):
         (b'a,b\n"x\ny",2\n1,2,3\n', "line 4: 3 fields, but there are 2 names (a, b)"),
         (b"a,b,a\n1,2,3\n", "line 1: the header holds 'a' more than once"),
         (b"a,b\n1,2\0\n", "line 2 holds a NUL character"),
-        (b'a,b\n1,"2\n', "line 2: unexpected end of data"),
-        (b'a,b\n1,"2"3\n', "line 2: ',' expected after '\"'"),
+        (b'a,b\n1,"2\n', "line 2: unexpected end of data: a quote is never closed"),
+        (b'a,b\n1,"2"3\n', "line 2: ',' expected after '\"': a quote in a quoted field is written twice: 1,\"2\"3"),
+        (b'a,b\n"1"x,2\n', "line 2: ',' expected after '\"': a quote in a quoted field is written twice"),
         (b"a,b\n1,2\n\xff,3\n", "line 3, byte 8: b'\\xff' is not utf-8"),
     ],
 )

@@ -122,9 +122,9 @@ def test_any_kind_of_distance_is_a_tolerance(local_context):
 
 
 @pytest.mark.parametrize("nowhere", [None, float("nan")])
-def test_an_item_that_stands_nowhere_is_refused(engine, nowhere):
+def test_an_item_without_a_place_is_refused(engine, nowhere):
     """It would be sorted somewhere."""
-    with pytest.raises(ValueError, match=f"on gave {nowhere}, which stands nowhere") as caught:
+    with pytest.raises(ValueError, match=f"on= gave {nowhere}, which has no place in an order") as caught:
         engine.stream([(1, 2), (nowhere, 3)], 2).asof_join([(1, 1)], on=place).to_list()
 
     notes = "".join(caught.value.__notes__)

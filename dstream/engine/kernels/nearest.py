@@ -90,7 +90,7 @@ def _placed(pairs: Iterable[Pair], place_of: Callable[[Any], Any]) -> Iterator[_
         try:
             place = place_of(item)
             if place is None or place != place:
-                raise ValueError(f"on gave {place!r}, which stands nowhere: filter such items out before")
+                raise ValueError(f"on= gave {place!r}, which has no place in an order: filter such items out before")
         except Exception as error:
             failed_on(error, item)
             raise
