@@ -12,7 +12,6 @@ from dstream.spi.engine_contract import Runtime
 from dstream.spi.store import Kind, Options, Store
 from dstream.stream.stream_arguments import count
 from dstream.tables import Rows, brief, caption, html_table, print_brief
-from dstream.values.time_units import seconds
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -110,6 +109,8 @@ class Collection(ABC, Generic[S]):
             TypeError: `older_than` is neither.
             ValueError: it is negative.
         """
+        from dstream.values.time_units import seconds
+
         return self.store.vacuum(seconds(older_than, "older_than"))
 
     def to_arrow(self) -> pa.Table:

@@ -25,7 +25,6 @@ from dstream.spi import Engine, Kind, Options, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 from dstream.values.secrets import shown_url
-from dstream.values.time_units import seconds
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -557,6 +556,8 @@ class Context:
             ...     ctx.vacuum()
             0
         """
+        from dstream.values.time_units import seconds
+
         return self.running_storage().vacuum(seconds(older_than, "older_than"))
 
     def check_open(self) -> None:
