@@ -20,6 +20,7 @@ __all__ = [
     "fitting",
     "from_df_label",
     "is_table_here",
+    "seconds",
     "table_rows",
 ]
 
@@ -88,6 +89,13 @@ def check_streams(df: Any, engine: str) -> None:
         raise UnsupportedError(
             "from_streaming_df() needs a session in this process: Spark Connect calls no function here"
         )
+
+
+def seconds(value: Any, name: str) -> float:
+    """Return a number of seconds, 0 or more, also of a timedelta."""
+    from dstream.values import time_units
+
+    return time_units.seconds(value, name)
 
 
 def check_options(name: str, options: Options) -> None:

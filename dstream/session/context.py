@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, get_args, overload
 
@@ -17,6 +18,7 @@ from dstream.session.connect_arguments import (
     fitting,
     from_df_label,
     is_table_here,
+    seconds,
     table_rows,
 )
 from dstream.session.open_contexts import contexts
@@ -27,8 +29,6 @@ from dstream.stream.stream import from_iterable, read
 from dstream.values.secrets import shown_url
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from dstream.distributed import IStreamCache, IStreamList, IStreamMap
     from dstream.distributed.counter import IStreamCounter
     from dstream.distributed.queue import IStreamQueue
@@ -547,8 +547,7 @@ class Context:
             older_than: seconds, or a timedelta; what a reader may still need that started less than this ago stays.
 
         Raises:
-            TypeError: `older_than` is neither.
-            ValueError: it is negative.
+            TypeError, ValueError: `older_than` is neither; it is negative.
 
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
@@ -556,8 +555,6 @@ class Context:
             ...     ctx.vacuum()
             0
         """
-        from dstream.values.time_units import seconds
-
         return self.running_storage().vacuum(seconds(older_than, "older_than"))
 
     def check_open(self) -> None:
