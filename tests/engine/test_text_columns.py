@@ -124,6 +124,7 @@ WITHHELD: list[tuple[str, list[str], str]] = [
     *[(f"x[{bounds}]", [item], "no int") for bounds in (":2**70", "-2**70:", "1.5:") for item in ("abc", "éa")],
     ("x.split(',')[1.0]", ["a,b"], "no int"),
     ("x in 'abc'", ["ab"], "no tuple"),
+    ("x + len(x)", ["abc"], "beside something else|no \\+"),
     ("len(x) * 2**62", ["abc"], "64 bits"),
     ("x.split(',')[1]", ["a,b", "a"], "out of range"),
     ("x.split(',')[-2]", ["a,b", "a"], "out of range"),
