@@ -75,6 +75,11 @@ class DurableLines:
         self._receiver = receiver
         self._unstored: list[str] = []
 
+    @property
+    def identity(self) -> str:
+        """That of the list: one that is made anew has other lines at the same places."""
+        return self._store.identity
+
     def begin(self) -> Mapping[str, int]:
         """Begin with the first line that is stored, of whatever job."""
         return {ONLY: 0}

@@ -107,6 +107,11 @@ class Journal:
         """The call."""
         return self.named.label
 
+    @property
+    def identity(self) -> str:
+        """That of the collection: one that is made anew counts its events anew."""
+        return self.store.identity
+
     def begin(self) -> Mapping[str, int]:
         """Return where a new job begins."""
         return {ONLY: self._begin(self.named.start)}

@@ -111,6 +111,11 @@ class SqlChanges:
         """The call."""
         return self.database.call
 
+    @property
+    def identity(self) -> str:
+        """The table and the columns whose values offsets are."""
+        return repr((self.table, *self.columns))
+
     def begin(self) -> Mapping[str, list[Any]]:
         """Return where a new job begins."""
         return {ONLY: [] if self.start == "oldest" else self._last([], None)}

@@ -133,6 +133,11 @@ class ExpiringStore:
         return self._store.name
 
     @property
+    def identity(self) -> str:
+        """What a later one of its name has not."""
+        return self._store.identity
+
+    @property
     def in_process(self) -> bool:
         """Whether the splits hold the entries themselves."""
         return self._store.in_process

@@ -186,12 +186,13 @@ class Execution:
         Raises:
             Exception: a source or a service of the pipeline cannot be opened; the job goes on as it was.
         """
-        from dstream.jobs.unbounded.open_plan import open_plan  # here: jobs that end do without
+        from dstream.jobs.unbounded.epoch_log import EpochLog  # here: jobs that end do without
+        from dstream.jobs.unbounded.source_marks import check_sources_go_on
 
-        open_plan(plan, self._context)
+        log = EpochLog(self._records.all, self.lease.state.id, self.lease.state.driver.token)
+        check_sources_go_on(plan, self._context, log.last(self.lease.state.log))
         with self._lock:
-            is_ours = self.ask("update")
-            if is_ours:
+            if is_ours := self.ask("update"):
                 self._next = plan
         return is_ours
 

@@ -49,7 +49,7 @@ class JobConfig:
             take as many as fit into `epoch_length`.
         suspend_on_failure: an unbounded job that fails waits, and goes on behind its last epoch when it is resumed.
         force: an unbounded job goes on although its pipeline has other stages than before, and forgets what it knows of
-            those that are gone, or keep a state of another kind.
+            those that are gone, keep a state of another kind, or read another journal or SQL table than before.
         shards: into how many parts an unbounded job divides the state of its steps; 64 unless told otherwise. It is
             fixed when the job is made.
         clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.

@@ -34,6 +34,7 @@ from dstream.jobs.job_watch import Watch, title
 from dstream.jobs.plan_of_job import plan_of
 from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.sinks_of_epochs import check_sinks
+from dstream.jobs.unbounded.source_marks import check_sources_go_on
 from dstream.jobs.upgrade_plan import Memory, check_nothing_is_lost, upgrade_plan
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.plan import call_site
@@ -220,8 +221,8 @@ class Jobs:
                 "end; submit it as it was, or under another name"
             )
         log = EpochLog(self._records.all, state.id, state.driver.token)
-        if config.start_at is not None:
-            log.at(config.start_at)
+        before = log.last(state.log) if config.start_at is None else log.at(config.start_at)
+        check_sources_go_on(plan, self._context, before, forgets=config.force is True)
         if shape_of(plan) == state.shape:
             return
         _check_is_published(log, state)

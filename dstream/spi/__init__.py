@@ -51,7 +51,7 @@ from dstream.spi.store import (
     Unchanged,
     Update,
 )
-from dstream.spi.stream_source import Offset, Reached, StreamSource, Timestamped
+from dstream.spi.stream_source import Identified, Offset, Reached, StreamSource, Timestamped
 
 __all__ = [
     "UNCHANGED",
@@ -70,6 +70,7 @@ __all__ = [
     "Gatherer",
     "Grouped",
     "Held",
+    "Identified",
     "InArrow",
     "InBlocks",
     "InColumns",

@@ -190,6 +190,7 @@ class Store(Protocol):
 
     Attributes:
         name: its name.
+        identity: a text; a store of the same name that is made later has another one.
         options: how it was made; a type that the first commit decided stands there as soon as it is known.
         in_process: its splits hold the data themselves, since no other process could read it.
         location: the folder or URL of a table that other tools read; None if there is none.
@@ -197,6 +198,9 @@ class Store(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def identity(self) -> str: ...
 
     @property
     def options(self) -> Options: ...

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.spi.source import Split
 
-__all__ = ["Ending", "Offset", "Reached", "StreamSource", "Timestamped"]
+__all__ = ["Ending", "Identified", "Offset", "Reached", "StreamSource", "Timestamped"]
 
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -94,6 +94,19 @@ class Ending(Protocol):
 
     @property
     def ends(self) -> bool: ...
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """A source that knows what its offsets belong to; others leave it out.
+
+    Attributes:
+        identity: a text. A job that went on with the offsets of one map in another of the same name would leave items
+            out, so it refuses a source that has another identity than the one it has read.
+    """
+
+    @property
+    def identity(self) -> str: ...
 
 
 @runtime_checkable

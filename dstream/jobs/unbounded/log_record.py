@@ -47,12 +47,14 @@ class SourceMark(NamedTuple):
         found_at: the reading of the clock when the job first saw the source.
         left_out: the partitions that the source does not show any more, with the reading of the clock when that was
             noticed. They hold no time back, and go on where they were should they come back.
+        identity: what the offsets belong to, in words of the source; empty: it does not say.
     """
 
     offsets: Mapping[str, Offset]
     has_ended: bool
     found_at: float
     left_out: Mapping[str, float] = MappingProxyType({})
+    identity: str = ""
 
     def goes_on(self, partition: str) -> bool:
         """Say whether items of a partition may still come."""
@@ -124,7 +126,8 @@ def written_record(record: LogRecord) -> bytes:
     """
     content = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
     content["sources"] = {
-        name: (dict(mark.offsets), *mark[1:-1], dict(mark.left_out)) for name, mark in record.sources.items()
+        name: tuple(mark._replace(offsets=dict(mark.offsets), left_out=dict(mark.left_out)))
+        for name, mark in record.sources.items()
     }
     content["times"] = [(*place, *time) for place, time in record.times.items()]
     content["steps"] = {name: tuple(mark) for name, mark in record.steps.items()}

@@ -21,6 +21,7 @@ from dstream.plan.core_of_pairs import HashJoin
 from dstream.plan.graph_parallelism import with_parallelism
 from dstream.plan.nodes import Read as ReadNode
 from dstream.plan.opening import opened
+from dstream.plan.steps import Step
 from dstream.plan.stream_read import StreamRead
 from dstream.plan.timed import timed
 from dstream.plan.vertex_graph import VertexGraph
@@ -44,6 +45,7 @@ class OpenPlan:
         sources_of: the sources whose items each of `stamps` sees.
         stamps_of: which of `stamps` lead to each of `steps`.
         inputs_of: the sources whose items come by each input of a step, for those that are told when an input ends.
+        read_steps: the calls that read them, by the names of their stages.
         refreshed: the seconds after which sides of joins are read again, by the `id` of what keeps them.
     """
 
@@ -54,6 +56,7 @@ class OpenPlan:
     steps: Mapping[str, OverEpochs]
     sources_of: Mapping[str, frozenset[str]]
     stamps_of: Mapping[str, frozenset[str]]
+    read_steps: Mapping[str, Step] = field(default_factory=dict)
     refreshed: Mapping[int, float] = field(default_factory=dict)
     inputs_of: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
 
@@ -101,6 +104,7 @@ def open_plan(
         steps,
         {name: frozenset(reads[id(read)] for read in _above(each, Read)) for name, each in stamps.items()},
         {name: frozenset(stamp.stage for stamp in _above(each, Stamped)) for name, each in steps.items()},
+        {reads[id(each)]: each.step for each in passing},
         _refreshed(order),
         {
             name: tuple(_sources_above(upstream, reads) for upstream in each.upstreams)

@@ -9,11 +9,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
+from dstream.jobs.unbounded.log_record import LogRecord
 from dstream.jobs.unbounded.open_plan import OpenPlan
-from dstream.jobs.unbounded.ranges import check_offsets
+from dstream.jobs.unbounded.source_marks import is_same, marks_of
 from dstream.plan.core_of_epochs import OverEpochs
-from dstream.spi import StreamSource
 from dstream.state.plain_index import index_from_plain
 
 __all__ = ["fitting", "is_of", "with_plan"]
@@ -29,7 +28,10 @@ def is_of(records: Sequence[LogRecord], plan: OpenPlan) -> bool:
         plan: the one that is to run.
     """
     kept = _fitting_steps(records[0], plan.steps)
-    return records[-1].sources.keys() == plan.sources.keys() and kept == plan.steps.keys() == _steps(records[0])
+    read = records[-1].sources
+    if read.keys() != plan.sources.keys() or not all(is_same(plan.sources[stage], read[stage]) for stage in read):
+        return False
+    return kept == plan.steps.keys() == _steps(records[0])
 
 
 def fitting(records: Sequence[LogRecord], plan: OpenPlan) -> list[LogRecord]:
@@ -54,20 +56,15 @@ def with_plan(record: LogRecord, plan: OpenPlan, index: Mapping[str, Any]) -> Lo
         plan: the one that is to run.
         index: where the state of its steps is.
     """
-    sources = {stage: record.sources.get(stage) or _begun(source, record.now) for stage, source in plan.sources.items()}
+    sources = marks_of(plan, record.sources, record.now)
     times = {
         place: time
         for place, time in record.times.items()
         if place.source in plan.sources_of.get(place.stamp, frozenset[str]())
+        and sources[place.source] is record.sources.get(place.source)
     }
     steps = _only(record.steps, index.keys())
     return dataclasses.replace(record, sources=sources, times=times, steps=steps, index=dict(index))
-
-
-def _begun(source: StreamSource[Any], now: float) -> SourceMark:
-    offsets = dict(source.begin())
-    check_offsets(source, offsets)
-    return SourceMark(offsets, False, now)
 
 
 def _steps(record: LogRecord) -> set[str]:

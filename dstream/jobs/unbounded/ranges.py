@@ -14,7 +14,7 @@ from dstream.jobs.unbounded.log_record import SourceMark
 from dstream.spi import Source, Split, StreamSource
 from dstream.spi.stream_source import Offset
 
-__all__ = ["InRanges", "News", "Range", "Whole", "check_offsets", "no_items", "ranges_of"]
+__all__ = ["InRanges", "News", "Range", "Whole", "check_offsets", "identity_of", "no_items", "ranges_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,11 @@ def ranges_of(
     has_ended = not reached and bool(getattr(source, "ends", False))
     if has_ended:
         return News(ranges, SourceMark({}, True, mark.found_at))
-    return News(ranges, _read_to(reached, mark, now, keep), left if type(left) is int and left >= 0 else None)
+    goes_on = _read_to(reached, mark, now, keep, identity_of(source))
+    return News(ranges, goes_on, left if type(left) is int and left >= 0 else None)
 
 
-def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float) -> SourceMark:
+def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float, identity: str) -> SourceMark:
     """Return how far a source has been read then.
 
     A partition that is left out may come back, as a file that is renamed while the folder is looked through: it goes on
@@ -146,7 +147,12 @@ def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: flo
     left_out = {name: mark.left_out.get(name, now) for name in mark.offsets if name not in reached}
     left_out = {name: since for name, since in left_out.items() if now - since < keep}
     offsets = {**{name: mark.offsets[name] for name in left_out}, **reached}
-    return SourceMark(offsets, False, mark.found_at, left_out)
+    return SourceMark(offsets, False, mark.found_at, left_out, identity)
+
+
+def identity_of(source: StreamSource[Any]) -> str:
+    """Return what the offsets of a source belong to; an empty text if it does not say."""
+    return str(getattr(source, "identity", ""))
 
 
 def check_offsets(source: StreamSource[Any], offsets: Mapping[str, Offset]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from dstream.errors import CancelledError, EngineError, IllegalStateError, JobTakenOverError
+from dstream.failures import naming
 from dstream.jobs.job_config import JobConfig
 from dstream.jobs.job_context import JobContext
 from dstream.jobs.job_records import Want
@@ -23,13 +24,14 @@ from dstream.jobs.unbounded.epoch_log import EpochLog
 from dstream.jobs.unbounded.epoch_pace import Pace
 from dstream.jobs.unbounded.late_items import log_late
 from dstream.jobs.unbounded.log_folding import Folding
-from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
+from dstream.jobs.unbounded.log_record import LogRecord
 from dstream.jobs.unbounded.measures import Measures
 from dstream.jobs.unbounded.one_epoch import EpochRunner, Ran
 from dstream.jobs.unbounded.plan_change import fitting, is_of, with_plan
 from dstream.jobs.unbounded.policies import Policies
-from dstream.jobs.unbounded.ranges import News, check_offsets, ranges_of
+from dstream.jobs.unbounded.ranges import News, ranges_of
 from dstream.jobs.unbounded.retained_watermarks import RetainedWatermarks
+from dstream.jobs.unbounded.source_marks import check_are_same, marks_of
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps, states_of_steps
 from dstream.jobs.unbounded.steps_of_plan import Processors, processors_of
@@ -224,11 +226,8 @@ class UnboundedRun:
         self.record = mine
         epoch_length = self._config.epoch_length or _EPOCH
         is_local = self._context.running_engine().name == "local"
-        self._pace = (
-            Pace(min(_LOOK, epoch_length), min(_LONGEST_LOOK, epoch_length))
-            if is_local
-            else Pace(epoch_length, epoch_length)
-        )
+        looks = (_LOOK, _LONGEST_LOOK) if is_local else (epoch_length, epoch_length)
+        self._pace = Pace(*(min(each, epoch_length) for each in looks))
         sources = self._runner.open_plan.sources
         self._admissions = {each: Admission(epoch_length, most=self._config.max_items) for each in sources}
 
@@ -287,25 +286,24 @@ class UnboundedRun:
 
     def _first_record(self) -> LogRecord:
         """Return where a new job begins."""
-        now, sources = self._clock(), {}
+        now, plan = self._clock(), self._runner.open_plan
         if self._config.initial_snapshot is not None:
-            files = self._state_files() if self._runner.open_plan.steps else None
+            files = self._state_files() if plan.steps else None
             return Snapshots(self._context).begun(self._config.initial_snapshot, now, files)
-        for stage, source in self._runner.open_plan.sources.items():
-            sources[stage] = SourceMark(dict(source.begin()), False, now)
-            check_offsets(source, sources[stage].offsets)
-        first = LogRecord(0, "", now, sources=sources, index={})
+        first = LogRecord(0, "", now, sources=marks_of(plan, {}, now), index={})
         return dataclasses.replace(first, index=self._states_of([first], None).index())
 
     def _check_fits(self, before: LogRecord) -> None:
         """Refuse a pipeline that would lose what was read or kept before."""
-        sources = self._runner.open_plan.sources
-        if before.sources.keys() - sources.keys() and not self._drops:
-            read, reads = (", ".join(map(repr, sorted(names))) for names in (before.sources, sources))
+        plan = self._runner.open_plan
+        if before.sources.keys() - plan.sources.keys() and not self._drops:
+            read, reads = (", ".join(map(repr, sorted(names))) for names in (before.sources, plan.sources))
             raise IllegalStateError(
                 f"the job has read the stages {read} so far, and this pipeline reads {reads}: "
                 "stages that read must keep their names; submit it under another name to start afresh"
             )
+        if not self._config.force:
+            check_are_same(plan, before.sources)
 
     # ------------------------------------------------------------------------------------------------------ the loop
 
@@ -332,11 +330,12 @@ class UnboundedRun:
             self._check_stop()
 
     def _news(self, before: LogRecord, now: float) -> dict[str, News]:
-        found = {}
-        for stage, source in self._runner.open_plan.sources.items():
+        found, plan, keep = {}, self._runner.open_plan, self._config.keep_seconds
+        for stage, source in plan.sources.items():
             mark = before.sources[stage]
             most = self._admissions[stage].of_each(len(mark.offsets) - len(mark.left_out))
-            found[stage] = ranges_of(source, mark, most, now, self._config.keep_seconds)
+            with naming(plan.read_steps[stage]):
+                found[stage] = ranges_of(source, mark, most, now, keep)
         return found
 
     def _time(self, before: LogRecord, news: Mapping[str, News], now: float) -> EventTime:

@@ -65,6 +65,11 @@ class Collection:
         return self._description.name
 
     @property
+    def identity(self) -> str:
+        """What a later one of its name has not."""
+        return self._description.identity
+
+    @property
     def options(self) -> Options:
         """How it was made, with the types as far as they are decided."""
         with self._log.lock:

@@ -51,6 +51,11 @@ class Handle(Generic[S]):
         return self._state.name
 
     @property
+    def identity(self) -> str:
+        """What a later one of its name has not."""
+        return self._state.identity
+
+    @property
     def options(self) -> Options:
         """How the collection was made, and the types that are known by now."""
         return self._state.shape.options(self._codec())

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from dstream.spi.store import Kind
 from dstream.storage.shape import Shape
@@ -35,6 +36,7 @@ class State(ABC):
     lock: threading.Lock = field(default_factory=threading.Lock)
     jobs: dict[str, int] = field(default_factory=dict)
     """The last epoch that was committed of each job."""
+    identity: str = field(default_factory=lambda: uuid4().hex)
     destroyed: bool = False
 
     @contextmanager

@@ -33,6 +33,11 @@ class Handle:
         return self._collection.name
 
     @property
+    def identity(self) -> str:
+        """What a later one of its name has not."""
+        return self._collection.identity
+
+    @property
     def options(self) -> Options:
         """How the collection was made, and the types that are known by now."""
         return self._collection.shape.options(self._codec())

@@ -89,6 +89,18 @@ def test_destroy_and_create_again_starts_empty(backend, storage, use, kind):
     assert new.size() == 0
 
 
+@pytest.mark.parametrize("kind", ["map", "list", "cache"])
+def test_destroy_ends_an_identity(backend, storage, use, kind):
+    """Every handle of a store has its identity; a store that is made later under its name has another one."""
+    old = _made(storage, use, kind)
+    other = backend.open().open(kind, "gone", Options())
+    before = old.identity
+    assert other.identity == before
+    old.destroy()
+
+    assert backend.open().create(kind, "gone", Options()).identity not in ("", before)
+
+
 @pytest.mark.parametrize("kind", ["map", "list"])
 def test_destroy_ends_a_job_that_has_begun(storage, use, kind):
     """A commit after that is refused; it does not bring the collection back. Giving up never raises."""

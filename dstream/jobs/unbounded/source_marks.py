@@ -1,0 +1,86 @@
+"""Where a source begins, and whether one that goes on is still the one that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dstream.errors import IllegalStateError
+from dstream.failures import naming
+from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
+from dstream.jobs.unbounded.open_plan import OpenPlan, open_plan
+from dstream.jobs.unbounded.ranges import check_offsets, identity_of
+from dstream.pipeline.pipeline_plan import PipelinePlan
+from dstream.spi import StreamSource
+from dstream.spi.sink import Collections
+
+__all__ = ["check_are_same", "check_sources_go_on", "is_same", "marks_of"]
+
+
+def marks_of(plan: OpenPlan, before: Mapping[str, SourceMark], now: float) -> dict[str, SourceMark]:
+    """Return where the sources of a plan go on: those that were read where they were, others where they begin.
+
+    Args:
+        plan: with its sources.
+        before: how far sources were read, by the names of their stages.
+        now: the reading of the clock.
+
+    Raises:
+        SourceError: a source that is new cannot begin.
+    """
+    marks: dict[str, SourceMark] = {}
+    for stage, source in plan.sources.items():
+        mark = before.get(stage)
+        with naming(plan.read_steps[stage]):
+            marks[stage] = mark if mark is not None and is_same(source, mark) else _begun(source, now)
+    return marks
+
+
+def _begun(source: StreamSource[Any], now: float) -> SourceMark:
+    offsets = dict(source.begin())
+    check_offsets(source, offsets)
+    return SourceMark(offsets, False, now, identity=identity_of(source))
+
+
+def is_same(source: StreamSource[Any], mark: SourceMark) -> bool:
+    """Say whether the offsets of a source that was read are those of this one, as far as both say what they are."""
+    identity = identity_of(source)
+    return not (identity and mark.identity) or identity == mark.identity
+
+
+def check_sources_go_on(
+    plan: PipelinePlan, context: Collections, before: LogRecord | None, forgets: bool = False
+) -> None:
+    """Refuse a pipeline whose sources cannot begin, or go on where a job was.
+
+    Args:
+        plan: the pipeline.
+        context: opens its sources.
+        before: where the job was; None: nowhere.
+        forgets: the job may begin with another source anew.
+
+    Raises:
+        IllegalStateError: a source is not the one that was read.
+        SourceError: a source is not there.
+    """
+    opened = open_plan(plan, context)
+    read = {} if before is None else before.sources
+    if not forgets:
+        check_are_same(opened, read)
+    marks_of(opened, read, 0.0)
+
+
+def check_are_same(plan: OpenPlan, read: Mapping[str, SourceMark]) -> None:
+    """Refuse a source that is not the one that was read by its stage.
+
+    Raises:
+        IllegalStateError: there is one.
+    """
+    for stage, source in plan.sources.items():
+        if stage in read and not is_same(source, read[stage]):
+            with naming(plan.read_steps[stage]):
+                raise IllegalStateError(
+                    f"{source.label} is not what the stage {stage!r} has read so far, but another one, or one that was "
+                    "made anew, so its offsets say nothing of it: give the stage another name, or submit the pipeline "
+                    "under another name; with JobConfig(force=True) the job begins with it where it begins"
+                )
