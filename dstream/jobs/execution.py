@@ -126,9 +126,8 @@ class Execution:
 
     def _progressed(self) -> None:
         """Let a job that has published an epoch be restarted as often as one that begins."""
-        config = self.lease.state.config.without_start()
-        self.lease.note(**self._run.progress(), config=config)
-        self._pauses = config.pauses()
+        self.lease.note(**self._run.progress())
+        self._pauses = self.lease.state.config.pauses()
 
     # ------------------------------------------------------------------------------------------------- from outside
 
@@ -356,6 +355,7 @@ class Execution:
         changes: dict[str, Any] = {"runs": self.lease.state.runs + 1} if status is JobStatus.STARTING else {}
         if status is JobStatus.RUNNING:  # From here on the records are those of this pipeline.
             changes["shape"] = shape_of(self.plan)
+            changes["config"] = self.lease.state.config.without_start()  # A run after this one goes on behind it.
         # One that is unbounded has published what the driver before had left.
         if status is JobStatus.COMPLETING or (status is JobStatus.RUNNING and self.lease.state.is_unbounded):
             changes |= self._run.progress()

@@ -57,7 +57,8 @@ class JobConfig:
         files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot.
         start_at: an unbounded job goes on behind this epoch, an int as `job.epoch` counts them, or behind the last one
             that is not later than this datetime with a time zone, of those that are kept. What came after it is
-            published again, so it needs `force=True`.
+            published again, so it needs `force=True`. It holds for one start: a script that is run again and says it
+            starts there again.
         initial_snapshot: a new unbounded job begins with what stands under this name in `ctx.snapshots()`: how far
             sources were read, and the state of steps. One that goes on under its name leaves it out of account.
         max_watermark_retain: seconds, or a timedelta, for which a step of several inputs waits for those that are

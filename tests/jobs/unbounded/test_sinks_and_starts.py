@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pytest
 
 import dstream as ds
-from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.errors import IllegalStateError, SinkUnavailableError, UnsupportedError
 from dstream.jobs.unbounded.one_epoch import EpochRunner
 from reducers import grouping_by_to_imap, replacing, to_files, to_ilist, to_imap, to_sql
 from sources import Items
@@ -101,6 +101,32 @@ def test_a_job_starts_again_at_an_earlier_record(connect):
     eventually(lambda: again.epoch == 4)
 
     assert (ctx.get_list("out").copy(), again.config.start_at) == ([(10, 6), (10, 6)], None)
+
+
+def test_a_job_starts_again_at_an_earlier_record_once(connect, monkeypatch):
+    """Also where its first epoch is recorded, and the driver fails before it is published."""
+    feed, first = Feed(), connect()
+    job = first.new_job(pipeline_of(feed, to_ilist("out")), name="one")
+    for number, item in enumerate([1, 2, 3], 1):
+        feed.give(item)
+        eventually(lambda number=number: job.epoch == number)
+    first.close()
+    publish, failures = EpochRunner.publish, []
+
+    def failing_once(runner, record):
+        if record.published == 4 and not failures:
+            failures.append(record)
+            raise SinkUnavailableError("not now")
+        publish(runner, record)
+
+    monkeypatch.setattr(EpochRunner, "publish", failing_once)
+    ctx, config = connect(), ds.JobConfig(start_at=1, force=True, auto_restart=(5, 0.01))
+    again = ctx.new_job(pipeline_of(feed, to_ilist("out")), name="one", config=config)
+    eventually(lambda: again.epoch is not None and again.epoch >= 4)
+    feed.end()
+    again.join(10)
+
+    assert (ctx.get_list("out").copy(), len(failures)) == ([1, 2, 3, 2, 3], 1)
 
 
 def test_a_job_starts_again_at_an_earlier_time(connect):
