@@ -276,5 +276,6 @@ def test_compact_and_vacuum(make):
     ages.compact()
 
     assert (ages.vacuum(older_than=0), ages.copy()) == (0, {"a": 1})
-    with pytest.raises(ValueError, match="older_than must be a number of seconds, not -1"):
+    words = "older_than must be a finite number of seconds, at least 0, not -1"
+    with pytest.raises(ValueError, match=words):
         ages.vacuum(-1)
