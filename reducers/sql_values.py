@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
+import itertools
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -77,25 +79,59 @@ def _fields(item: Any, columns: tuple[StagedColumn, ...], is_exact: bool) -> dic
 
 
 def _check(column: StagedColumn, value: Any) -> None:
-    """Refuse a value of a wrong type: SQLite would keep it, and drivers convert some."""
+    """Refuse a value that is not of the type of its column: SQLite would keep it, and drivers and servers change it."""
     if value is None:
         if not column.is_nullable:
             raise _UnfitError(f"the column {column.name!r} takes no None")
-        return
+    elif misfit := _misfit(column.type, value):
+        raise _UnfitError(f"the column {column.name!r} takes {misfit}")
+
+
+def _misfit(kind: Any, value: Any) -> str | None:
+    """Return what a type takes, and what the value is, if that is something else."""
     try:
-        expected = column.type.python_type
+        expected = kind.python_type
     except NotImplementedError:
-        return  # The database knows.
+        return None  # The database knows.
+    if expected is list:
+        return _misfit_within(kind, value)
+    if expected in (datetime.datetime, datetime.time):
+        return _misfit_in_time(kind, expected, value)
     accepted = _ACCEPTED.get(expected)
-    if accepted is None:
-        return
-    if not isinstance(value, accepted) or (isinstance(value, bool) and expected is not bool):
-        raise _UnfitError(f"the column {column.name!r} takes {expected.__name__}, not {type(value).__name__}")
+    # Of these, Python makes the one a subclass of the other.
+    is_other = isinstance(value, bool | datetime.datetime) and expected is not type(value)
+    if accepted is None or (isinstance(value, accepted) and not is_other):
+        return None
+    return f"{expected.__name__}, not {type(value).__name__}"
+
+
+def _misfit_within(array: Any, value: Any) -> str | None:
+    """Look at the values of an array, which may hold arrays."""
+    if not isinstance(value, list | tuple):
+        return None  # The database knows.
+    inner = ((array if isinstance(each, list | tuple) else array.item_type, each) for each in value if each is not None)
+    return next(filter(None, itertools.starmap(_misfit, inner)), None)
+
+
+def _misfit_in_time(kind: Any, expected: type, value: Any) -> str | None:
+    """Look at a moment or a time of the day: without a zone it would get that of the server, or else lose its own."""
+    # SQLAlchemy has no flag for the one type of SQL Server (2.0).
+    has_zone = kind.timezone or type(kind).__name__ == "DATETIMEOFFSET"
+    takes = f"{expected.__name__}s {'with' if has_zone else 'without'} a zone"
+    if expected is datetime.datetime and not has_zone and type(value) is datetime.date:
+        return None  # Its midnight.
+    if not isinstance(value, expected):
+        return f"{takes}, not {type(value).__name__}"
+    moment: Any = value
+    if has_zone and moment.utcoffset() is None:
+        return f"{takes}, not {expected.__name__}s without one"
+    return f"{takes}, not {expected.__name__}s with one" if not has_zone and moment.tzinfo is not None else None
 
 
 _ACCEPTED: dict[type, Any] = {
     bool: bool,
     bytes: (bytes, bytearray, memoryview),
+    datetime.date: datetime.date,
     decimal.Decimal: (numbers.Real, decimal.Decimal),
     float: (numbers.Real, decimal.Decimal),
     int: numbers.Integral,

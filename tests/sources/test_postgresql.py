@@ -112,6 +112,56 @@ def test_values_come_back(local_context, server, connection):
     assert found == [item, (None,) * 8]
 
 
+NAIVE = datetime.datetime(2026, 1, 31, 12, 0)
+AWARE = NAIVE.replace(tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("TIMESTAMPTZ", NAIVE, "datetimes with a zone"),
+        ("TIMESTAMPTZ", NAIVE.date(), "datetimes with a zone"),
+        ("TIMESTAMP", AWARE, "datetimes without a zone"),
+        ("TIMESTAMP", "2026-01-31 12:00+02", "datetimes without a zone"),
+        ("TIMESTAMP[]", [[NAIVE], [None, AWARE]], "datetimes without a zone"),
+        ("DATE", NAIVE, "date"),
+        ("TIME", AWARE.timetz(), "times without a zone"),
+        ("TIME", NAIVE, "times without a zone"),
+        ("TIMETZ", NAIVE.time(), "times with a zone"),
+        ("INTEGER[]", [1, 1.5], "int"),
+        ("TEXT[]", ["a", 1], "str"),
+    ],
+)
+def test_no_value_is_changed_to_fit(local_context, server, connection, column, value, words):
+    """The server would give a moment its own zone, take that of another away, cut off a time, or round."""
+    connection.execute(f"CREATE TABLE moments (x {column})")
+    with pytest.raises(SinkError, match=rf"the column 'x' takes {words}, not .*: \("):
+        local_context.stream([(value,)]).collect(to_sql(server, "moments"))
+
+    assert connection.execute("SELECT * FROM moments").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "found"),
+    [
+        ("TIMESTAMPTZ", AWARE, AWARE),
+        ("TIMESTAMP", NAIVE, NAIVE),
+        ("TIMESTAMP", NAIVE.date(), NAIVE.replace(hour=0)),
+        ("TIMESTAMPTZ[]", (AWARE, None), [AWARE, None]),
+        ("TIME", NAIVE.time(), NAIVE.time()),
+        ("TIMETZ", AWARE.timetz(), AWARE.timetz()),
+        ("INTEGER[]", [[1], [2]], [[1], [2]]),
+    ],
+)
+def test_times_that_fit_come_back(local_context, server, connection, column, value, found):
+    """As the same moment, whatever the zone of the server is."""
+    connection.execute("ALTER ROLE postgres SET TimeZone = 'America/New_York'")
+    connection.execute(f"CREATE TABLE moments (x {column})")
+    local_context.stream([(value,)]).collect(to_sql(server, "moments"))
+
+    assert local_context.read(sql_rows(server, "SELECT * FROM moments")).to_list() == [(found,)]
+
+
 @pytest.mark.parametrize(("on_conflict", "age"), [("update", [37, 2]), ("ignore", [36, 1])])
 def test_conflicts_are_settled(local_context, server, connection, on_conflict, age):
     """With what is there, within a task and between tasks: the last one wins, or the first."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
+from sqlalchemy.dialects.mssql import DATETIMEOFFSET
 
 from dstream.errors import IllegalStateError, SinkError
 from reducers import replacing, to_sql
+from reducers.sql_values import StagedColumn, row_of
 from sources import sql_rows
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
@@ -138,6 +141,35 @@ def test_an_item_that_does_not_fit_is_named(local_context, path, url, name):
 
     assert "Ada" in str(raised.value)
     assert (rows(path), tables(path)) == ([], {"people", "numbers", "dstream_epochs"})
+
+
+AWARE = datetime.datetime(2026, 1, 31, 12, 0, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("TIMESTAMP", AWARE, "datetimes without a zone, not datetimes with one"),
+        ("DATETIME", AWARE, "datetimes without a zone, not datetimes with one"),
+        ("DATE", AWARE, "date, not datetime"),
+        ("TIME", AWARE.timetz(), "times without a zone, not times with one"),
+    ],
+)
+def test_no_time_is_cut_to_fit(local_context, path, url, column, value, words):
+    """SQLAlchemy would leave out the zone, or the time of the day."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE moments (x {column})")
+    with pytest.raises(SinkError, match=rf"the column 'x' takes {words}: \("):
+        local_context.stream([(value,)]).collect(to_sql(url, "moments"))
+
+    assert rows(path, "SELECT * FROM moments") == []
+
+
+def test_a_type_of_sql_server_has_a_zone():
+    """SQLAlchemy says that it has none."""
+    column = StagedColumn("x", DATETIMEOFFSET(), True, False)
+
+    assert row_of((AWARE,), (column,), "to_sql()", True) == {"x": AWARE}
 
 
 def test_an_error_of_a_task_travels(engine, url):
