@@ -108,7 +108,7 @@ def test_a_rate_inside_of_another_gatherer_is_that_of_the_job(engine):
     engine.stream(range(10), 2).gather(paced).to_list()
 
     made = sorted(at for _, at in calls.made)
-    assert made[-1] - made[0] >= 9 / 50
+    assert made[-1] - made[0] >= 0.7 * 9 / 50  # The first call may be noted late.
 
 
 def test_calls_inside_of_another_gatherer_are_several_at_a_time(local_context):
