@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import shutil
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dstream.errors import IllegalStateError
+from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs.unbounded.ranges import News
 from dstream.plan import explained
 from dstream.stream.stream_arguments import count, kind_of
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
     from dstream.pipeline.pipeline_plan import PipelinePlan
     from dstream.session.context import Context
+    from dstream.spi.state_files import StateFiles
 
 __all__ = ["Epochs", "epochs"]
 
@@ -35,7 +39,8 @@ def epochs(context: Context | None = None) -> Epochs:
     It is the epoch that jobs run: the same plan, records and state.
 
     Args:
-        context: has the engine; unset, the local engine.
+        context: has the engine; unset, the local engine. Where its storage keeps no state that workers can reach, as
+            that of `on_both_engines`, a temporary folder of this machine does.
 
     Example:
         >>> import dstream as ds
@@ -61,6 +66,7 @@ class Epochs:
         self._sources: list[GivenItems[Any]] = []
         self._plan: PipelinePlan | None = None
         self._history: list[tuple[dict[GivenItems[Any], Any], float, bool]] = []
+        self._folder: str | None = None
         self.now = 0.0
 
     def source(self, name: str, partitions: int = 1) -> GivenItems[Any]:
@@ -171,8 +177,25 @@ class Epochs:
         from dstream.jobs.unbounded.state_of_steps import states_of_steps
 
         steps = self._runner.open_plan.steps
-        files = self._here().running_storage().state_files(self._job) if steps else None
+        files = self._state_files() if steps else None
         return states_of_steps(self._job, self._job, files, steps, [self._record], _SHARDS)
+
+    def _state_files(self) -> StateFiles:
+        """Return where state stands: in the storage, or in a folder of its own where workers cannot reach that."""
+        context = self._here()
+        try:
+            files = context.running_storage().state_files(self._job)
+            if context.engine != "local":
+                pickle.dumps(files)
+        except UnsupportedError:
+            files = context.elsewhere(self._own_folder()).running_storage().state_files(self._job)
+        return files
+
+    def _own_folder(self) -> str:
+        if self._folder is None:
+            self._folder = mkdtemp(prefix="dstream-state-")
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder
 
     def _given(
         self, given: Mapping[GivenItems[Any], Mapping[int, Sequence[Any]]], now: float, is_end: bool

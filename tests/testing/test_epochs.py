@@ -7,9 +7,11 @@ from operator import add, itemgetter
 
 import pytest
 
+from collectors import counting
 from dstream import JoinClause, Pipeline, connect
 from dstream.errors import IllegalStateError
 from dstream.testing.epochs_by_hand import epochs
+from dstream.windows import tumbling
 from reducers import to_ilist, to_imap
 from sources import imap, text_files
 from tests.jobs.unbounded.streams import pipeline_of
@@ -122,6 +124,19 @@ def test_a_map_is_read_again_as_it_is_then():
             found += by_hand.cut({letters: ["a"]})["write_to"]
 
     assert found == [("a", 0), ("a", 1), ("a", 2)]
+
+
+def test_windows_run_in_the_context_of_a_test_on_both_engines(both_engines):
+    """Its collections are in memory, where workers cannot reach them; the state of the steps has to be elsewhere."""
+    by_hand = epochs(both_engines)
+    numbers, pipeline = by_hand.source("numbers", partitions=2), Pipeline()
+    timed = pipeline.read_from(numbers).add_timestamps(int)
+    timed.window(tumbling(10)).aggregate(counting()).write_to(to_ilist("out"))
+    by_hand.of(pipeline)
+    assert by_hand.cut({numbers: {0: [1, 4, 12], 1: [3]}}) == {"write_to": []}
+
+    assert by_hand.cut({numbers: {1: [15]}}) == {"write_to": [(0, 10, 3, False)]}
+    assert [got["write_to"] for got in by_hand.replay()] == [[], [(0, 10, 3, False)]]
 
 
 @pytest.mark.parametrize(("every", "error"), [(-1, ValueError), ("1", TypeError)])
