@@ -455,10 +455,10 @@ class Job:
     def _looked_at(self) -> tuple[JobState, bool]:
         """Return how the job is, and whether it is lost: its driver writes how it ended before it goes."""
         state = self._state()
-        if not self._watch.is_lost(state):
+        if not self._watch.is_lost(state, is_here=self._is_here()):
             return state, False
         state = self._state()
-        return state, self._watch.is_lost(state)
+        return state, self._watch.is_lost(state, is_here=self._is_here())
 
     def _ending(self) -> JobFuture:
         if self._execution is not None and not self._execution.is_elsewhere:

@@ -51,13 +51,21 @@ class Watch:
             raise IllegalStateError(f"there is no record of the job {identity} any more")
         return held
 
-    def is_lost(self, state: JobState) -> bool:
-        """Say whether a job has not ended and nobody drives it."""
+    def is_lost(self, state: JobState, *, is_here: bool = False) -> bool:
+        """Say whether a job has not ended and nobody drives it.
+
+        Args:
+            state: the job as its record shows it, or as its driver knows it.
+            is_here: its driver is in this process, which sees it live, however late its signs of life come.
+        """
         if state.status.has_ended:
             return False
         if state.status is JobStatus.NOT_RUNNING:  # as its driver has left it
             return True
-        return bool(is_gone(state.driver)) or self._clock() - state.beat_at > self._rhythm.lost_after
+        is_driver_gone = bool(is_gone(state.driver))
+        if is_here or is_driver_gone:
+            return is_driver_gone
+        return self._clock() - state.beat_at > self._rhythm.lost_after
 
     def take_over(self, held: Held) -> tuple[Lease, EpochRecord] | None:
         """Become the driver of a job; None if somebody else was first."""

@@ -161,6 +161,20 @@ def test_a_driver_without_a_sign_of_life_counts_as_gone(connect, gate):
     gate.is_open.set()
 
 
+def test_a_job_that_this_process_drives_is_not_lost_while_its_signs_of_life_are_late(connect, gate):
+    """On a machine without a free core they come late; others may take the job over, and who drives it can ask."""
+    late = ds.jobs.job_heart.Rhythm(look=60.0, lost_after=0.05)
+    ctx, other = connect(rhythm=late), connect(rhythm=late)
+    job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("a")), name="one")
+    assert gate.was_reached.wait(10)
+    time.sleep(0.1)
+    seen = (job.is_lost, job.status, job.metrics().status, other.job("one").is_lost)
+    gate.is_open.set()
+    job.join(10)
+
+    assert seen == (False, ds.JobStatus.RUNNING, "RUNNING", True)
+
+
 def test_a_driver_gives_signs_of_life_by_a_clock_that_went_backwards(connect, gate):
     """Not only when it has come to where it was."""
     ctx, other = connect(), connect()

@@ -36,7 +36,7 @@ def test_wait_for_sees_no_loss_while_a_driver_ends(ctx, gate, monkeypatch):
     job = ctx.new_job(plan_of(ctx.stream([1]).map(gate), to_ilist("out")))
     job.wait_for(ds.JobStatus.RUNNING, timeout=30)
     looks = iter([False, True])
-    monkeypatch.setattr(type(job._watch), "is_lost", lambda watch, state: next(looks))
+    monkeypatch.setattr(type(job._watch), "is_lost", lambda watch, state, is_here: next(looks))
     status = job.status
     monkeypatch.undo()
     gate.is_open.set()
