@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import signal
 import socket
@@ -80,6 +81,8 @@ class Broker:
         """Let it answer nobody during the block, though connections stay."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        # The signal waits for a core; until it has one, the other threads of the broker go on and may answer.
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
         try:
             yield
         finally:
