@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dstream.errors import IllegalStateError
 from dstream.spi import Receipt
 from dstream.values.databases import Database
+from reducers.sql_conflicts import conflict
 from reducers.sql_staging import SqlWriter
 from reducers.sql_tables import PLACE, STAGED, Table, epochs_table, staged_table, staged_tables, swept
 from reducers.sql_values import StagedColumn
@@ -101,7 +102,19 @@ class SqlJob:
                     f"{self.writer.database.call}: nothing was changed, since a task staged {count:,} rows in {name}, "
                     + ("which is no more" if found is None else f"and {found:,} are there")
                 )
-            connection.execute(_moving(connection.dialect.name, target, rows, self.writer.columns, self.on_conflict))
+            self._insert(connection, target, rows)
+
+    def _insert(self, connection: sa.Connection, target: sa.Table, rows: sa.Table) -> None:
+        from sqlalchemy.exc import IntegrityError
+
+        writer = self.writer
+        try:
+            connection.execute(_moving(connection.dialect.name, target, rows, writer.columns, self.on_conflict))
+        except IntegrityError as error:
+            said = conflict(writer.database, connection, error, rows, target, writer.columns)
+            if said is None or self.on_conflict != "fail":
+                raise
+            raise said from error
 
     def _forget(self, connection: sa.Connection) -> None:
         """Remove the row of a job that nobody will commit again; raises nothing."""

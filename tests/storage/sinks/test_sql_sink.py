@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -100,6 +101,36 @@ def test_a_key_that_is_there_fails(local_context, path, url):
     assert rows(path) == [("Ada", 36, None)]
     assert tables(path) == {"people", "numbers", "dstream_epochs"}
     assert rows(path, "SELECT * FROM dstream_epochs") == []
+
+
+BOTH = "; on_conflict='update' updates the row of the key, on_conflict='ignore' leaves such items out"
+CONFLICTS = {
+    "there": ([(1, 8, "b"), (2, 7, "z")], f"since a=2, b=7 has a row already: nothing was inserted{BOTH}"),
+    "twice": ([(3, 4, "c"), (3, 5, "c"), (3, 4, "d")], f"since a=3, b=4 comes twice: nothing was inserted{BOTH}"),
+    "other": ([(3, 4, "a")], "t.c: nothing was inserted; on_conflict='ignore' leaves such items out"),
+}
+
+
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_a_conflict_is_said_with_its_key(local_context, path, url, name):
+    """Which SQLite does not name; and what to do about it."""
+    items, words = CONFLICTS[name]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE t (a INTEGER, b INTEGER, c TEXT, PRIMARY KEY (a, b))")
+        connection.execute("CREATE UNIQUE INDEX one_a ON t (c) WHERE c = 'a'")
+        connection.execute("INSERT INTO t VALUES (2, 7, 'a')")
+    with pytest.raises(SinkError, match=rf"{re.escape(words)}\n"):
+        local_context.stream(items, 1).collect(to_sql(url, "t"))
+
+    assert rows(path, "SELECT * FROM t") == [(2, 7, "a")]
+
+
+def test_a_row_that_breaks_another_rule_is_no_conflict(local_context, path, url):
+    """Of the table, which the database names; `on_conflict` would not help."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER CONSTRAINT small CHECK (b < 9))")
+    with pytest.raises(SinkError, match=r"to_sql\(.*, 't'\): CHECK constraint failed: small\n"):
+        local_context.stream([(1, 10)]).collect(to_sql(url, "t"))
 
 
 @pytest.mark.parametrize(("on_conflict", "age"), [("update", [37, 2]), ("ignore", [36, 1])])
