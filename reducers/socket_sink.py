@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, TypeVar
 
-from dstream.errors import SinkError
+from dstream.errors import SinkUnavailableError
 from dstream.spi import Reducer
 from dstream.spi.functions import refuse_one_that_would_not_run, shown_function
-from dstream.values.addresses import checked_address
+from dstream.values.addresses import checked_address, connected_to
 from reducers.line_formats import TextLines, checked_encoding
 from reducers.passing import Passed, PassingSink
 from reducers.writing import checked_function
@@ -19,9 +18,6 @@ from reducers.writing import checked_function
 __all__ = ["to_socket"]
 
 T = TypeVar("T")
-
-PATIENCE = 10.0
-"""Seconds for which a server may take to answer at all."""
 
 
 def to_socket(
@@ -79,7 +75,7 @@ class Sending:
 
     @staticmethod
     def _connected(host: str, port: int) -> IO[bytes]:
-        with socket.create_connection((host, port), PATIENCE) as connection:
+        with connected_to(host, port) as connection:
             connection.settimeout(None)
             return connection.makefile("wb")  # It keeps the connection open.
 
@@ -100,4 +96,5 @@ class Sending:
         try:
             return do()
         except OSError as error:
-            raise SinkError(f"{self.label}: the server is not there, or has cut the connection: {error}") from error
+            gone = "the server is not there, or has cut the connection"
+            raise SinkUnavailableError(f"{self.label}: {gone}: {error}") from error

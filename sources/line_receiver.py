@@ -7,12 +7,10 @@ import io
 import socket
 import weakref
 
-from dstream.errors import SourceError
+from dstream.errors import SourceError, SourceUnavailableError
+from dstream.values.addresses import connected_to
 
-__all__ = ["PATIENCE", "LineReceiver", "connected"]
-
-PATIENCE = 10.0
-"""Seconds for which a server may take to answer at all."""
+__all__ = ["LineReceiver", "connected"]
 
 _BLOCK = 65_536
 _AT_ONCE = 128
@@ -23,16 +21,16 @@ def connected(host: str, port: int, label: str) -> socket.socket:
     """Connect to a server.
 
     Raises:
-        SourceError: nobody listens there.
+        SourceUnavailableError: nobody listens there.
     """
     try:
-        return socket.create_connection((host, port), PATIENCE)
+        return connected_to(host, port)
     except OSError as error:
-        raise SourceError(f"{label}: cannot connect: {error}") from error
+        raise SourceUnavailableError(f"{label}: cannot connect: {error}") from error
 
 
 class LineReceiver:
-    """Connects when it is first asked, and again after a failure.
+    """Connects when it is first asked, and again after a failure, which is told behind the lines that came before.
 
     Attributes:
         is_over: the server has closed the connection, and all lines were given.
@@ -43,6 +41,7 @@ class LineReceiver:
         self._encoding = encoding
         self._label = label
         self._given = 0
+        self._failure: SourceError | None = None
         self.is_over = False
         self._forget()
 
@@ -60,21 +59,27 @@ class LineReceiver:
         """
         if self.is_over:
             return []
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        lines: list[str] = []
         try:
-            lines = self._taken(self._open())
+            self._take_into(lines, self._open())
         except (OSError, UnicodeDecodeError) as error:
             self._forget()
-            if isinstance(error, SourceError):
-                raise
-            is_text = isinstance(error, UnicodeDecodeError)
-            what = (
-                f"what comes behind line {self._given:,} is not {self._encoding}"
-                if is_text
-                else "the connection was cut"
-            )
-            raise SourceError(f"{self._label}: {what}: {error}") from error
+            failure = self._failed(error, self._given + len(lines))
+            if not lines:
+                raise failure from error
+            failure.__cause__, self._failure = error, failure
         self._given += len(lines)
         return lines
+
+    def _failed(self, error: Exception, given: int) -> SourceError:
+        if isinstance(error, SourceError):
+            return error
+        if isinstance(error, UnicodeDecodeError):
+            return SourceError(f"{self._label}: what comes behind line {given:,} is not {self._encoding}: {error}")
+        return SourceUnavailableError(f"{self._label}: the connection was cut behind line {given:,}: {error}")
 
     def _open(self) -> socket.socket:
         if self._connection is None:
@@ -83,8 +88,7 @@ class LineReceiver:
             weakref.finalize(self, self._connection.close)
         return self._connection
 
-    def _taken(self, connection: socket.socket) -> list[str]:
-        lines: list[str] = []
+    def _take_into(self, lines: list[str], connection: socket.socket) -> None:
         for _ in range(_AT_ONCE):
             try:
                 data = connection.recv(_BLOCK)
@@ -95,7 +99,6 @@ class LineReceiver:
                 self.is_over = True
                 connection.close()
                 break
-        return lines
 
     def _decoded(self, data: bytes) -> list[str]:
         text = self._rest + self._decoder.decode(data, final=not data)

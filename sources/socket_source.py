@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
-from dstream.errors import SourceError
+from dstream.errors import SourceError, SourceUnavailableError
 from dstream.spi.source import Source
 from dstream.spi.stream_source import StreamSource
 from dstream.values.addresses import checked_address
@@ -110,7 +110,8 @@ class SocketLines:
         except OSError as error:
             if isinstance(error, SourceError):
                 raise
-            raise SourceError(f"{self!r}: the connection was cut behind line {given:,}: {error}") from error
+            cut = f"the connection was cut behind line {given:,}: {error}"
+            raise SourceUnavailableError(f"{self!r}: {cut}") from error
 
     def _connected(self) -> socket.socket:
         connection = connected(self.host, self.port, repr(self))

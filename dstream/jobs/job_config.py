@@ -41,9 +41,9 @@ class JobConfig:
             A bounded job gives the strongest in any case.
         epoch_length: seconds between two commits, the target. A bounded job is one epoch.
         auto_restart: how often the job starts again when it has lost workers, a driver's connection or Spark itself, or
-            when Kafka does not answer a job that has run; or (how often, seconds of the first pause), which then
-            doubles. True: 3 times, with pauses of 1, 2 and 4 seconds; False: never. An exception of a function of yours
-            fails the job at once. Unset, it is True.
+            when a server that a source or a sink needs does not answer a job that has run; or (how often, seconds of
+            the first pause), which then doubles. True: 3 times, with pauses of 1, 2 and 4 seconds; False: never. An
+            exception of a function of yours fails the job at once. Unset, it is True.
         metrics: whether items are counted, stage by stage; unset, they are.
         max_items: of an unbounded job: at most so many items of each partition of a source in an epoch. Unset, epochs
             take as many as fit into `epoch_length`.

@@ -12,6 +12,7 @@ from dstream.errors import IllegalStateError, SourceError
 from dstream.spi import Source, StreamSource
 from reducers import to_ilist
 from sources import socket_lines
+from tests.jobs.unbounded.streams import eventually
 
 
 @pytest.fixture(params=["lake", "memory"])
@@ -26,6 +27,7 @@ class Server:
 
     def __init__(self):
         self.listening = socket.create_server(("127.0.0.1", 0))
+        self.listening.settimeout(20)
         self.port = self.listening.getsockname()[1]
         self.connections = []
 
@@ -37,6 +39,10 @@ class Server:
 
     def hang_up(self):
         self.connections[-1].close()
+
+    def reset(self):
+        self.connections[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.hang_up()
 
 
 @pytest.fixture
@@ -132,6 +138,22 @@ def test_a_failure_names_the_source(context, server, follow):
         job.news()
 
 
+def test_lines_in_front_of_a_failure_are_stored(context, server, follow):
+    """A connection that is cut is told behind what has come before; then it connects again."""
+    job = follow(lines_of(server, context))
+    server.send("a\nb\nc")
+    server.reset()
+
+    assert awaited(job, 2) == ["a", "b"]
+    with pytest.raises(SourceError, match="the connection was cut behind line 2: "):
+        job.news()
+    job.news()
+    server.accept()
+    server.send("d\n")
+    assert awaited(job, 1) == ["d"]
+    assert list(context.get_list("lines")) == ["a", "b", "d"]
+
+
 def test_lines_that_are_gone_are_an_error(context, server):
     """Somebody has shortened the list."""
     source = lines_of(server, context)
@@ -154,6 +176,23 @@ def test_a_job_ends_with_its_server(context, server):
         job.join(timeout=20)
 
     assert context.get_list("read").copy() == ["one", "two"]
+
+
+def test_a_job_connects_again(context, server):
+    """A connection that is cut is no fault of the pipeline: the job starts again, and goes on in the list."""
+    pipeline = ds.Pipeline()
+    pipeline.read_from(socket_lines("127.0.0.1", server.port, durable="lines")).write_to(to_ilist("read"))
+    with context.new_job(pipeline, config=ds.JobConfig(auto_restart=(9, 0.01))) as job:
+        server.accept()
+        server.send("one\n")
+        eventually(lambda: context.get_list("read").copy() == ["one"])
+        server.reset()
+        server.accept()
+        server.send("two")
+        server.hang_up()
+        job.join(timeout=20)
+
+    assert (context.get_list("read").copy(), job.metrics().runs) == (["one", "two"], 2)
 
 
 def test_it_is_a_source_without_an_end(server):

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from dstream.errors import SinkError, SourceError
+from dstream.values.addresses import connected_to
 from reducers import to_socket
 from sources import socket_lines
 
@@ -86,6 +87,23 @@ def test_a_connection_that_is_cut_is_an_error(serve, local_context):
     is_read.set()
     with pytest.raises(SourceError, match=r"the connection was cut behind line 1"):
         next(lines)
+
+
+def test_a_host_that_is_gone_is_noticed(serve):
+    """It cuts no connection, so after a minute without a word the machine asks whether it is there."""
+    port = serve(lambda connection: connection.recv(1))
+    with connected_to("127.0.0.1", port) as connection:
+        options = {name: connection.getsockopt(*place) for name, place in ASKING.items()}
+
+    assert options == {"asks": 1, "after": 60, "every": 10, "times": 6}
+
+
+ASKING = {
+    "asks": (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+    "after": (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+    "every": (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL),
+    "times": (socket.IPPROTO_TCP, socket.TCP_KEEPCNT),
+}
 
 
 def unused_port():
