@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, overload
+from typing import IO, Any, Literal, TypeVar, overload
 
-from dstream.errors import SetupError
+from dstream.errors import SetupError, SourceError
 from dstream.spi import Misread, Reducer, Source
 from dstream.values import DeadLetter
 from sources.file_access import File, opened
@@ -86,7 +86,7 @@ def avro_records(
     and dates, times, decimals and UUIDs are Python's. With a `kind`, each record becomes one, as with `parquet_rows`.
     It needs the package fastavro: `pip install dstream[avro]`.
 
-    **Parallelism**: one task for each file; small neighbours share a task.
+    **Parallelism**: one task for each file; small neighbours share a task. It holds a block of a file at a time.
     **Guarantee**: every record once, as long as nobody writes to the files meanwhile.
     **On re-run**: the files are read again.
 
@@ -104,8 +104,8 @@ def avro_records(
         SetupError: fastavro is not installed.
         TypeError, ValueError: an argument is of another kind or none of its choices; a field of `kind` is of a type
             that no Avro becomes.
-        SourceError: when it runs: a file is missing, torn or no Avro file, or has a record that does not become a
-            `kind`; the message names the file, the record, the field and the value.
+        SourceError: when it runs: a file is missing, torn or no Avro file, has a block of more than 128 MiB, or a
+            record that does not become a `kind`; the message names the file, the record, the field and the value.
 
     Example:
         >>> import fastavro, pathlib, tempfile
@@ -152,8 +152,42 @@ class AvroFormat:
 def _records(file: File) -> Iterator[Any]:
     import fastavro
 
+    given = 0
     with opened(file) as stream:
-        yield from fastavro.reader(stream)
+        blocks: Any = _OfBlocks(stream, file.name)
+        try:
+            for given, record in enumerate(fastavro.reader(blocks), start=1):  # noqa: B007
+                yield record
+        except SourceError:
+            raise
+        except EOFError as error:
+            raise SourceError(
+                f"cannot read {file.name}: it is torn: it ends too early behind record {given:,}"
+            ) from error
+        except Exception as error:
+            what = f"what comes behind record {given:,} is no Avro: {type(error).__name__}: {error}"
+            raise SourceError(f"cannot read {file.name}: {what}") from error
+
+
+class _OfBlocks:
+    """What fastavro reads from, which takes a whole block at a time (1.13)."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._stream = stream
+        self._name = name
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some bytes."""
+        if size > LARGEST_BLOCK:
+            raise SourceError(
+                f"cannot read {self._name}: it has a block of {size:,} bytes, all of which a task would hold; up to "
+                f"{LARGEST_BLOCK:,} are read: write it with smaller blocks, such as fastavro's with sync_interval=2**20"
+            )
+        return self._stream.read(size)
+
+
+LARGEST_BLOCK = 128 << 20
+"""Blocks have some ten kilobytes as a rule. One that has more than this is torn, or takes more than a worker has."""
 
 
 def _misread(file: File, number: int, record: Any, error: Unfit) -> Misread:

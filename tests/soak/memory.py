@@ -22,7 +22,7 @@ import dstream as ds
 from collectors import counting, grouping_by, mapping, median, summing, to_list
 from dstream.gatherers import window_sliding
 from reducers import grouping_by_to_imap, replacing, to_ilist, to_imap
-from sources import text_files
+from sources import avro_records, text_files
 from tests.benchmarks.separate import answering, started
 
 __all__ = ["run"]
@@ -231,6 +231,29 @@ def _lines(ctx: ds.Context, megabytes: int) -> Outcome:
         return ctx.read(text_files(str(path))).map_to_int(lambda line: int(line[:10])).sum(), sum(range(count))
 
 
+def _avro(ctx: ds.Context, megabytes: int, most: int = _MEGABYTE) -> Outcome:
+    """Read one file of Avro with blocks of so many bytes."""
+    import fastavro
+
+    schema = {
+        "type": "record",
+        "name": "row",
+        "fields": [{"name": "n", "type": "long"}, {"name": "b", "type": "bytes"}],
+    }
+    count = megabytes * 1024
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.avro")
+        with path.open("wb") as file:
+            rows = ({"n": number, "b": _large(number, 1000)} for number in range(count))
+            fastavro.writer(file, schema, rows, codec="deflate", sync_interval=most)
+        return ctx.read(avro_records(str(path))).map_to_int(lambda row: row["n"]).sum(), sum(range(count))
+
+
+def _avro_block(ctx: ds.Context, megabytes: int) -> Outcome:
+    """Read blocks that are much larger than usual; each is in memory about three times."""
+    return _avro(ctx, megabytes, 16 * _MEGABYTE)
+
+
 def _to_redis(ctx: ds.Context, megabytes: int) -> Outcome:
     """Write into Redis, less than elsewhere, since it holds everything in memory."""
     return _to_imap(ctx, min(megabytes, 500))
@@ -269,6 +292,8 @@ _SHAPES: dict[str, tuple[str, Callable[[ds.Context, int], Outcome]]] = {
     "looped": ("a loop", _looped),
     "to_arrow": ("`to_arrow`", _to_arrow),
     "lines": ("`text_files`, lines of 5 MB", _lines),
+    "avro": ("`avro_records`, blocks of 1 MB", _avro),
+    "avro_block": ("`avro_records`, blocks of 16 MB", _avro_block),
     "redis": ("`to_imap` into Redis, values of 5 MB", _to_redis),
     "redis_list": ("`to_ilist` into Redis, items of 5 MB", _to_redis_list),
 }

@@ -75,13 +75,38 @@ def test_avro_records_name_the_record_and_the_field(path):
         list(split.read())
 
 
-@pytest.mark.parametrize("content", [b"", b"no Avro", None])
-def test_avro_records_refuse_torn_files(path, content):
-    """By name."""
-    path.write_bytes(path.read_bytes()[:-20] if content is None else content)
+@pytest.mark.parametrize(
+    ("damaged", "words"),
+    [
+        (lambda content: b"", "behind record 0"),
+        (lambda content: b"no Avro", "what comes behind record 0 is no Avro: ValueError: "),
+        (lambda content: content[:-20], "it is torn: it ends too early behind record 0$"),
+        (lambda content: content[:-16] + b"?" * 16, "what comes behind record 2 is no Avro: .*sync marker"),
+    ],
+)
+def test_avro_records_refuse_torn_files(path, damaged, words):
+    """By name, and with the last record that can be read."""
+    path.write_bytes(damaged(path.read_bytes()))
 
-    with pytest.raises(SourceError, match=r"cannot read .*a\.avro"):
+    with pytest.raises(SourceError, match=rf"cannot read .*a\.avro: .*{words}"):
         [list(split.read()) for split in avro_records(path).splits(1)]
+
+
+def test_avro_records_refuse_a_block_that_no_task_holds(path, monkeypatch):
+    """Before it is read, as where the number of its bytes is torn; smaller ones are read."""
+    monkeypatch.setattr("sources.avro.LARGEST_BLOCK", 100)
+    with open(path, "wb") as out:
+        fastavro.writer(out, PLACE, [{"lat": float(n)} for n in range(99)], sync_interval=16)
+    [split] = avro_records(path).splits(1)
+    assert len(list(split.read())) == 99
+    with open(path, "wb") as out:
+        fastavro.writer(out, PLACE, [{"lat": 0.5}] * 99)
+    [split] = avro_records(path).splits(1)
+
+    with pytest.raises(
+        SourceError, match=r"a\.avro: it has a block of 792 bytes, .* up to 100 are read: write it with"
+    ):
+        list(split.read())
 
 
 def test_avro_records_name_the_package_at_the_call(monkeypatch):

@@ -9,6 +9,7 @@ import urllib.request
 import uuid
 from importlib import import_module
 
+import deltalake
 import fsspec
 import obstore.fsspec
 import pytest
@@ -104,6 +105,25 @@ def test_files_come_back(local_context, request, place):
     assert [row["n"] for row in local_context.read(csv_rows(f"{url}/even=true")).to_list()] == ["0", "2", "4"]
     listed = json.loads(fsspec.open(f"{url}/_SUCCESS").open().read())["files"]
     assert names(url) == {"_SUCCESS", *listed}
+
+
+def test_a_table_of_delta_on_s3(local_context, s3_url):
+    """Others read all of a run from its log: rows that were added, once for a job, and replaced; no note is left."""
+    rows = [{"n": n, "p": "a b"} for n in range(3)]
+    for _ in range(2):
+        local_context.stream(rows).collect(to_files(s3_url, format="delta", partition_by="p", job="nightly"))
+    assert sorted(delta_rows(s3_url)) == [(n, "a b") for n in range(3)]
+    again = replacing(to_files(s3_url, format="delta", partition_by="p"))
+    paths = local_context.stream([{"n": 9, "p": "é"}]).collect(again)
+
+    assert delta_rows(s3_url) == [(9, "é")]
+    assert local_context.read(parquet_rows(paths)).to_list() == [{"n": 9, "p": "é"}]
+    assert {name for name in names(s3_url) if name.startswith(".dstream/committing")} == set()
+
+
+def delta_rows(url):
+    """Return what delta-rs reads, which takes the place of the store and its keys from the environment."""
+    return [tuple(row.values()) for row in deltalake.DeltaTable(url).to_pyarrow_table().to_pylist()]
 
 
 def test_the_urls_of_files_can_be_read(local_context, url):
