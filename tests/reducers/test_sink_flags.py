@@ -1,4 +1,4 @@
-"""The guarantee and the re-run of each sink of the table of connectors, proved by what the sink does."""
+"""Each flag of the table of sinks, proved by what a sink of that name does."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import pytest
 
 import dstream as ds
 import reducers
+from dstream.testing.engines import MASTER, SETTINGS
 from tests.house.test_connectors import SINKS
 from tests.jobs.unbounded.streams import eventually
 from tests.reducers.flagged_sinks import ITEMS, KEPT, Given
+from tests.reducers.noted_sinks import NotedSink, tasks_that_wrote
 from tests.storage.sinks.sink_contract import SinkCase
 
 EXACT = sorted(name for name, (_, guarantee, _) in SINKS.items() if guarantee == "exactly once")
@@ -102,6 +104,13 @@ def written_after_failures(kept, given):
     return case, receipts
 
 
+@pytest.fixture
+def on_spark(request, tmp_path, spark_context, lines, server, logged):
+    """What targets need on Spark, on the session of the test run and a lake of its own."""
+    with ds.connect(MASTER, config=SETTINGS, storage=tmp_path / "lake") as context:
+        yield Given(context, tmp_path, lines, server, lambda: request.getfixturevalue("broker"))
+
+
 def test_every_sink_of_the_table_is_proved():
     """A new one without a proof fails here."""
     assert KEPT.keys() == SINKS.keys()
@@ -160,3 +169,13 @@ def test_on_re_run_without_a_name(name, kept, given):
     expected = ONCE + ONCE if kept.is_visible else ONCE
 
     eventually(lambda: Counter(kept.content()) == expected)
+
+
+@pytest.mark.parametrize("name", sorted(KEPT))
+def test_distributed(name, on_spark, tmp_path):
+    """Several tasks hand items over; or none does: they only make what the caller writes then."""
+    (notes := tmp_path / "notes").mkdir()
+    kept = KEPT[name](on_spark)
+    on_spark.context.stream("abcdefgh", 2).map(kept.item).collect(NotedSink(kept.make(), notes))
+
+    assert {"yes": {"0", "1"}, "no": set()}[SINKS[name][0]] == tasks_that_wrote(notes)
