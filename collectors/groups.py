@@ -143,6 +143,7 @@ def collecting_groups(
         group_all,
         Keyed(keys.one, downstream, assemble),
         in_columns=_in_columns(keys, downstream, group_all),
+        functions=(*([] if isinstance(keys, ItemsAsKeys) else [("key", keys.classifier)]), *downstream.functions),
     )
 
 

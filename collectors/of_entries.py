@@ -81,6 +81,7 @@ def folded_values(op: Callable[[Any, Any], Any]) -> Collector[Any, Any, Groups]:
         in_columns=InColumns("groups", downstream=ones, same_as=fold_all, of_pairs=True)
         if op is operator.add
         else None,
+        functions=(("op", op),),
     )
 
 

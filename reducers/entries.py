@@ -45,6 +45,9 @@ def entries(
         accumulate_all=accumulate_all,
         keyed=Keyed(lambda item: split([item])[0][0], one, dict, takes_entries=split is _parts),
         in_columns=_counted(key, value, accumulate_all) if merge is operator.add else None,
+        functions=tuple(
+            (name, fn) for name, fn in (("key", key), ("value", value), ("merge", merge)) if fn is not None
+        ),
     )
 
 

@@ -93,6 +93,11 @@ class TextFiles(RecordFiles):
         """Whether its blocks may become columns of texts."""
         return not self.options.with_path and self.on_bad == "fail" and self.into is None
 
+    @property
+    def columns_if(self) -> str:
+        """What has to be true of the files for that, in words that follow "if"."""
+        return f"a task reads {_FEW_BYTES >> 10} KB or more"
+
     def _split(self, parts: tuple[Any, ...]) -> RecordSplit:
         kind = RecordSplit if self.options.with_path else TextSplit
         return kind(parts, self.format, self.options.with_path)

@@ -281,6 +281,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
         deducting: takes (container, other) and undoes what `combiner` did with `other`; None if that cannot be.
         in_columns: what `accumulate_all` does, for columns of numbers; None if nothing is known. `on_columns` looks
             whether it still holds.
+        functions: those of the user's that take items, by what they are called, such as `summing(fn)`: for pictures.
 
     Example:
         >>> import operator
@@ -300,6 +301,7 @@ class Collector(AggregateOperation[tuple[T], A, R], Generic[T, A, R]):
     parts: Callable[[A], Iterable[A]] | None = None
     deducting: Callable[[A, A], A | None] | None = None
     in_columns: InColumns | None = field(default=None, compare=False)
+    functions: tuple[tuple[str, Callable[..., Any]], ...] = field(default=(), compare=False)
 
     def on_columns(self) -> InColumns | None:
         """Return what it does to columns, unless another function has taken the place of the one that does the same."""

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.compiler.reading_steps import with_expression
+from dstream.engine.compiler.reading_steps import read_op, with_expression
 from dstream.engine.explaining.routes import route_of
+from dstream.engine.graph.decided import ONE_BY_ONE
 from dstream.engine.kernels.fused_steps import run_branches, run_chain
 from dstream.engine.kernels.inlined import is_inlined
 from dstream.failures import failure
@@ -153,8 +154,14 @@ def test_the_route_of_a_call_around_a_function_is_that_of_the_function() -> None
     """With the reason of the function if it is called."""
     core = rewrite(Stream.of((1, 2)).map_values(lambda value: [value]).starmap(print)._node)
     assert isinstance(core, Chain)
-    names = [route.name for route in map(route_of, core.ops) if route is not None]
-    inlined = route_of(replace(_op(lambda stream: stream.swap()), expression=None))
-    assert names == ["Python: makes a list", "Python: takes an item apart for what is no lambda or def"]
-    assert inlined is not None
-    assert inlined.name == "inlined"
+    assert [_route(op) for op in core.ops] == [
+        "Python: makes a list",
+        "Python: takes an item apart for what is no lambda or def",
+    ]
+    assert _route(replace(_op(lambda stream: stream.swap()), expression=None)) == "inlined"
+
+
+def _route(op: Op) -> str:
+    decided = read_op(op).decided
+    assert decided is not None
+    return route_of(decided, ONE_BY_ONE).name

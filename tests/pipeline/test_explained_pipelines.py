@@ -85,6 +85,6 @@ def test_a_pipeline_says_the_route_of_each_function(numbers, capsys, monkeypatch
     for routes in (False, True):
         numbers.pipeline.explain(routes=routes)
         printed = capsys.readouterr().out
-        assert "# columns" in printed
+        assert "# inlined" in printed
         assert "# Python: makes a list" in printed
         assert ("Instead: a tuple can be read." in printed) == routes

@@ -318,13 +318,15 @@ def test_explain_says_why_a_function_has_its_route(unstarted, capsys):
 
 def test_explain_says_what_runs_as_columns(unstarted, capsys):
     """From a source that has columns up to the first step that takes items; a list has them if its steps do enough."""
-    numbers = unstarted.stream(range(9)).map(lambda n: n * 3).filter(lambda n: n % 2).map(str).map(lambda t: t + "1")
-    listed = unstarted.stream([1, 2]).map(lambda n: n * 3)
-    worth_it = unstarted.stream([1, 2]).map(lambda n: (n * 3 + 1) % 7 - 2 * (n - 1))
+    numbers = unstarted.stream(range(99_999)).map(lambda n: n * 3).filter(lambda n: n % 2).map(str)
+    few, many = unstarted.stream([1] * 9), unstarted.stream([1] * 99_999)
+    listed = many.map(lambda n: n * 3)
+    worth_it, too_few = (one.map(lambda n: (n * 3 + 1) % 7 - 2 * (n - 1)) for one in (many, few))
 
-    assert _routes(numbers, capsys) == ["columns"] * 4
+    assert _routes(numbers.map(lambda text: text + "1"), capsys) == ["columns"] * 4
     assert _routes(listed, capsys) == ["inlined"]
-    assert _routes(worth_it, capsys) == ["columns"]
+    assert _routes(worth_it, capsys) == ["columns if all items are int and those of a task take at most 1 MB"]
+    assert "a task has fewer than 4,096 items" in _routes(too_few, capsys, routes=True)[0]
 
 
 def test_explain_names_no_routes_where_functions_are_called(capsys):

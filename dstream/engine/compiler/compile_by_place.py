@@ -13,9 +13,11 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from dstream.engine.compiler.called_functions import called_by
 from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
 from dstream.engine.compiler.reading_steps import key_in_columns
 from dstream.engine.graph import output_ports
+from dstream.engine.graph.decided import Decided, one_by_one, only_if
 from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, one_after_another, piped
 from dstream.engine.kernels.core_operations import Operation, operation
@@ -44,7 +46,8 @@ def _(node: Limit, inputs: Sequence[Items], compiling: Compiling) -> Items:
     if is_generated(node.upstream) and not compiling.facts.is_sequential:
         (each,) = inputs[0]
         assert isinstance(each, Splits), "what is generated is read from a source"
-        return piped((Splits((each,), for_each=Share(node)),), node, None, "each partition gives its share")
+        shares: Items = (Splits((each,), for_each=Share(node)),)
+        return piped(shares, node, None, "each partition gives its share", gives=one_by_one())
     wide = functools.partial(Waves, node, FirstItems(node.count), WriteItems(), before=operation(node))
     return across(node, inputs[0], compiling, wide)
 
@@ -80,9 +83,10 @@ def _(node: TakeWhile | DropWhile, inputs: Sequence[Items], compiling: Compiling
 
     def wide() -> Wide:
         sink = WritePrefix(node.step.guard(node.predicate), keep_rest=is_rest)
-        return Waves(node, FromMark() if is_rest else UpToMark(), sink)
+        return Waves(node, FromMark() if is_rest else UpToMark(), sink, decided=decided)
 
-    return across(node, inputs[0], compiling, wide)
+    decided = called_by(node, compiling.facts)
+    return across(node, inputs[0], compiling, wide, decided=decided)
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,7 @@ class Waves(Wide):
         ran: the vertices of the waves so far.
         place: the first piece of the first input that has not run.
         size: how many pieces the next wave has.
+        decided: what was decided of the functions of the sink.
     """
 
     node: Limit | Skip | TakeWhile | DropWhile
@@ -184,6 +189,7 @@ class Waves(Wide):
     partitions: int = 0
     place: int = 0
     size: int = 1
+    decided: Sequence[Decided] = ()
 
     counts = False
 
@@ -197,7 +203,7 @@ class Waves(Wide):
         each = self.inputs[0]
         some = each.between(self.place, self.place + self.size) if isinstance(each, Splits) else each
         step = self.node.step
-        vertex = Vertex((some,), self.sink, step, is_kept=True, first=self.partitions)
+        vertex = Vertex((some,), self.sink, step, is_kept=True, first=self.partitions, decided=self.decided)
         outcomes = (Outcome(self.prefix.found_in(self.partitions)), Outcome())
         purpose = f"looking for its {self._wanted()}"
         port = output_ports.ITEMS_AND_MARKS
@@ -240,7 +246,8 @@ class Waves(Wide):
     def _found(self) -> Move:
         taken = tuple(map(Taken, self.ran))
         why = f"{_AGAIN}; {_BEHIND}" if self.prefix.reads_rest else _AGAIN
-        again: Items = (Rows(taken, None, KeepRange(self.ranges), why=why),) if taken else ()
+        has_rest = self.prefix.reads_rest
+        again: Items = (Rows(taken, None, KeepRange(self.ranges), why=why, has_rest=has_rest),) if taken else ()
         if self.prefix.reads_rest and self.inputs:
             first, *others = self.inputs
             if isinstance(first, Splits) and self.place:
@@ -257,7 +264,8 @@ _BEHIND = "those behind the last wave run with what follows"
 
 @compile_node.register
 def _(node: Sorted, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return across(node, inputs[0], compiling, functools.partial(Sort, node, compiling.facts))
+    alone = called_by(node, compiling.facts)
+    return across(node, inputs[0], compiling, functools.partial(Sort, node, compiling.facts), decided=alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +279,8 @@ class Sort(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         node, step = self.node, self.node.step
-        runs = Vertex(inputs, SortRuns(node.key, node.reverse, step, _columns(node, self.facts)), step, is_kept=True)
+        columns, decided = _columns(node, self.facts)
+        runs = Vertex(inputs, SortRuns(node.key, node.reverse, step, columns), step, is_kept=True, decided=decided)
         looking = replace(self, runs=runs, sources=partitions)
         many = (Row(0, 0, 0, SAMPLE, _ITEMS_WORTH_A_TARGET * partitions, b""),)
         outcomes = (Outcome(), Outcome(many))
@@ -293,18 +302,23 @@ class Sort(Wide):
         runs = Taken(self.runs, output_ports.SORTED_RUNS)
         if targets > 1:
             chosen = tuple(bytes(row.payload) for row in samples[:: 1 + len(samples) // _RUNS_LOOKED_AT])
-            by_range = RouteByRange(node.key, node.reverse, chosen, targets, step, _columns(node, self.facts))
+            by_range = RouteByRange(node.key, node.reverse, chosen, targets, step, _columns(node, self.facts)[0])
             again = Rows((runs,), None, read_batches, is_ordered=False, why=_SAMPLED)
             runs = Taken(Vertex((again,), by_range, step, does="cuts the runs at the borders of the ranges"))
         why = "items are cut into ranges of keys"
         ranges = Rows((runs,), targets, read_batches, is_ordered=True, why=why, counted=_A_TARGET)
         merge = functools.partial(merge_ranges, node.key, node.reverse, step)
-        return Done(piped((ranges,), node, merge, "sorts each range"))
+        columns, _ = _columns(node, self.facts)
+        is_taken = columns is not None and columns.expression is not None
+        gives = only_if("all keys are numbers of one type") if is_taken else one_by_one()
+        return Done(piped((ranges,), node, merge, "sorts each range", gives=gives))
 
 
-def _columns(node: Sorted | Top, facts: Facts) -> KeyInColumns | None:
-    """Return how the keys may stand in columns; None: the user wants none."""
-    return key_in_columns(node.key, is_verified=facts.columns == "verify") if facts.reads_functions else None
+def _columns(node: Sorted | Top, facts: Facts) -> tuple[KeyInColumns | None, tuple[Decided, ...]]:
+    """Return how the keys may stand in columns, and what was decided of their function; None: the user wants none."""
+    if not facts.reads_functions:
+        return None, ()
+    return key_in_columns(node.key, is_verified=facts.columns == "verify")
 
 
 _SAMPLED = "sorted runs stay where they are; a sample comes to this process, which chooses the ranges"
@@ -313,7 +327,8 @@ _A_TARGET = f"one for each {_ITEMS_WORTH_A_TARGET:,} items"
 
 @compile_node.register
 def _(node: Top, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return across(node, inputs[0], compiling, functools.partial(FirstOfEach, node, compiling.facts))
+    alone = called_by(node, compiling.facts)
+    return across(node, inputs[0], compiling, functools.partial(FirstOfEach, node, compiling.facts), decided=alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,8 +341,10 @@ class FirstOfEach(Wide):
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         top, step = operation(self.node), self.node.step
-        of_each = operation(replace(self.node, columns=_columns(self.node, self.facts)))
+        columns, decided = _columns(self.node, self.facts)
+        of_each = operation(replace(self.node, columns=columns))
         first = f"the first {self.node.count:,}"
-        candidates = Vertex(piped(inputs, self.node, of_each, f"{first} of each partition"), WriteItems(), step)
+        of_partitions = piped(inputs, self.node, of_each, f"{first} of each partition", decided)
+        candidates = Vertex(of_partitions, WriteItems(), step)
         met = Rows((Taken(candidates),), 1, is_ordered=True, why=f"{first} of each partition meet in one task")
         return Done(piped((met,), self.node, top, f"{first} of them"))

@@ -11,9 +11,11 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dstream.engine.compiler.called_functions import called_by
 from dstream.engine.compiler.compile_by_key import back_in_place
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
 from dstream.engine.graph import output_ports
+from dstream.engine.graph.decided import Decided
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, piped
 from dstream.engine.kernels.concurrent_calls import called_once, calls_of
@@ -30,11 +32,16 @@ __all__ = ["calls_run_first"]
 
 @compile_node.register
 def _(node: Called, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    decided = called_by(node, compiling.facts)
     if not node.calling.is_shared:
-        return piped(inputs[0], node, operation(node), "several calls at a time in each task")
+        return piped(inputs[0], node, operation(node), "several calls at a time in each task", decided)
     wide = CalledOnce if node.calling.cache else AtRate
     items = across(
-        node, inputs[0], compiling, functools.partial(wide, node, compiling.facts, compiling.is_ordered(node.upstream))
+        node,
+        inputs[0],
+        compiling,
+        functools.partial(wide, node, compiling.facts, compiling.is_ordered(node.upstream)),
+        decided=decided,
     )
     return (compiling.decide(CallsFirst(items, node)),) if calls_run_first(node, compiling.root) else items
 
@@ -59,11 +66,18 @@ class AtRate(Wide):
     def begin(self, inputs: Items, partitions: int) -> Move:
         targets, step = self.facts.cores, self.node.step
         if partitions <= targets:
-            return Done(piped(inputs, self.node, operation(replace(self.node, slots=partitions)), self._rate()))
+            return Done(
+                piped(inputs, self.node, operation(replace(self.node, slots=partitions)), self._rate(), self._decided())
+            )
         together = Vertex(inputs, RouteTogether(partitions, targets), step)
         why = "neighbouring partitions come together, as many as can run at once"
         some = Rows((Taken(together),), targets, why=why, counted="one for each core")
-        return Done(piped((some,), self.node, operation(replace(self.node, slots=targets)), self._rate()))
+        return Done(
+            piped((some,), self.node, operation(replace(self.node, slots=targets)), self._rate(), self._decided())
+        )
+
+    def _decided(self) -> Sequence[Decided]:
+        return called_by(self.node, self.facts)
 
     def _rate(self) -> str:
         return f"{self.node.calling.rate:g} calls a second at most, which the tasks share"
@@ -85,7 +99,7 @@ class CalledOnce(Wide):
         routed = Taken(Vertex(inputs, RouteByInput(targets, step), step))
         calls = functools.partial(called_once, calls_of(replace(node, slots=targets)))
         met = Rows((routed,), targets, read_places, is_ordered=False, why="equal items meet in one place")
-        results = piped((met,), node, calls, "one call for equal items")
+        results = piped((met,), node, calls, "one call for equal items", called_by(node, self.facts))
         if not self.is_ordered:
             return Done(piped(results, None, without_places))
         back = Taken(Vertex(results, RouteByPlace(partitions, targets), step))

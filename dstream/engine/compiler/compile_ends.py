@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from dstream.engine.compiler.compile_gatherers import reads_ahead
+from dstream.engine.compiler.compile_gatherers import gives_windows, reads_ahead
 from dstream.engine.compiler.compile_graph_groups import LastGroups, last_groups
+from dstream.engine.compiler.compile_inputs import chain_read
 from dstream.engine.compiler.compile_stages import partials
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, compile_end
-from dstream.engine.compiler.reading_steps import with_expression, with_expressions
+from dstream.engine.compiler.reading_steps import collector_read
+from dstream.engine.graph.decided import Decided, one_by_one
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Framed, Last, Listed, Nothing, Pulled
 from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
@@ -99,37 +102,36 @@ def _(end: Columns, compiling: Compiling) -> Ending:
 
 @compile_end.register
 def _(end: Collect, compiling: Compiling) -> Ending:
-    if compiling.facts.reads_functions:
-        collector = with_expressions(
-            end.collector, compiling.namespaces, is_verified=compiling.facts.columns == "verify"
-        )
-        end = dataclasses.replace(end, collector=collector)
+    collector, decided = _collector_read(end.collector, compiling)
+    end = dataclasses.replace(end, collector=collector)
     apart = None if _has_letters(compiling.root) else reduced_apart(end.upstream, end.collector)
     if apart is not None:
-        apart = dataclasses.replace(apart, behind=tuple(_read(chain, compiling) for chain in apart.behind))
-        return compiling.decide(ReducedApart(compiling.items_of(apart.gather.upstream), apart, end))
+        behind = tuple(chain_read(chain, compiling) for chain in apart.behind)
+        return compiling.decide(ReducedApart(compiling.items_of(apart.gather.upstream), apart, end, behind, decided))
     items = compiling.items_of(end.upstream)
     if end.collector.keyed is None or is_one_task(items):
-        return _one_container_each(items, end)
-    return compiling.decide(Groups(items, end, compiling.facts, compiling.is_ordered(end.upstream)))
+        return _one_container_each(items, end, decided)
+    return compiling.decide(Groups(items, end, compiling.facts, compiling.is_ordered(end.upstream), decided))
 
 
-def _read(chain: Chain, compiling: Compiling) -> Chain:
-    """Return a chain with what its functions give, as far as they can be read."""
+def _collector_read(
+    collector: Collector[Any, Any, Any], compiling: Compiling
+) -> tuple[Collector[Any, Any, Any], Sequence[Decided]]:
+    """Return a collector with what its functions give, if columns can take it, and what was decided of each."""
     if not compiling.facts.reads_functions:
-        return chain
-    is_verified = compiling.facts.columns == "verify"
-    return dataclasses.replace(chain, ops=tuple(with_expression(op, is_verified=is_verified) for op in chain.ops))
+        return collector, ()
+    return collector_read(collector, compiling.namespaces, is_verified=compiling.facts.columns == "verify")
 
 
 def _has_letters(root: Core) -> bool:
     return any(guard.treatment == "sent" for guard in guards_of(topological(root)))
 
 
-def _one_container_each(items: Items, end: Collect) -> Last:
+def _one_container_each(items: Items, end: Collect, decided: Sequence[Decided]) -> Last:
     """Reduce the items of each partition where they are."""
     step = end.step
-    return Last(Vertex(items, Accumulate(end.collector, step), step, notes=(_COMBINES,)), Combined(end.collector))
+    reduced = Vertex(items, Accumulate(end.collector, step), step, notes=(_COMBINES,), decided=decided)
+    return Last(reduced, Combined(end.collector))
 
 
 _COMBINES = "each task combines its items into one container"
@@ -142,15 +144,16 @@ class Groups(OfOne):
     end: Collect
     facts: Facts
     is_ordered: bool
+    decided: Sequence[Decided] = ()
 
     counts = True
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
         (items,), (several,), collector, step = inputs, partitions, self.end.collector, self.end.step
         if several == 1 or collector.keyed is None:
-            return Done(last=_one_container_each(items, self.end))
+            return Done(last=_one_container_each(items, self.end, self.decided))
         targets = self.facts.targets(several or 0)
-        routed = Vertex(items, RouteGroups(collector, targets, step), step)
+        routed = Vertex(items, RouteGroups(collector, targets, step), step, decided=self.decided)
         why = "each task first combines what it has of each key; the parts of a key meet in one place"
         met = Rows((Taken(routed),), targets, read_columns, is_ordered=False, why=why, notes=(_NO_HOT_KEY,))
         combine = functools.partial(combine_groups, collector.keyed.downstream, step)
@@ -172,10 +175,9 @@ def _(end: Write, compiling: Compiling) -> Ending:
         return compiling.decide(BucketsOfVertex(of_vertex.parts, of_vertex, end))
     items, step = compiling.items_of(end.upstream), end.step
     if end.collector is not None:
-        if compiling.facts.reads_functions:
-            collector = with_expressions(end.collector, is_verified=compiling.facts.columns == "verify")
-            end = dataclasses.replace(end, collector=collector)
-        return compiling.decide(Buckets(items, end, compiling.facts))
+        collector, decided = _collector_read(end.collector, compiling)
+        end = dataclasses.replace(end, collector=collector)
+        return compiling.decide(Buckets(items, end, compiling.facts, decided))
     receipts = piped(items, None, functools.partial(written, cast(Writer, end.writer), step))
     return Last(Vertex(receipts, WriteItems(), step, notes=("each task writes its items, in place",)), Listed())
 
@@ -253,6 +255,7 @@ class Buckets(OfOne):
 
     end: Write
     facts: Facts
+    decided: Sequence[Decided] = ()
 
     counts = True
 
@@ -261,7 +264,7 @@ class Buckets(OfOne):
         assert collector is not None, "entries come from a collector"
         assert collector.keyed is not None, "it is a keyed one"
         targets = min(self.facts.targets(partitions[0] or 0), writer.buckets)
-        routed = Vertex(inputs[0], RouteToBuckets(collector, writer, step), step)
+        routed = Vertex(inputs[0], RouteToBuckets(collector, writer, step), step, decided=self.decided)
         why = "each task first combines what it has of each key; each key goes to its bucket"
         counted = "no more than the buckets of the map"
         met = Rows((Taken(routed),), targets, read_buckets, is_ordered=False, why=why, counted=counted)
@@ -320,33 +323,39 @@ class ReducedApart(OfOne):
 
     apart: Apart
     end: Collect
+    behind: tuple[tuple[Chain, tuple[Decided | None, ...]], ...]
+    decided: Sequence[Decided] = ()
 
     def begin(self, inputs: tuple[Items, ...], partitions: tuple[Several, ...]) -> Move:
         apart, (items,) = self.apart, inputs
         if partitions == (1,):
-            return Done(
-                last=_one_container_each(self._behind(piped(items, apart.gather, operation(apart.gather))), self.end)
-            )
+            behind = self._behind(piped(items, apart.gather, operation(apart.gather)))
+            return Done(last=_one_container_each(behind, self.end, self.decided))
         step = self.end.step
-        bordering = Bordering(apart.kind, tuple(map(operation, apart.behind)), Accumulate(self.end.collector, step))
-        own = self._shown(piped(items, apart.gather, None, "what lies inside of each partition"))
-        inside = Vertex(own, AccumulateInside(bordering), step, notes=(_COMBINES,))
+        bordering = Bordering(
+            apart.kind, tuple(operation(node) for node, _ in self.behind), Accumulate(self.end.collector, step)
+        )
+        windows = gives_windows(apart.kind)
+        own = self._shown(piped(items, apart.gather, None, "what lies inside of each partition", gives=windows))
+        inside = Vertex(own, AccumulateInside(bordering), step, notes=(_COMBINES,), decided=self.decided)
         ends = f"up to {apart.kind.following:,} items from each end of the partitions"
         why = f"the containers, and {ends}, meet in one task"
         met = (Rows((Taken(inside),), 1, iter, why=why),)
-        borders = self._shown(piped(met, apart.gather, None, "what lies across the borders of partitions"))
-        across = Vertex(borders, AccumulateAcross(bordering), step, notes=(_BETWEEN,))
+        borders = self._shown(
+            piped(met, apart.gather, None, "what lies across the borders of partitions", gives=one_by_one())
+        )
+        across = Vertex(borders, AccumulateAcross(bordering), step, notes=(_BETWEEN,), decided=self.decided)
         return Done(last=Last(across, Combined(self.end.collector)))
 
     def _behind(self, items: Items) -> Items:
-        for node in self.apart.behind:
-            items = piped(items, node, operation(node))
+        for node, decided in self.behind:
+            items = piped(items, node, operation(node), decided=decided)
         return items
 
     def _shown(self, items: Items) -> Items:
         """Add the calls behind the gatherer, which the sink of the tasks makes."""
-        for node in self.apart.behind:
-            items = piped(items, node, None)
+        for node, decided in self.behind:
+            items = piped(items, node, None, decided=decided)
         return items
 
 

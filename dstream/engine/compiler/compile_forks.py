@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 
 from dstream.engine.compiler.compile_inputs import ops_on_workers
 from dstream.engine.compiler.compiling import Compiling, compile_end
+from dstream.engine.graph.decided import Decided
 from dstream.engine.graph.results import Ending, Last, Separated
 from dstream.engine.graph.vertices import Vertex, piped
 from dstream.engine.worker.sinks import Branch, WriteEach
@@ -75,9 +76,17 @@ def _fork_of(end: Write, readers: Counter[int]) -> Fork | None:
 def _(end: Several, compiling: Compiling) -> Ending:
     fork = _upstreams(end.ends[0])[-1]
     assert isinstance(fork, Fork), "what one job feeds hangs on a fork"
-    sink = WriteEach(tuple(Branch(_ops(each, compiling), cast(Writer, each.writer), each.step) for each in end.ends))
+    branches = [_ops(each, compiling) for each in end.ends]
+    sink = WriteEach(
+        tuple(
+            Branch(ops, cast(Writer, each.writer), each.step) for each, (ops, _) in zip(end.ends, branches, strict=True)
+        )
+    )
+    decided = tuple(each for _, of_branch in branches for each in of_branch)
     items = piped(compiling.items_of(fork.upstream), fork, None, "each task hands its items to one sink after another")
-    return Last(Vertex(items, sink, fork.step, notes=tuple(calls_on_branches(end))), Separated(len(end.ends)))
+    return Last(
+        Vertex(items, sink, fork.step, notes=tuple(calls_on_branches(end)), decided=decided), Separated(len(end.ends))
+    )
 
 
 def calls_on_branches(end: Several) -> list[str]:
@@ -85,10 +94,11 @@ def calls_on_branches(end: Several) -> list[str]:
     return ["".join(node.label() for node in (*_upstreams(each)[-2::-1], each)) for each in end.ends]
 
 
-def _ops(end: Write, compiling: Compiling) -> tuple[Op, ...]:
-    """Return the steps between the fork and an end."""
+def _ops(end: Write, compiling: Compiling) -> tuple[tuple[Op, ...], tuple[Decided | None, ...]]:
+    """Return the steps between the fork and an end, and what was decided of each."""
     chains = [node for node in reversed(_upstreams(end)) if isinstance(node, Chain)]
-    return tuple(op for node in chains for op in ops_on_workers(node, compiling))
+    found = [ops_on_workers(node, compiling) for node in chains]
+    return tuple(op for ops, _, _ in found for op in ops), tuple(each for *_, decided in found for each in decided)
 
 
 def _upstreams(end: Write) -> list[Core]:

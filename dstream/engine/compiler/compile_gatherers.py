@@ -15,6 +15,7 @@ from typing import Any
 
 from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node
 from dstream.engine.graph import output_ports
+from dstream.engine.graph.decided import Gives, one_by_one, only_if
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Totalled
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, piped
 from dstream.engine.kernels import gather as gather  # registers what each partition runs
@@ -36,7 +37,7 @@ from dstream.plan.core import Chain, Core, Gather, Hint, Read
 from dstream.plan.steps import Op, unchanged
 from dstream.spi import AtEnd, ByPlace, ItemWise, RunningValue
 
-__all__ = ["reads_ahead"]
+__all__ = ["gives_windows", "reads_ahead"]
 
 _LARGEST_TOGETHER = 16 * 2**20
 """How many bytes of what the partitions told may travel back to each task; beyond it one task does it all."""
@@ -94,7 +95,13 @@ class Ahead(Wide):
         (each,) = inputs
         assert isinstance(each, Splits), "what is free to read is a source"
         ahead = Splits((each,), for_each=ReadAhead(self.kind))
-        return Done(piped((ahead,), self.node, None, "each partition reads on to the first items behind it"))
+        note = "each partition reads on to the first items behind it"
+        return Done(piped((ahead,), self.node, None, note, gives=gives_windows(self.kind)))
+
+
+def gives_windows(kind: ByPlace[Any, Any]) -> Gives:
+    """Return in what the windows stand that each partition makes of its own items and of some behind them."""
+    return one_by_one() if kind.window is None else only_if("all items are numbers of one type")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dstream.engine.compiler.called_functions import called_by
 from dstream.engine.compiler.compiling import Compiling, compile_node
 from dstream.engine.graph import output_ports
+from dstream.engine.graph.decided import Decided
 from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report, SendToAll, Several
 from dstream.engine.graph.vertices import Items, Vertex, piped
 from dstream.engine.kernels.lookup_tables import RightSide
@@ -26,7 +28,13 @@ __all__ = ["Broadcast"]
 @compile_node.register
 def _(node: HashJoin, inputs: Sequence[Items], compiling: Compiling) -> Items:
     left, right = inputs
-    return (compiling.decide(Broadcast(node, left, right, RightSide.of(node, compiling.facts.broadcast_limit))),)
+    return (
+        compiling.decide(
+            Broadcast(
+                node, left, right, RightSide.of(node, compiling.facts.broadcast_limit), called_by(node, compiling.facts)
+            )
+        ),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +49,7 @@ class Broadcast:
     left: Items
     right: Items
     side: RightSide
+    decided: Sequence[Decided] = ()
     go_on: Callable[[Broadcast, Any], Move] | None = None
 
     counts = False
@@ -73,4 +82,4 @@ class Broadcast:
 
     def _sent(self, sent: Sent) -> Move:
         note = "each process has the whole right side, as a table"
-        return Done(piped(self.left, self.node, LookUp(self.node, sent), note))
+        return Done(piped(self.left, self.node, LookUp(self.node, sent), note, self.decided))

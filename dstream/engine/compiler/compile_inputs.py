@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from dstream.engine.compiler.called_functions import called_by
 from dstream.engine.compiler.compiling import Compiling, OfOne, compile_node
-from dstream.engine.compiler.reading_steps import with_expression
+from dstream.engine.compiler.reading_steps import read_op
+from dstream.engine.graph.decided import Decided
 from dstream.engine.graph.decisions import AskForKept, Done, Move, Several
 from dstream.engine.graph.vertices import (
     FromTable,
@@ -35,7 +37,7 @@ from dstream.plan.core_of_services import UsingBatches
 from dstream.plan.steps import Op, Step
 from dstream.spi import Held
 
-__all__ = ["Keep", "in_the_caller", "nothing", "numbers", "ops_on_workers"]
+__all__ = ["Keep", "chain_read", "in_the_caller", "nothing", "numbers", "ops_on_workers"]
 
 
 @compile_node.register
@@ -70,22 +72,31 @@ def _(node: Hint, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 @compile_node.register
 def _(node: Chain, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return piped(inputs[0], node, operation(dataclasses.replace(node, ops=ops_on_workers(node, compiling))))
+    ops, read_as, decided = ops_on_workers(node, compiling)
+    return piped(inputs[0], read_as, operation(dataclasses.replace(node, ops=ops)), decided=decided)
 
 
-def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[Op, ...]:
-    """Return the steps of a chain as tasks run them.
+def ops_on_workers(node: Chain, compiling: Compiling) -> tuple[tuple[Op, ...], Chain, tuple[Decided | None, ...]]:
+    """Return the steps of a chain as tasks run them, the chain as it was read, and what was decided of its functions.
 
-    What stays in the caller's process is left out: actions, and where dead letters go. What functions give is read.
+    What stays in the caller's process is left out: actions, and where dead letters go.
     """
+    read_as, decided = chain_read(node, compiling)
     ops = []
-    for op in node.ops:
+    for op in read_as.ops:
         if op.action in ("peek", "count"):
             op = in_the_caller(op, compiling, op.step.position if op.action == "peek" else None)
-        if compiling.facts.reads_functions:
-            op = with_expression(op, compiling.namespaces, is_verified=compiling.facts.columns == "verify")
         ops.append(shipped(op))
-    return tuple(ops)
+    return tuple(ops), read_as, decided
+
+
+def chain_read(node: Chain, compiling: Compiling) -> tuple[Chain, tuple[Decided | None, ...]]:
+    """Return a chain with what its functions give, as far as they can be read, and what was decided of each."""
+    if not compiling.facts.reads_functions:
+        return node, ()
+    is_verified = compiling.facts.columns == "verify"
+    found = [read_op(op, compiling.namespaces, is_verified=is_verified) for op in node.ops]
+    return dataclasses.replace(node, ops=tuple(each.op for each in found)), tuple(each.decided for each in found)
 
 
 def numbers(count: int, step: Step) -> Items:
@@ -122,7 +133,7 @@ def _elsewhere(item: Any) -> None:
 
 @compile_node.register
 def _(node: UsingBatches, inputs: Sequence[Items], compiling: Compiling) -> Items:
-    return piped(inputs[0], node, operation(node), "some items at a time")
+    return piped(inputs[0], node, operation(node), "some items at a time", called_by(node, compiling.facts))
 
 
 @compile_node.register

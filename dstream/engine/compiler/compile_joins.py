@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dstream.engine.compiler.called_functions import called_by
 from dstream.engine.compiler.compiling import Compiling, Facts, compile_node
 from dstream.engine.graph import output_ports
+from dstream.engine.graph.decided import Decided, Gives, one_by_one, only_if
 from dstream.engine.graph.decisions import Ask, Done, Move, Outcome, Report, Several
 from dstream.engine.graph.vertices import Input, Items, Rows, Taken, Vertex, piped
 from dstream.engine.kernels.hash_join import Matching
@@ -140,7 +142,8 @@ class Meet:
         matching = self._matching(is_left)
         join = functools.partial(join_with, payloads, matching, self._side(is_left).step, side)
         note = f"each task has the whole {_name(is_left)} side"
-        return Done((*self._beside(is_left), *piped(passing, self.node, join, note)))
+        decided = () if side is None else self._keys_of(other)
+        return Done((*self._beside(is_left), *piped(passing, self.node, join, note, decided, self._gives())))
 
     def _kept(self, is_left: IsLeft) -> Rows:
         why = f"the {_name(is_left)} side stays where it is"
@@ -165,7 +168,15 @@ class Meet:
         second = self.kept.get(not holds_left) or self._routed(not holds_left, first=behind)
         together = (Taken(first), Taken(second, behind=self.targets))
         met = Rows(together, self.targets, read_buckets, is_ordered=False, why=_MEET, notes=self._notes())
-        return Done(piped((met,), node, functools.partial(meet, self.targets), does))
+        return Done(piped((met,), node, functools.partial(meet, self.targets), does, gives=self._gives()))
+
+    def _gives(self) -> Gives:
+        """Return in what the results stand: entries are made one by one; a side of which some stay may stay so."""
+        if not isinstance(self.node, SemiJoin):
+            return one_by_one("an operation on two streams gives items one by one")
+        if not self.facts.reads_functions or not all(side.has_keys_in_columns for side in sides_of(self.node)):
+            return one_by_one()
+        return only_if("all keys are of one type, int or str")
 
     def _meeting(self) -> tuple[bool, str, Callable[..., Any]]:
         """Return whether the left side comes first where both meet, what happens there in words, and what does it."""
@@ -203,7 +214,11 @@ class Meet:
         in_columns = self.facts.reads_functions and isinstance(self.node, Join | SemiJoin)
         sink = RouteSide(self._side(is_left), self.targets, in_columns)
         does = f"sends the items of the {_name(is_left)} side to the place of their key"
-        return Vertex(self._items(is_left), sink, self.node.step, is_kept, first, does)
+        return Vertex(self._items(is_left), sink, self.node.step, is_kept, first, does, decided=self._keys_of(is_left))
+
+    def _keys_of(self, is_left: IsLeft) -> Sequence[Decided]:
+        """Return what was decided of the functions that take the items of a side."""
+        return [each for each in called_by(self.node, self.facts) if each.name.startswith(_name(is_left))]
 
     def _items(self, is_left: IsLeft) -> Items:
         return self.left if is_left else self.right

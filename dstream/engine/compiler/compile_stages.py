@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
+from dstream.engine.compiler.called_functions import called_by
 from dstream.engine.compiler.compile_by_key import back_in_place
 from dstream.engine.compiler.compiling import Compiling, Facts, OfOne, Wide, across, compile_node
-from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.compiler.reading_steps import called, collector_read
 from dstream.engine.graph import output_ports
+from dstream.engine.graph.decided import Decided
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Several
 from dstream.engine.graph.vertices import (
     Items,
@@ -43,23 +45,31 @@ def _(node: Aggregate, inputs: Sequence[Items], compiling: Compiling) -> Items:
 
 def partials(node: Aggregate, inputs: Sequence[Items], compiling: Compiling, *, items_may_travel: bool = True) -> Items:
     """Return what the tasks of all inputs have for an aggregate before anything moves."""
-    node = _read(node, compiling)
+    node, decided = _read(node, compiling)
     does = "each task first combines what it has" if node.combines else "each item as it is"
     does_first = functools.partial(partial, node, items_may_travel=items_may_travel)
-    parts = chain.from_iterable(piped(items, node, does_first(number), does) for number, items in enumerate(inputs))
+    parts = chain.from_iterable(
+        piped(items, node, does_first(number), does, decided[number]) for number, items in enumerate(inputs)
+    )
     items = one_after_another(tuple(parts))
     if compiling.facts.is_sequential and all(isinstance(each, Splits) for each in items):
         return in_one_task(items)
     return items
 
 
-def _read(node: Aggregate, compiling: Compiling) -> Aggregate:
-    """Return an aggregate with what the functions of its reductions give, as far as columns can take that."""
-    if not compiling.facts.reads_functions or not node.combines:
-        return node
+def _read(node: Aggregate, compiling: Compiling) -> tuple[Aggregate, Sequence[Sequence[Decided]]]:
+    """Return an aggregate with what its reductions' functions give, as far as columns can take that.
+
+    Beside it stands what was decided of the functions, for each input.
+    """
+    if not compiling.facts.reads_functions:
+        return node, [()] * len(node.reductions)
+    if not node.combines:
+        what = "an operation that cannot combine takes items one by one"
+        return node, [tuple(called(each.functions, what)) for each in node.reductions]
     is_verified = compiling.facts.columns == "verify"
-    read = (with_expressions(each, compiling.namespaces, is_verified=is_verified) for each in node.reductions)
-    return replace(node, reductions=tuple(read))
+    found = [collector_read(each, compiling.namespaces, is_verified=is_verified) for each in node.reductions]
+    return replace(node, reductions=tuple(each for each, _ in found)), [decided for _, decided in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +113,13 @@ class AllTogether(Wide):
 @compile_node.register
 def _(node: Stateful, inputs: Sequence[Items], compiling: Compiling) -> Items:
     is_ordered = compiling.is_ordered(node.upstream)
-    wide = OneAfterAnother(node) if node.key is None else StateOfEachKey(node, compiling.facts, is_ordered)
-    return across(node, inputs[0], compiling, lambda: wide)
+    decided = called_by(node, compiling.facts)
+    wide = (
+        OneAfterAnother(node, compiling.facts)
+        if node.key is None
+        else StateOfEachKey(node, compiling.facts, is_ordered)
+    )
+    return across(node, inputs[0], compiling, lambda: wide, decided=decided)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +127,14 @@ class OneAfterAnother(Wide):
     """One task lets all items pass."""
 
     node: Stateful
+    facts: Facts
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         written = Vertex(inputs, WriteItems(), self.node.step)
         all_items = Rows((Taken(written),), 1, why="all items come to one task, in order")
-        return Done(piped((all_items,), self.node, operation(self.node), "one item after another, in one task"))
+        note, decided = "one item after another, in one task", called_by(self.node, self.facts)
+        return Done(piped((all_items,), self.node, operation(self.node), note, decided))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +152,9 @@ class StateOfEachKey(Wide):
         why = "the items of a key come to one place"
         met = Rows((routed,), targets, read_columns_of_sources, is_ordered=False, why=why, notes=(_STATES,))
         passing = functools.partial(at_places, calls_of(node))
-        results = piped((met,), node, passing, "each item passes the state of its key, in order")
+        results = piped(
+            (met,), node, passing, "each item passes the state of its key, in order", called_by(node, self.facts)
+        )
         if not self.is_ordered:
             return Done(piped(results, None, without_places))
         back = Taken(Vertex(results, RouteByPlace(partitions, targets), step))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from dstream.engine.graph.decided import Decided
 from dstream.engine.graph.decisions import Decision, Done, Graph, Move, Several
 from dstream.engine.graph.results import Ending
 from dstream.engine.graph.vertices import Items, Pending, Splits, in_one_task, is_one_task, piped
@@ -153,6 +154,7 @@ class Across:
     Attributes:
         narrow: what the one partition does.
         ends: the items end. One task reads sources that do not, unless a prefix of them is wanted.
+        decided: what was decided of the functions that the one partition calls.
     """
 
     node: Core
@@ -160,6 +162,7 @@ class Across:
     narrow: Operation
     wide: Wide
     ends: bool = True
+    decided: Sequence[Decided] = ()
 
     @property
     def inputs(self) -> tuple[Items, ...]:
@@ -174,12 +177,17 @@ class Across:
         if not self.ends:
             items = _endless_in_one_task(self.node, items)
         if several == 1 or is_one_task(items):
-            return Done(piped(items, self.node, self.narrow, "here, where all items stand"))
+            return Done(piped(items, self.node, self.narrow, "here, where all items stand", self.decided))
         return self.wide.begin(items, several or 0)
 
 
 def across(
-    node: Core, items: Items, compiling: Compiling, wide: Callable[[], Wide], narrow: Operation | None = None
+    node: Core,
+    items: Items,
+    compiling: Compiling,
+    wide: Callable[[], Wide],
+    narrow: Operation | None = None,
+    decided: Sequence[Decided] = (),
 ) -> Items:
     """Let the one partition that there is run an operation, or run it across several.
 
@@ -189,12 +197,13 @@ def across(
         compiling: the graph that is being made.
         wide: makes what several partitions do.
         narrow: what one partition does, if that is not what the operation does in the caller's process.
+        decided: what was decided of the functions that it calls.
     """
     narrow, inputs = narrow or operation(node), node.inputs()
     ends = not inputs or compiling.is_bounded(inputs[0])
     if is_one_task(items):
-        return piped(items, node, narrow, "here, where all items stand")
-    return (compiling.decide(Across(node, items, narrow, wide(), ends)),)
+        return piped(items, node, narrow, "here, where all items stand", decided)
+    return (compiling.decide(Across(node, items, narrow, wide(), ends, decided)),)
 
 
 def _endless_in_one_task(node: Core, items: Items) -> Items:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from dstream.engine.compiler.reading_entries import entry_read, read_around
+from dstream.engine.graph.decided import Decided
+from dstream.engine.kernels.columns.steps_in_columns import obstacle_to_columns
 from dstream.engine.kernels.columns.supported import unsupported
+from dstream.engine.kernels.inlined import is_inlined
 from dstream.expressions.expression import Argument, Expression
-from dstream.expressions.function_reading import Unread, may_travel, read
+from dstream.expressions.function_reading import Unread, may_travel, name_of_callable, read
 from dstream.expressions.names_of_function import Namespaces
 from dstream.expressions.order_of_evaluation import one_behind_another
 from dstream.failures import is_our_name
@@ -19,11 +22,27 @@ from dstream.spi import Collector, InColumns
 from dstream.values import Predicate
 from dstream.values.entry import key_of, value_of
 
-__all__ = ["key_in_columns", "read_step", "with_expression", "with_expressions"]
+__all__ = [
+    "Reading",
+    "called",
+    "collector_read",
+    "key_in_columns",
+    "read_op",
+    "read_step",
+    "with_expression",
+    "with_expressions",
+]
 
 
-def with_expression(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Op:
-    """Return a step with what its function gives, if that can be read.
+class Reading(NamedTuple):
+    """A step as the compiler has read it, and what it has decided of its function; None if no task calls one."""
+
+    op: Op
+    decided: Decided | None
+
+
+def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Reading:
+    """Return a step with what its function gives, if that can be read, and what was decided of that function.
 
     Args:
         op: the step.
@@ -31,35 +50,94 @@ def with_expression(op: Op, namespaces: Namespaces | None = None, *, is_verified
         is_verified: what columns give is compared with what the function gives.
     """
     found = read_step(op, namespaces)
-    if not isinstance(found, Expression):
-        return op
-    return dataclasses.replace(op, expression=found, is_verified=is_verified)
+    if found is None:
+        return Reading(op, None)
+    if isinstance(found, Unread):
+        return Reading(op, Decided(unread=found))
+    read_as = dataclasses.replace(op, expression=found, is_verified=is_verified)
+    return Reading(
+        read_as,
+        Decided(
+            obstacle=obstacle_to_columns(read_as) or "",
+            is_inlined=is_inlined(read_as),
+            written=name_of_callable(op.fn),
+        ),
+    )
+
+
+def with_expression(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Op:
+    """Return a step with what its function gives, if that can be read."""
+    return read_op(op, namespaces, is_verified=is_verified).op
 
 
 def with_expressions(
     collector: Collector[Any, Any, Any], namespaces: Namespaces | None = None, *, is_verified: bool
 ) -> Collector[Any, Any, Any]:
     """Return a collector with what its functions give, if columns can take it; otherwise one that takes none."""
+    return collector_read(collector, namespaces, is_verified=is_verified)[0]
+
+
+def collector_read(
+    collector: Collector[Any, Any, Any], namespaces: Namespaces | None = None, *, is_verified: bool
+) -> tuple[Collector[Any, Any, Any], tuple[Decided, ...]]:
+    """Return a collector with what its functions give, if columns can take it, and what was decided of each of them.
+
+    A collector that columns cannot take has nothing of columns any more.
+    """
     known = collector.on_columns()
     if known is None:
-        return collector
-    return dataclasses.replace(collector, in_columns=_read(known, namespaces, is_verified))
+        what = f"{collector!r} takes items one by one"
+        return collector, tuple(called(collector.functions, what))
+    readings: dict[int, Expression | Unread] = {}
+    read_as = _read(known, namespaces, is_verified, readings)
+    made = dataclasses.replace(collector, in_columns=read_as)
+    return made, tuple(_decided(collector, known, is_read=read_as is not None, readings=readings))
 
 
-def _read(known: InColumns, namespaces: Namespaces | None, is_verified: bool) -> InColumns | None:
-    found = _read_of(known, namespaces)
-    downstream = None if known.downstream is None else _read(known.downstream, namespaces, is_verified)
+def _decided(
+    collector: Collector[Any, Any, Any], known: InColumns, *, is_read: bool, readings: dict[int, Expression | Unread]
+) -> Iterator[Decided]:
+    """Give what was decided of each function: columns take all of them, or none."""
+    conditions = ("the step before gives (item, 1) for each item",) if known.of_pairs else ()
+    for name, fn in collector.functions:
+        found = readings.get(id(fn))
+        if is_read:
+            yield Decided(name, conditions=conditions)
+        elif isinstance(found, Unread):
+            yield Decided(name, found)
+        else:
+            obstacle = None if found is None else unsupported(found)
+            yield Decided(name, obstacle=obstacle or "columns do not take the function beside it")
+
+
+def called(functions: Iterable[tuple[str, Callable[..., Any]]], obstacle: str) -> Iterator[Decided]:
+    """Give what is decided of functions that are called for each item whatever they do, since the obstacle is there."""
+    return (Decided(name, obstacle=obstacle) for name, _ in functions)
+
+
+def _read(
+    known: InColumns,
+    namespaces: Namespaces | None,
+    is_verified: bool,
+    readings: dict[int, Expression | Unread],
+) -> InColumns | None:
+    found = _read_of(known, namespaces, readings)
+    downstream = None if known.downstream is None else _read(known.downstream, namespaces, is_verified, readings)
     is_read = isinstance(found, Expression) and unsupported(found) is None
     if not isinstance(found, Expression) or not is_read or (downstream is None) != (known.downstream is None):
         return None
     return dataclasses.replace(known, expression=found, downstream=downstream, is_verified=is_verified)
 
 
-def _read_of(known: InColumns, namespaces: Namespaces | None) -> Expression | Unread:
-    """Return what is taken of an item, behind all that it goes through before."""
-    found = Argument(0) if known.of is None else read(known.of, 1, namespaces)
+def _read_of(
+    known: InColumns, namespaces: Namespaces | None, readings: dict[int, Expression | Unread]
+) -> Expression | Unread:
+    """Return what is taken of an item, behind all that it goes through before, and note what each function gives."""
+    found: Expression | Unread = Argument(0)
+    if known.of is not None:
+        found = readings[id(known.of)] = read(known.of, 1, namespaces)
     for fn in reversed(known.before):
-        first = read(fn, 1, namespaces)
+        first = readings[id(fn)] = read(fn, 1, namespaces)
         if not isinstance(first, Expression) or not isinstance(found, Expression):
             return first if isinstance(found, Expression) else found
         found = one_behind_another(first, found)
@@ -68,11 +146,17 @@ def _read_of(known: InColumns, namespaces: Namespaces | None) -> Expression | Un
 
 def key_in_columns(
     key: Callable[[Any], Any] | None, namespaces: Namespaces | None = None, *, is_verified: bool
-) -> KeyInColumns:
-    """Return what is known of a key function; None gives each item itself."""
-    found = Argument(0) if key is None else read(key, 1, namespaces)
-    is_read = isinstance(found, Expression) and unsupported(found) is None
-    return KeyInColumns(found if isinstance(found, Expression) and is_read else None, is_verified)
+) -> tuple[KeyInColumns, tuple[Decided, ...]]:
+    """Return what is known of a key function, and what was decided of it; None gives each item itself."""
+    if key is None:
+        return KeyInColumns(Argument(0), is_verified), ()
+    found = read(key, 1, namespaces)
+    if isinstance(found, Unread):
+        return KeyInColumns(None, is_verified), (Decided("key", found),)
+    obstacle = unsupported(found)
+    if obstacle is not None:
+        return KeyInColumns(None, is_verified), (Decided("key", obstacle=obstacle),)
+    return KeyInColumns(found, is_verified), (Decided("key", conditions=("all keys are numbers of one type",)),)
 
 
 def read_step(op: Op, namespaces: Namespaces | None = None) -> Expression | Unread | None:

@@ -7,15 +7,15 @@ share the stage with what they have in common.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, cast
 
-from dstream.engine.compiler.reading_steps import with_expression
 from dstream.engine.explaining.bounds import Either, OfEarlierJob
+from dstream.engine.explaining.calls import call_of_vertex, calls_of, calls_on_branches
 from dstream.engine.explaining.outlook import Outlook
-from dstream.engine.explaining.routes import BY_ITEM, Route, obstacle_before
+from dstream.engine.explaining.stands import Way, ways_behind, ways_in_tasks, ways_of_batches, ways_of_source
 from dstream.engine.graph.vertices import (
     Applied,
     FromTable,
@@ -28,84 +28,25 @@ from dstream.engine.graph.vertices import (
     Vertex,
     with_calls,
 )
-from dstream.engine.kernels.columns.steps_in_columns import obstacle_to_columns
+from dstream.engine.worker.distinct_routing import read_placed
+from dstream.engine.worker.readers import read_batches, read_buckets, read_columns
 from dstream.engine.worker.sinks import WriteEach
-from dstream.plan.core import Called, Chain, Read, Recall
-from dstream.plan.core_of_services import Served
+from dstream.plan.core import Recall
 from dstream.plan.properties import is_ordered_after
-from dstream.plan.stages import Amount, Call, Exchange, Stage
-from dstream.plan.steps import Guard, Op, Step
+from dstream.plan.stages import SEVERAL_PARTITIONS, Amount, Call, Exchange, Stage
+from dstream.plan.steps import Step
 from dstream.plan.walk import inputs_first
-from dstream.spi.service import Service
 
-__all__ = ["Picture", "calls_of", "no_route"]
+__all__ = ["Picture"]
 
 Task = Vertex | Input
 """What is drawn: an input is a stage, a vertex ends some."""
 
-_IN_THIS_PROCESS = "runs in this process, after the job, on what passed here"
 _IN_CALLER = "its items travel inside the tasks; 4 MB of them or more in a shuffle of their own, which is not counted"
 _ALONE = "if all items stand in one partition before, it runs there and nothing moves"
 _KEPT_BEFORE = "the items that an earlier plan left where it computed them"
 _COMPUTED_BEFORE = "the items that an earlier job left where it computed them"
 _TABLE = "rows become items; Spark runs the DataFrame as it sees fit, which is not counted"
-_TREATMENTS = {
-    "ignored": "leaves out the items that the step before fails on",
-    "resolved": "replaces the items that the step before fails on",
-    "sent": "sends away the items that the step before fails on; this process commits them at the end",
-}
-
-
-RouteOf = Callable[[Op, str | None], Route | None]
-"""Says how tasks evaluate the function of a step, given why its items do not stand in columns, if they do not."""
-
-
-def no_route(op: Op, before: str | None) -> None:
-    """Say nothing: functions are called, as the user wrote it."""
-
-
-def calls_of(applied: Applied, route_of: RouteOf = no_route) -> Iterator[Call]:
-    """Give the calls of the user that stand behind one operation; some belong to the call of another one."""
-    return (call for call in _calls_of(applied, route_of) if call.label)
-
-
-def _calls_of(applied: Applied, route_of: RouteOf) -> Iterator[Call]:
-    node, note = applied.node, applied.note
-    match node:
-        case None:
-            return
-        case Chain(ops=ops):
-            before = obstacle_before(node)
-            for op in ops:
-                seen = _IN_THIS_PROCESS if op.action == "peek" else _of_service(op.fn) or note
-                route = route_of(op, before)
-                before = before or obstacle_to_columns(with_expression(op))
-                if route is None:
-                    yield Call(op.step.label, op.step.where, seen)
-                else:
-                    yield Call(op.step.label, op.step.where, "; ".join(filter(None, (seen, route.name))), route.why)
-                yield from _guarded(op.guards)
-        case Called(guards=guards) | Read(guards=guards):
-            yield Call(node.label(), node.step.where, note)
-            yield from _guarded(guards)
-        case _:
-            yield Call(node.label(), node.step.where, note)
-
-
-def _of_service(fn: object) -> str:
-    """Say how often a service is made, if a step needs one."""
-    match fn:
-        case Served(service=Service(shared=is_shared)):
-            return "its service is made once " + ("for the run in each process" if is_shared else "in each task")
-        case Served():
-            return "its service is opened when the plan runs for a context"
-    return ""
-
-
-def _guarded(guards: Iterable[Guard]) -> Iterator[Call]:
-    for each in guards:
-        if each.step.label:
-            yield Call(each.step.label, each.step.where, _TREATMENTS[each.treatment])
 
 
 @dataclass
@@ -114,6 +55,7 @@ class _Draft:
 
     Attributes:
         kept: the inputs that earlier jobs left, by their places among the inputs.
+        ways: in which its items come behind its last call.
         is_closed: what follows begins a stage of its own.
     """
 
@@ -121,6 +63,7 @@ class _Draft:
     is_ordered: bool
     inputs: tuple[Exchange, ...] = ()
     kept: frozenset[int] = frozenset()
+    ways: tuple[Way, ...] = (Way(),)
     calls: list[Call] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     jobs: list[int] = field(default_factory=list)
@@ -133,12 +76,10 @@ class Picture:
     Args:
         outlook: what is known of the decisions.
         jobs: each by the vertices whose rows it asks for, in the order in which they run.
-        route_of: says how tasks evaluate the function of a step.
     """
 
-    def __init__(self, outlook: Outlook, jobs: Sequence[Sequence[Vertex]], route_of: RouteOf = no_route) -> None:
+    def __init__(self, outlook: Outlook, jobs: Sequence[Sequence[Vertex]]) -> None:
         self._outlook = outlook
-        self._route_of = route_of
         self._drafts: list[_Draft] = []
         self._inputs: dict[int, Items] = {}
         self._ends: dict[int, tuple[int, ...]] = {}
@@ -209,19 +150,17 @@ class Picture:
         ends = []
         for each in self._drawn_inputs(vertex):
             (stage,) = self._ends[id(each)]
-            if vertex.does:
-                stage = self._called(stage, [Call(vertex.step.label, vertex.step.where, vertex.does)])
             if isinstance(vertex.output, WriteEach):
-                self._drafts[stage].calls += self._routed_on_branches(vertex.output)
+                self._drafts[stage].calls += calls_on_branches(vertex.output, vertex.decided)
+            elif call := call_of_vertex(vertex, self._drafts[stage].ways):
+                if vertex.does:
+                    stage = self._called(stage, [call])
+                elif call not in self._drafts[stage].calls:
+                    self._drafts[stage].calls.append(call)
             self._drafts[stage].notes += (note for note in vertex.notes if note not in self._drafts[stage].notes)
             self._drafts[stage].is_closed = True
             ends.append(stage)
         return tuple(dict.fromkeys(ends))
-
-    def _routed_on_branches(self, output: WriteEach) -> list[Call]:
-        """Return the calls between a fork and its ends whose functions have a route; the notes have all calls."""
-        steps = [(op.step, self._route_of(op, BY_ITEM)) for branch in output.branches for op in branch.ops]
-        return [Call(step.label, step.where, route.name, route.why) for step, route in steps if route is not None]
 
     def _stage(self, each: Input) -> int:
         """Return the stage of an input, after its last call."""
@@ -240,15 +179,22 @@ class Picture:
         match each:
             case Splits(parts=(SourceSplits(node),)):
                 notes = [_IN_CALLER] if node.source.in_caller else []
+                pieces = self._outlook.counting.partitions((Splits(each.parts),))
                 draft = _Draft(
-                    self._count(each), node.source.ordered, calls=[Call(node.label(), node.step.where)], notes=notes
+                    self._count(each),
+                    node.source.ordered,
+                    ways=self._in_tasks_of(each, ways_of_source(node, pieces), pieces),
+                    calls=[Call(node.label(), node.step.where)],
+                    notes=notes,
                 )
             case Splits(parts=(Splits() as inner,)):
                 (stage,) = self._ends[id(inner)]
-                return stage if each.tasks is None else self._in_tasks(stage, self._count(each))
+                return stage if each.tasks is None else self._in_tasks(stage, each)
             case Splits(parts=parts):
                 stages = [self._ends[id(part)][0] for part in parts if isinstance(part, Splits)]
-                draft = _Draft(self._count(each), self._all_ordered(stages), self._piped(stages))
+                ways = tuple(dict.fromkeys(way for stage in stages for way in self._drafts[stage].ways))
+                ways = self._in_tasks_of(each, ways, self._outlook.counting.partitions((Splits(parts),)))
+                draft = _Draft(self._count(each), self._all_ordered(stages), self._piped(stages), ways=ways)
             case Rows():
                 draft = self._moved(each)
             case Kept(Recall() as recall):
@@ -272,7 +218,17 @@ class Picture:
         kept = frozenset(stage for stage, vertex in sources.items() if vertex.is_kept)
         ordered = self._all_ordered(sources) if rows.is_ordered is None else rows.is_ordered
         notes = [*rows.notes, *([_ALONE] if id(rows.taken) in self._alone else [])]
-        return _Draft(self._tasks.get(id(rows.taken), self._count(rows)), ordered, inputs, kept, notes=notes)
+        before = [self._drafts[stage].ways for stage in self._drafts_passing(rows)]
+        ways = ways_of_batches(before, are_batches=rows.reader in _OF_BATCHES)
+        if condition == SEVERAL_PARTITIONS or id(rows.taken) in self._alone:
+            ways = tuple(way.only_if(SEVERAL_PARTITIONS.removeprefix("if ")) for way in ways)
+        if rows.has_rest:
+            ways = tuple(dict.fromkeys((*ways, *chain.from_iterable(before))))
+        return _Draft(self._tasks.get(id(rows.taken), self._count(rows)), ordered, inputs, kept, ways, notes=notes)
+
+    def _drafts_passing(self, rows: Rows) -> Iterable[int]:
+        """Return the stages whose items go on: of two sides that meet, the last one passes by the other."""
+        return self._ends[id(rows.taken[-1].vertex)] if rows.taken else ()
 
     def _exchange(self, stage: int, rows: Rows, condition: str, step: Step | None) -> Exchange:
         why = f"{step.label}: {rows.why}" if step and step.label else rows.why
@@ -281,25 +237,32 @@ class Picture:
     def _applied(self, stage: int, applied: Sequence[Applied]) -> int:
         for one in applied:
             if one.node is not None:
-                stage = self._called(stage, calls_of(one, self._route_of))
+                stage = self._called(stage, calls_of(one, self._drafts[stage].ways))
                 draft = self._drafts[stage]
                 draft.is_ordered = is_ordered_after(one.node, draft.is_ordered)
+            elif one.operation is not None:
+                stage = self._called(stage, ())
+            self._drafts[stage].ways = ways_behind(self._drafts[stage].ways, one)
         return stage
 
     def _called(self, stage: int, calls: Iterable[Call]) -> int:
         """Let calls run at the end of a stage, or in one that goes on from it if others read it too."""
         before = self._drafts[stage]
         if before.is_closed:
-            stage = self._added(_Draft(before.tasks, before.is_ordered, self._piped([stage])))
+            stage = self._added(_Draft(before.tasks, before.is_ordered, self._piped([stage]), ways=before.ways))
         self._drafts[stage].calls += calls
         return stage
 
-    def _in_tasks(self, stage: int, tasks: Amount) -> int:
-        before = self._drafts[stage]
+    def _in_tasks(self, stage: int, splits: Splits) -> int:
+        before, tasks = self._drafts[stage], self._count(splits)
+        ways = self._in_tasks_of(splits, before.ways, before.tasks)
         if before.is_closed and before.tasks != tasks:
-            return self._added(_Draft(tasks, before.is_ordered, self._piped([stage])))
-        before.tasks = tasks
+            return self._added(_Draft(tasks, before.is_ordered, self._piped([stage]), ways=ways))
+        before.tasks, before.ways = tasks, ways
         return stage
+
+    def _in_tasks_of(self, splits: Splits, ways: tuple[Way, ...], pieces: Amount) -> tuple[Way, ...]:
+        return ways if splits.tasks is None else ways_in_tasks(ways, pieces)
 
     def _piped(self, stages: Iterable[int]) -> tuple[Exchange, ...]:
         for stage in stages:
@@ -326,6 +289,10 @@ class Picture:
             if number not in draft.jobs[-1:]:
                 draft.jobs.append(number)
                 waiting += (each.source for each in draft.inputs if each.source not in draft.kept)
+
+
+_OF_BATCHES = (read_batches, read_buckets, read_columns, read_placed)
+"""Readers that give what another task has written as it stands."""
 
 
 def _beginning(each: Input) -> tuple[int, int | None]:

@@ -1,17 +1,14 @@
-"""`Route`: how tasks evaluate the function of a step, and why in that way."""
+"""`Route`: how tasks evaluate a function, and why in that way: what the compiler has decided, in words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dstream.engine.compiler.reading_steps import read_step, with_expression
-from dstream.engine.kernels.columns.steps_in_columns import may_stand_in_columns, obstacle_to_columns
-from dstream.engine.kernels.inlined import is_inlined
-from dstream.expressions.function_reading import Unread, name_of_callable
-from dstream.plan.core import Chain, Hint, Read
-from dstream.plan.steps import Op
+from dstream.engine.graph.decided import Decided, Stand
+from dstream.expressions.function_reading import Unread
 
-__all__ = ["BY_ITEM", "Route", "obstacle_before", "route_of"]
+__all__ = ["Route", "route_of", "routes_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +16,8 @@ class Route:
     """How tasks evaluate a function.
 
     Attributes:
-        name: `"columns"`, `"inlined"`, or `"Python: "` with what the function does that keeps it there.
+        name: `"columns"`, also with what has to be true of the data, `"inlined"`, or `"Python: "` with what the
+            function does that keeps it there.
         why: sentences: the reason, and what to write instead where that is easy.
     """
 
@@ -27,38 +25,38 @@ class Route:
     why: str
 
 
-BY_ITEM = "the items before it come one by one"
-
-
-def route_of(op: Op, before: str | None = BY_ITEM) -> Route | None:
-    """Return how tasks evaluate the function of a step; None if they call none of the user's.
+def route_of(decided: Decided, stand: Stand) -> Route:
+    """Return how tasks evaluate a function.
 
     Args:
-        op: the step.
-        before: why the items that it gets do not stand in columns, in words that follow "since"; None if they do.
+        decided: what the compiler has decided.
+        stand: in what the items stand that it gets.
     """
-    found = read_step(op)
-    if found is None:
-        return None
-    if isinstance(found, Unread):
-        return Route(f"Python: {found.reason}", _why_called(found))
-    obstacle = before or obstacle_to_columns(with_expression(op))
-    if obstacle is None:
-        return Route("columns", "It is evaluated for many items at a time, where that gives the same.")
-    if is_inlined(with_expression(op)):
+    if decided.unread is not None:
+        return Route(f"Python: {decided.unread.reason}", _why_called(decided.unread))
+    obstacle = decided.obstacle or stand.obstacle
+    if not obstacle:
+        conditions = " and ".join(dict.fromkeys((*stand.conditions, *decided.conditions)))
+        return Route(f"columns if {conditions}" if conditions else "columns", _COLUMNS)
+    if decided.is_inlined:
         return Route("inlined", f"Python evaluates it in the loop of the task, since {obstacle}.")
-    name = name_of_callable(op.fn)
+    if decided.name:
+        return Route(f"Python: {obstacle}", f"The function is called for each item, since {obstacle}.")
+    name = decided.written
     return Route(f"Python: calls {name}", f"{name} is written in C, and called for each item, since {obstacle}.")
 
 
-def obstacle_before(node: Chain) -> str | None:
-    """Return why the items that a chain gets do not stand in columns; None if they do."""
-    upstream = node.upstream
-    while isinstance(upstream, Hint):
-        upstream = upstream.upstream
-    if not isinstance(upstream, Read):
-        return BY_ITEM
-    return None if may_stand_in_columns(upstream.source, [with_expression(op) for op in node.ops]) else BY_ITEM
+_COLUMNS = "It is evaluated for many items at a time, where that gives the same."
+
+
+def routes_of(all_decided: Iterable[Decided | None], stand: Stand) -> Route:
+    """Return the routes of all functions of a call as one, behind their names."""
+    functions: dict[Route, list[str]] = {}
+    for each in all_decided:
+        if each is not None:
+            functions.setdefault(route_of(each, stand), []).append(each.name)
+    names = "; ".join(f"{', '.join(dict.fromkeys(of_route))}: {route.name}" for route, of_route in functions.items())
+    return Route(names, " ".join(dict.fromkeys(route.why for route in functions)))
 
 
 def _why_called(unread: Unread) -> str:

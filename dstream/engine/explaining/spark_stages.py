@@ -12,8 +12,7 @@ from dstream.engine.compiler.compile_ends import FEW
 from dstream.engine.compiler.compile_inputs import Keep
 from dstream.engine.explaining.bounds import MANY, Cost, Either, range_of
 from dstream.engine.explaining.outlook import FutureJob, Outlook
-from dstream.engine.explaining.picture import Picture, no_route
-from dstream.engine.explaining.routes import route_of
+from dstream.engine.explaining.picture import Picture
 from dstream.engine.explaining.stages_of_ends import stages_of_ends
 from dstream.engine.graph.results import Assembled, Combined, Ending, Last, Nothing, Pulled
 from dstream.engine.graph.vertices import Items, Pending, Vertex, piped
@@ -67,7 +66,7 @@ def _of_one_graph(
         "Spark" if cores is None else f"Spark with {exactly(cores).of('core')}",
         Call(_label(core)),
         ending.outcome(),
-        Picture(outlook, [job.vertices for job in jobs], route_of if facts[0].reads_functions else no_route).stages(),
+        Picture(outlook, [job.vertices for job in jobs]).stages(),
         tuple(Job(job.title, replace(job.amount, words=job.condition)) for job in jobs),
         cost.jobs,
         cost.shuffles,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any, NamedTuple, overload
 
+from dstream.engine.graph.decided import Decided, Gives
 from dstream.engine.graph.output_ports import EVERYTHING, OutputPort
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.worker.readers import read_items
@@ -54,11 +55,15 @@ class Applied(NamedTuple):
         node: the call; None: what is done belongs to the call before.
         operation: what each partition does; None: nothing.
         note: what the call means here, such as that all items stand in one partition.
+        decided: what was decided of the functions that run here; of a `Chain` that of each step, None if it has none.
+        gives: in what the results stand; None: of a `Chain` as its steps say, of another operation one by one.
     """
 
     node: Core | None
     operation: Operation | None
     note: str = ""
+    decided: Sequence[Decided | None] = ()
+    gives: Gives | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +121,7 @@ class Rows:
         why: what the rows are moved or read again for, in words.
         counted: what decides how many targets there are, in words.
         notes: what else a reader of the plan should know of the stage that begins here.
+        has_rest: items that the vertices did not ask for may follow, from where theirs came.
     """
 
     taken: tuple[Taken, ...]
@@ -126,6 +132,7 @@ class Rows:
     why: str = ""
     counted: str = ""
     notes: tuple[str, ...] = ()
+    has_rest: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +190,7 @@ class Vertex:
         step: the operation that it belongs to.
         does: what the tasks do to the items before they write them, in words, if that is worth a line.
         notes: what else a reader of the plan should know of these tasks.
+        decided: what was decided of the functions that the output runs.
     """
 
     inputs: Items
@@ -192,6 +200,7 @@ class Vertex:
     first: int = 0
     does: str = ""
     notes: tuple[str, ...] = ()
+    decided: Sequence[Decided | None] = ()
 
 
 class _Calls(Sequence[Applied]):
@@ -226,9 +235,16 @@ class _Calls(Sequence[Applied]):
 _MANY = 128
 
 
-def piped(inputs: Items, node: Core | None, operation: Operation | None, note: str = "") -> Items:
-    """Return the inputs with a call at the end of each."""
-    return with_calls(inputs, (Applied(node, operation, note),))
+def piped(
+    inputs: Items,
+    node: Core | None,
+    operation: Operation | None,
+    note: str = "",
+    decided: Sequence[Decided | None] = (),
+    gives: Gives | None = None,
+) -> Items:
+    """Return the inputs with a call at the end of each; see `Applied`."""
+    return with_calls(inputs, (Applied(node, operation, note, decided, gives),))
 
 
 def with_calls(inputs: Items, applied: Sequence[Applied]) -> Items:

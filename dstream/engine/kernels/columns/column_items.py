@@ -14,7 +14,17 @@ from dstream.engine.kernels.columns.unmade import Unmade
 if TYPE_CHECKING:
     from dstream.engine.kernels.columns.column_values import Column
 
-__all__ = ["SEQUENCES", "Block", "ColumnItems", "given", "is_worth_columns", "one_after_another", "stretches"]
+__all__ = [
+    "SEQUENCES",
+    "Block",
+    "ColumnItems",
+    "fewest_items",
+    "given",
+    "is_worth_columns",
+    "may_stand_in_columns",
+    "one_after_another",
+    "stretches",
+]
 
 Block: TypeAlias = "Column | Sequence[Any] | Iterator[Any]"
 """A column; a range or list that may become one; or items that did not, each made when it is asked for."""
@@ -114,8 +124,18 @@ def stretches(items: Iterator[Any], work: int) -> Iterator[Sequence[Any]] | None
 def is_worth_columns(items: Any, work: int) -> bool:
     """Say whether so many operators on each item take longer than to make columns of a range or a list."""
     if type(items) is list:
-        return work >= _WORTH_A_LIST and bool(items) and type(items[0]) in _NUMBERS
+        return work >= _WORTH_A_LIST and bool(items) and may_stand_in_columns(items[0])
     return type(items) is range
+
+
+def may_stand_in_columns(item: Any) -> bool:
+    """Say whether items of a list may become a column if they are all like this one."""
+    return type(item) in _NUMBERS
+
+
+def fewest_items() -> int:
+    """Return how many items a range or a list needs to become columns."""
+    return _FEWEST
 
 
 _WORTH_A_LIST = 6

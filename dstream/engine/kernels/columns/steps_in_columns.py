@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
-from typing import Any
 
-from dstream.engine.kernels.columns.column_items import is_worth_columns
 from dstream.engine.kernels.columns.supported import unsupported, unsupported_in_flat_map
 from dstream.expressions import Applied, Argument, Called, Expression
 from dstream.plan.steps import Op, unchanged
 
-__all__ = ["expression_of_step", "is_in_columns", "may_stand_in_columns", "obstacle_to_columns", "work_of"]
+__all__ = ["expression_of_step", "is_in_columns", "obstacle_to_columns", "work_of"]
 
 
 def is_in_columns(op: Op) -> bool:
@@ -42,14 +39,3 @@ def work_of(ops: Sequence[Op]) -> int:
     """Return how many operators steps apply to each item."""
     expressions = [op.expression for op in ops if op.expression is not None]
     return sum(isinstance(each, Applied | Called) for expression in expressions for each in expression.walk())
-
-
-def may_stand_in_columns(source: Any, ops: Sequence[Op]) -> bool:
-    """Say whether tasks make columns of what a source gives for these steps, if there are enough items."""
-    first = list(takewhile(is_in_columns, ops))
-    if all(op.expression is None for op in first):
-        return False
-    if getattr(source, "gives_texts", False) or getattr(source, "has_columns", False):
-        return True
-    items = range(0) if getattr(source, "is_free_to_read", False) else getattr(source, "iterable", None)
-    return is_worth_columns(items, work_of(first))

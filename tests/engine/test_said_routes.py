@@ -1,0 +1,351 @@
+"""`explain()` says of each function how tasks then run it: programs by chance run, and columns are watched."""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from collectors import counting, grouping_by, mapping, max_by, summing, to_list, top_n
+from dstream.engine.kernels.columns import (
+    column_items,
+)
+from dstream.gatherers import window_sliding
+from dstream.plan import Read
+from dstream.plan.nodes_of_stages import Using
+from dstream.plan.where import call_site
+from dstream.session.explaining import stages_on
+from dstream.spi.service import Service
+from dstream.stream import Stream
+from sources import Items, text_files
+from sources.tables import TableRows
+from tests.engine.watched_columns import Watched, check
+
+_ITEMS = 240
+
+
+@pytest.fixture(autouse=True)
+def _few_items_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "0")  # This one process routes keys to itself.
+    monkeypatch.setattr(column_items, "_FEWEST", 16)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """What runs over columns in a test."""
+    return Watched(monkeypatch)
+
+
+def numbers(count: int = _ITEMS) -> Stream[int]:
+    """Return a stream of a range in two parts."""
+    return Stream(Read(Items(range(count), 2)), None)
+
+
+def _add_one(n: int) -> int:
+    return n + 1
+
+
+def _triple(n: int) -> int:
+    return n * 3 % 1009
+
+
+def _squared(n: int) -> int:
+    return n * n % 1013
+
+
+def _is_odd(n: int) -> bool:
+    return n % 2 == 1
+
+
+def _is_low(n: int) -> bool:
+    return n % 10 < 7
+
+
+def _by_json(n: int) -> int:
+    return max([n, n])
+
+
+def _by_bits(n: int) -> int:
+    return n.bit_length() + n
+
+
+def _by_list(n: int) -> int:
+    return [n][0]
+
+
+def _enough(n: int) -> int:
+    return (n * 3 + 1) % 7 - 2 * (n - 1) + n
+
+
+def _enough_of_first(n: int) -> int:
+    return (n * 5 + 1) % 911 - 3 * (n - 1) + n
+
+
+def _negated(n: int) -> int:
+    return -n
+
+
+def _halved(n: int) -> int:
+    return n // 2
+
+
+def _remainder(n: int) -> int:
+    return n % 5
+
+
+def _in_text(n: int) -> Any:
+    return [n][0]
+
+
+def _parsed(line: str) -> int:
+    return int(line)
+
+
+def _lowered(line: str) -> str:
+    return line.lower()
+
+
+def _price(row: dict[str, int]) -> int:
+    return row["price"]
+
+
+def _of_two(pair: tuple[int, ...]) -> int:
+    return pair[0] + pair[1]
+
+
+def test_columns_go_on_from_step_to_step(watched: Watched) -> None:
+    """From a range through several chains, up to the first step that takes items one by one."""
+    stream = numbers().map(_add_one).unordered().filter(_is_odd).map(_by_json).map(_triple)
+
+    notes = check(stream, watched)
+    assert notes == {
+        ".map(_add_one)": ["columns"],
+        ".filter(_is_odd)": ["columns"],
+        ".map(_by_json)": ["Python: makes a list"],
+        ".map(_triple)": ["inlined"],
+    }
+
+
+def test_columns_go_on_behind_a_sort(watched: Watched) -> None:
+    """If the keys are numbers, which only the data can say."""
+    notes = check(numbers().map(_add_one).sorted(key=_negated).map(_triple), watched)
+
+    assert notes[".sorted(key=_negated)"] == ["key: columns if all keys are numbers of one type"]
+    assert notes[".map(_triple)"] == ["columns if all keys are numbers of one type"]
+
+
+def test_items_that_come_one_by_one_stay_so_behind_a_sort(watched: Watched) -> None:
+    """Also where their keys are sorted as numbers."""
+    notes = check(numbers().map(_by_json).sorted(key=_negated).map(_triple), watched)
+
+    assert notes[".sorted(key=_negated)"] == ["key: Python: the items before it come one by one"]
+    assert notes[".map(_triple)"] == ["inlined"]
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_columns_go_on_behind_distinct(watched: Watched, is_ordered: bool) -> None:
+    """Of an ordered stream and of another one; a key of the user's takes items one by one."""
+    stream = numbers().map(_triple) if is_ordered else numbers().map(_triple).unordered()
+
+    notes = check(stream.distinct().map(_add_one), watched)
+    assert notes[".map(_add_one)"] == ["columns if all items are numbers of one type"]
+    notes = check(stream.distinct(key=_remainder).map(_add_one), watched)
+    assert notes[".distinct(_remainder)"] == ["key: Python: distinct() takes items one by one"]
+    assert notes[".map(_add_one)"] == ["inlined"]
+
+
+def test_columns_go_on_behind_a_semi_join(watched: Watched) -> None:
+    """If its keys stand in columns; a join makes entries one by one."""
+    left, right = numbers().map(_add_one), numbers().map(_triple)
+
+    notes = check(left.subtract(right).map(_squared), watched)
+    assert notes[".map(_squared)"] == ["columns if all keys are of one type, int or str"]
+    notes = check(left.join(right, on=_negated).map(_of_entry), watched)
+    assert notes[".map(_of_entry)"] == ["inlined"]
+
+
+def _of_entry(entry: Any) -> int:
+    return int(entry[0])
+
+
+def test_windows_stand_in_columns_where_each_part_reads_on(watched: Watched) -> None:
+    """That is what a task makes of the inside of its part; what lies across borders comes one by one."""
+    stream = numbers().map(_triple).gather(window_sliding(2)).map(_of_two)
+
+    notes = check(stream, watched, summing(_add_one))
+    assert notes[".map(_of_two)"] == ["columns if all items are numbers of one type", "inlined"]
+
+
+def test_what_came_through_a_shuffle_comes_one_by_one(watched: Watched) -> None:
+    """And so it does behind what takes items one by one: `take_while`, `limit`, `peek`."""
+    notes = check(numbers().map(_add_one).partition_by(3, key=_remainder).map(_triple), watched)
+    assert notes[".map(_triple)"] == ["inlined"]
+    assert notes[".partition_by(3, key=_remainder)"] == ["key: Python: partition_by() takes items one by one"]
+
+    notes = check(numbers().map(_add_one).take_while(_is_small).map(_triple).peek(print), watched)
+    assert set(notes[".take_while(_is_small)"]) == {"predicate: Python: take_while() takes items one by one"}
+    assert notes[".map(_triple)"] == ["inlined"]
+    assert check(numbers().peek(id).map(_triple), watched)[".map(_triple)"] == ["inlined"]
+
+
+def _is_small(n: int) -> bool:
+    return n < 200
+
+
+def test_each_function_of_a_collector_has_its_route(watched: Watched) -> None:
+    """Columns take all of them, or none."""
+    stream = numbers().map(_add_one)
+    grouped = grouping_by(_remainder, mapping(_triple, summing(_squared)))
+    assert check(stream, watched, grouped)[".collect(grouping_by(...))"] == [
+        "grouping_by, mapping(fn), summing(fn): columns"
+    ]
+
+    grouped = grouping_by(_in_text, summing(_squared))
+    (note,) = check(stream, watched, grouped)[".collect(grouping_by(...))"]
+    assert note == (
+        "grouping_by: Python: makes a list; summing(fn): Python: columns do not take the function beside it"
+    )
+    (note,) = check(stream, watched, grouping_by(_remainder, to_list()))[".collect(grouping_by(...))"]
+    assert note == "grouping_by: Python: grouping_by(...) takes items one by one"
+    assert check(stream, watched, top_n(3, key=_negated))[".collect(top_n(...))"] == ["top_n(key): columns"]
+    (note,) = check(stream.map(_by_list), watched, top_n(3, key=_negated))[".collect(top_n(...))"]
+    assert note == "top_n(key): Python: the items before it come one by one"
+
+
+def test_a_service_takes_items_one_by_one(watched: Watched) -> None:
+    """Also from the steps before it in the same task."""
+    node = Using(numbers().map(_add_one)._node, Service(int), _served, "map", where=call_site())
+
+    notes = check(Stream(node, None).map(_triple), watched)
+    assert notes[".map(_add_one)"] == notes[".map(_triple)"] == ["inlined"]
+
+
+def _served(service: int, n: int) -> int:
+    return service + n
+
+
+def test_keys_that_columns_do_not_take_are_called(watched: Watched) -> None:
+    """What is said of them is what columns lack; a step before them runs over columns all the same."""
+    notes = check(numbers().map(_add_one).sorted(key=_by_bits), watched)
+
+    assert notes[".map(_add_one)"] == ["columns"]
+    assert notes[".sorted(key=_by_bits)"] == ["key: Python: columns have no .bit_length()"]
+
+
+def test_pairs_are_counted_by_key_in_columns_if_they_have_one(watched: Watched) -> None:
+    """Which is what the data say; another operator takes them one by one."""
+    pairs: Any = numbers().map(_with_one)
+
+    (note,) = check(pairs.reduce_by_key(operator.add), watched)[".reduce_by_key(add)"]
+    assert note.endswith("; op: columns if the step before gives (item, 1) for each item")
+    (note,) = check(pairs.reduce_by_key(max), watched)[".reduce_by_key(max)"]
+    assert "; op: Python: " in note
+
+
+def _with_one(n: int) -> tuple[int, int]:
+    return n, 1
+
+
+def test_a_range_in_small_parts_stays_one(watched: Watched) -> None:
+    """Where nobody knows the parts, that is what the data decide; items of the caller's too."""
+    notes = check(numbers(20).map(_add_one), watched)
+    assert notes == {".map(_add_one)": ["inlined"]}
+    unknown = stages_on(None, Stream(Read(Items(range(_ITEMS))), None).map(_add_one)._node, None)
+    assert [call.note for call in unknown.stages[0].calls] == ["", "columns if a task has 16 items or more"]
+
+
+def test_a_list_stands_in_columns_if_its_steps_do_enough(watched: Watched) -> None:
+    """And if all items are of the type of the first one."""
+    listed = Stream(Read(Items(list(range(_ITEMS)), 2)), None)
+
+    conditions = "all items are int and those of a task take at most 1 MB"
+    assert check(listed.map(_enough), watched) == {".map(_enough)": [f"columns if {conditions}"]}
+    assert check(listed.map(_add_one), watched) == {".map(_add_one)": ["inlined"]}
+    texts = Stream(Read(Items(["1"] * _ITEMS, 2)), None)
+    assert check(texts.map(_lowered).map(_lowered), watched) == {".map(_lowered)": ["inlined", "inlined"]}
+
+
+def test_sources_that_have_columns_give_them(watched: Watched, tmp_path: Path) -> None:
+    """Rows of tables and lines of files; not where bad records are looked after."""
+    rows = Stream(Read(TableRows(pa.table({"price": list(range(_ITEMS))}))), None)
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(map(str, range(100_000, 0, -1))) + "\n")
+    lines = Stream(Read(text_files(str(path))), None).parallel(1)
+    looked_after = Stream(Read(text_files(str(path), on_bad="skip")), None)
+
+    enough = ["columns if a task reads 512 KB or more"]
+    assert check(rows.map(_price), watched) == {".map(_price)": ["columns"]}
+    assert check(lines.map(_lowered).map(_parsed), watched) == {".map(_lowered)": enough, ".map(_parsed)": enough}
+    assert check(looked_after.map(_lowered), watched) == {".map(_lowered)": ["inlined"]}
+
+
+def test_parts_of_a_concat_may_come_in_several_ways(watched: Watched) -> None:
+    """What runs behind them says so."""
+    listed = Stream(Read(Items(["a"] * 9, 2)), None)
+
+    notes = check((numbers() + listed).map(str), watched)
+    assert notes == {".map(str)": ["columns or Python: calls str"]}
+    assert check((numbers() + numbers()).map(_triple), watched) == {".map(_triple)": ["columns"]}
+
+
+_STARTS: list[Callable[[], Stream[Any]]] = [
+    lambda: numbers(3000),
+    lambda: Stream(Read(Items(list(range(3000)), 2)), None).map(_enough_of_first),
+    lambda: Stream(Read(TableRows(pa.table({"price": list(range(3000))}))), None).map(_price),
+    lambda: Stream(Read(Items([3] * 20, 2)), None) + numbers(3000),
+]
+_STEPS: list[Callable[[Stream[Any]], Stream[Any]]] = [
+    lambda stream: stream.map(_add_one),
+    lambda stream: stream.map(_triple),
+    lambda stream: stream.filter(_is_low),
+    lambda stream: stream.map(_squared).unordered(),
+    lambda stream: stream.map(_by_json),
+    lambda stream: stream.map(_by_bits),
+    lambda stream: stream.map(_by_list),
+    lambda stream: stream.map(_enough),
+    lambda stream: stream.sorted(key=_negated),
+    lambda stream: stream.distinct(),
+    lambda stream: stream.partition_by(3, key=_remainder),
+    lambda stream: stream.subtract(numbers(900)),
+    lambda stream: stream.limit(150).map(_halved),
+    lambda stream: stream.drop_while(_is_small),
+    lambda stream: stream.gather(window_sliding(2)).map(_of_two),
+    lambda stream: stream + numbers(),
+    lambda stream: stream.peek(id),
+]
+_ENDS: list[Callable[[], Any]] = [
+    lambda: None,
+    lambda: grouping_by(_is_odd, summing(_parity)),
+    lambda: grouping_by(_parity, counting()),
+    lambda: grouping_by(_in_text, counting()),
+    lambda: max_by(_parity),
+    lambda: top_n(3, key=_parity),
+    lambda: mapping(_parity, summing(_is_odd)),
+    lambda: to_list(),
+]
+
+
+def _parity(n: int) -> int:
+    return n % 2 - n
+
+
+@pytest.mark.parametrize("first", range(0, 240, 80))
+def test_what_is_said_of_random_programs_is_what_ran(watched: Watched, first: int) -> None:
+    """A function runs over columns where that is said, and nowhere else."""
+    in_columns = one_by_one = 0
+    for seed in range(first, first + 80):
+        chosen = random.Random(seed)
+        stream = chosen.choice(_STARTS)()
+        for step in chosen.sample(_STEPS, chosen.randrange(1, 6)):
+            stream = step(stream)
+        for notes in check(stream, watched, chosen.choice(_ENDS)()).values():
+            in_columns += sum("columns" in note for note in notes)
+            one_by_one += sum("columns" not in note for note in notes)
+
+    assert in_columns > 25
+    assert one_by_one > 25
