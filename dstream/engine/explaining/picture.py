@@ -13,7 +13,7 @@ from itertools import chain, takewhile
 from typing import Any, cast
 
 from dstream.engine.explaining.bounds import Either, OfEarlierJob
-from dstream.engine.explaining.calls import call_of_vertex, calls_of, calls_on_branches
+from dstream.engine.explaining.calls_with_routes import call_of_vertex, calls_of, calls_on_branches
 from dstream.engine.explaining.outlook import Outlook
 from dstream.engine.explaining.stands import Way, ways_behind, ways_in_tasks, ways_of_batches, ways_of_source
 from dstream.engine.graph.vertices import (

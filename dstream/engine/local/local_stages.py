@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dstream.engine.explaining.calls import calls_of
+from dstream.engine.explaining.calls_with_routes import calls_of
 from dstream.engine.explaining.stages_of_ends import named
 from dstream.engine.graph.vertices import Applied
 from dstream.plan.core import Concat, Core
