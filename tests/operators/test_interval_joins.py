@@ -73,6 +73,16 @@ def test_an_item_is_forgotten_when_no_partner_can_come(fate):
     assert (by_hand.epoch(to=31), by_hand.entries(), by_hand.states[0].deadline()) == ([], {}, None)
 
 
+@pytest.mark.parametrize("fate", [KEPT, DUMPED, PATCHED])
+def test_an_item_whose_last_partner_may_stand_at_the_watermark_waits_on(fate):
+    """Also in the delta of the epoch in which it came and others were forgotten: one at the watermark is not late."""
+    by_hand = joined(0, 10, fate)
+    by_hand.epoch([[(1, "a1"), (5, "a2")]], [], to=15)
+
+    assert by_hand.entries() == {"a": ([(5, "a2")], [])}
+    assert by_hand.epoch([], [[(15, "a3")]]) == [(15, ("a2", "a3"))]
+
+
 def test_an_older_item_is_forgotten_first_though_it_came_later():
     """The deadline of a key may move back."""
     by_hand = joined(0, 10)

@@ -151,6 +151,17 @@ def test_a_farewell_stands_in_the_last_instant_of_its_state():
     assert sorted(shorter.epoch(to=END_OF_TIME)) == [(11, "a gone at 4: a1"), (11, "b gone at 8: b1")]
 
 
+@pytest.mark.parametrize("borders", [[100], [12, 100], [11, 13, 40, 100]])
+def test_where_a_farewell_stands_does_not_depend_on_where_epochs_end(borders):
+    """The watermark at which the state goes does: a window behind would count it now here, now there."""
+    by_hand = fading(on_evict=lambda state, key, watermark: key)
+    found = by_hand.epoch([[(1, "a1"), (5, "b1")]])
+    for watermark in borders:
+        found += by_hand.epoch(to=watermark)
+
+    assert sorted(found[2:]) == [(11, "a"), (15, "b")]
+
+
 def test_all_states_go_when_the_source_has_ended():
     """Also without a farewell."""
     by_hand = fading(on_evict=None)
