@@ -53,6 +53,17 @@ class Cluster:
         found = self._topics()
         return [(name, number) for name in self._names(sorted(found)) for number in found[name]]
 
+    def ids(self) -> dict[str, str]:
+        """Return what the cluster knows each topic by: one that is made anew under its name has another id.
+
+        Topics are left out of which the cluster does not say it, as before Kafka 2.8.
+
+        Raises:
+            SourceError: a topic is not there, or the cluster does not answer.
+        """
+        names = sorted({name for name, _ in self.places()})
+        return self._asked(lambda client, seconds: _ids(client, names, seconds))
+
     def _topics(self) -> dict[str, list[int]]:
         """Return all topics and their partitions; wait a little for one that may have been made this moment."""
         last = time.monotonic() + _SPREADING
@@ -145,6 +156,23 @@ class Cluster:
     def failure(self, reason: str, kind: type[SourceError] = SourceError) -> SourceError:
         """Return an error that names the source and the cluster."""
         return kind(self.settings.without_secrets(f"{self.label}: {self.settings.servers}: {reason}"))
+
+
+def _ids(client: AdminClient, names: list[str], seconds: float) -> dict[str, str]:
+    from confluent_kafka import KafkaException, TopicCollection
+
+    found: dict[str, str] = {}
+    for name, answer in client.describe_topics(TopicCollection(names), request_timeout=seconds).items():
+        try:
+            found[name] = str(answer.result().topic_id)
+        except KafkaException as error:
+            if may_pass(error.args[0]):
+                raise KafkaException(error.args[0], f"the topic {name}") from None
+    return {name: identity for name, identity in found.items() if identity != _NO_ID}
+
+
+_NO_ID = "A" * 22
+"""An id of zeros."""
 
 
 def _offset(place: TopicPartition, answer: Future[Any], least: int) -> int:

@@ -107,7 +107,8 @@ def kafka(
     into several ranges. Clients stay open in the workers from range to range of a stream.
     **Guarantee**: each message once. Offsets are kept by the job and not in Kafka, no consumer group is joined. Of
     transactions those that were committed are read. Messages that Kafka removed before they were read are a failure.
-    **On re-run**: a job goes on behind what it has read. A stream, or a job up to the latest, reads what is there then.
+    **On re-run**: a job goes on behind what it has read, and refuses a topic that was made anew under its name. A
+    stream, or a job up to the latest, reads what is there then.
 
     Args:
         topics: the name of a topic, several names, or a compiled pattern that the whole name matches.
@@ -200,6 +201,15 @@ class KafkaTopics(Generic[T]):
     cluster: Cluster
     start: Start
     making: Making
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """The ids of the topics, by their names: the offsets of one are of no use in another that was made later.
+
+        Raises:
+            SourceError: a topic is not there, or the cluster does not answer.
+        """
+        return self.cluster.ids()
 
     def begin(self) -> Mapping[str, Offset]:
         """Return where a new job begins in each partition that there is."""

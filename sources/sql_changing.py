@@ -50,7 +50,8 @@ def sql_changes(
     **Parallelism**: one task reads a range of rows.
     **Guarantee**: exactly once for rows that become visible in the order of the column and stay as they are. A row that
     gets a smaller value than one that was read is never seen: also that of a transaction which took its number early
-    and commits late. Rows without a value are left out.
+    and commits late. Rows without a value are left out. A table that is dropped and made anew under its name counts as
+    the same one: its rows are given from the last value that was read on.
     **On re-run**: a new job begins at `start`; one that goes on, where it stood.
 
     Args:

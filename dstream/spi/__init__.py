@@ -51,7 +51,7 @@ from dstream.spi.store import (
     Unchanged,
     Update,
 )
-from dstream.spi.stream_source import Identified, Offset, Reached, StreamSource, Timestamped
+from dstream.spi.stream_source import Identified, Identity, Offset, Reached, StreamSource, Timestamped
 
 __all__ = [
     "UNCHANGED",
@@ -71,6 +71,7 @@ __all__ = [
     "Grouped",
     "Held",
     "Identified",
+    "Identity",
     "InArrow",
     "InBlocks",
     "InColumns",

@@ -12,13 +12,16 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from dstream.spi.source import Split
 
-__all__ = ["Ending", "Identified", "Offset", "Reached", "StreamSource", "Timestamped"]
+__all__ = ["Ending", "Identified", "Identity", "Offset", "Reached", "StreamSource", "Timestamped"]
 
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 Offset: TypeAlias = Any
 """Where an item stands in its partition: plain data that JSON has, such as an int, or a list of ints and texts."""
+
+Identity: TypeAlias = str | Mapping[str, str]
+"""What offsets belong to: one text, or a text for each of several parts, by their names."""
 
 
 @runtime_checkable
@@ -101,12 +104,14 @@ class Identified(Protocol):
     """A source that knows what its offsets belong to; others leave it out.
 
     Attributes:
-        identity: a text. A job that went on with the offsets of one map in another of the same name would leave items
-            out, so it refuses a source that has another identity than the one it has read.
+        identity: a text, or texts by the names of the parts of which some may come up later, as topics do. A job that
+            went on with the offsets of one map in another of the same name would leave items out, so it refuses a
+            source that has another identity than the one it has read, or another one of a part that it has read. It is
+            asked for when a run of a job begins, and when partitions come up.
     """
 
     @property
-    def identity(self) -> str: ...
+    def identity(self) -> Identity: ...
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dstream as ds
-from dstream.errors import SourceError, SourceUnavailableError
+from dstream.errors import IllegalStateError, SourceError, SourceUnavailableError
 from dstream.pickling import dumps
 from dstream.spi.stream_source import StreamSource, Timestamped
 from reducers import to_ilist
@@ -112,6 +112,26 @@ def test_kafka_refuses_a_topic_that_was_made_anew(broker, topic):
 
     with pytest.raises(SourceError, match=f"{name} ends at offset 0, and was read up to 3"):
         source.reach({name: 3, f"b{name}": 0})
+
+
+def test_a_job_does_not_go_on_in_a_topic_that_was_made_anew(broker, topic, tmp_path):
+    """Although it has more messages than were read of the one before; topics that came up meanwhile are no reason."""
+    values = kafka(re.compile(f"{topic.name}.*"), topic.config, value=bytes.decode, projection=lambda each: each.value)
+
+    def read_by_a_job(*expected):
+        with ds.connect(engine="local", storage=str(tmp_path)) as ctx:
+            job = ctx.new_job(pipeline_of(values, to_ilist("out")), name="one", config=ds.JobConfig(epoch_length=0.02))
+            eventually(lambda: sorted(ctx.get_list("out")) == list(expected) or job.status.has_ended)
+            assert sorted(ctx.get_list("out")) == list(expected)
+
+    read_by_a_job("a", "b", "c")
+    Topic(broker.address, name=f"{topic.name}-2").send([b"d"])
+    read_by_a_job("a", "b", "c", "d")
+    topic.delete()
+    Topic(broker.address, name=topic.name).send([b"v", b"w", b"x", b"y", b"z"])
+
+    with pytest.raises(IllegalStateError, match=r"kafka\(.* is not what the stage .* or one that was made anew"):
+        read_by_a_job()
 
 
 def test_kafka_goes_on_with_the_client_that_is_there(topic):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dstream.errors import IllegalStateError
 from dstream.jobs.epoch_record import packed, unpacked
 from dstream.spi.sink import Receipt
-from dstream.spi.stream_source import Offset
+from dstream.spi.stream_source import Identity, Offset
 
 __all__ = ["LogRecord", "Place", "PlaceTime", "SourceMark", "StepMark", "read_record", "written_record"]
 
@@ -47,14 +47,15 @@ class SourceMark(NamedTuple):
         found_at: the reading of the clock when the job first saw the source.
         left_out: the partitions that the source does not show any more, with the reading of the clock when that was
             noticed. They hold no time back, and go on where they were should they come back.
-        identity: what the offsets belong to, in words of the source; empty: it does not say.
+        identity: what the offsets belong to, in words of the source, of each of its parts if it says so; empty: it does
+            not say.
     """
 
     offsets: Mapping[str, Offset]
     has_ended: bool
     found_at: float
     left_out: Mapping[str, float] = MappingProxyType({})
-    identity: str = ""
+    identity: Identity = ""
 
     def goes_on(self, partition: str) -> bool:
         """Say whether items of a partition may still come."""

@@ -12,7 +12,7 @@ from dstream.errors import SourceError
 from dstream.jobs.epoch_record import packed
 from dstream.jobs.unbounded.log_record import SourceMark
 from dstream.spi import Source, Split, StreamSource
-from dstream.spi.stream_source import Offset
+from dstream.spi.stream_source import Identity, Offset
 
 __all__ = ["InRanges", "News", "Range", "Whole", "check_offsets", "identity_of", "no_items", "ranges_of"]
 
@@ -134,11 +134,11 @@ def ranges_of(
     has_ended = not reached and bool(getattr(source, "ends", False))
     if has_ended:
         return News(ranges, SourceMark({}, True, mark.found_at))
-    goes_on = _read_to(reached, mark, now, keep, identity_of(source))
+    goes_on = _read_to(reached, mark, now, keep, _identity_after(source, mark, reached))
     return News(ranges, goes_on, left if type(left) is int and left >= 0 else None)
 
 
-def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float, identity: str) -> SourceMark:
+def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: float, identity: Identity) -> SourceMark:
     """Return how far a source has been read then.
 
     A partition that is left out may come back, as a file that is renamed while the folder is looked through: it goes on
@@ -150,9 +150,21 @@ def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: flo
     return SourceMark(offsets, False, mark.found_at, left_out, identity)
 
 
-def identity_of(source: StreamSource[Any]) -> str:
+def _identity_after(source: StreamSource[Any], mark: SourceMark, reached: Mapping[str, Offset]) -> Identity:
+    """Return what offsets belong to: of what was read before as it was then, so that the next run compares that."""
+    before = mark.identity
+    if before == "":
+        return identity_of(source)
+    if isinstance(before, str) or reached.keys() <= mark.offsets.keys():
+        return before
+    found = identity_of(source)
+    return before if isinstance(found, str) else {**found, **before}
+
+
+def identity_of(source: StreamSource[Any]) -> Identity:
     """Return what the offsets of a source belong to; an empty text if it does not say."""
-    return str(getattr(source, "identity", ""))
+    found = getattr(source, "identity", "")
+    return {str(part): str(text) for part, text in found.items()} if isinstance(found, Mapping) else str(found)
 
 
 def check_offsets(source: StreamSource[Any], offsets: Mapping[str, Offset]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
-from dstream.errors import IllegalStateError
+from dstream.errors import IllegalStateError, SourceUnavailableError
 from dstream.failures import naming
 from dstream.jobs.unbounded.log_record import LogRecord, SourceMark
 from dstream.jobs.unbounded.open_plan import OpenPlan, open_plan
@@ -16,14 +16,19 @@ from dstream.spi.sink import Collections
 
 __all__ = ["check_are_same", "check_sources_go_on", "is_same", "marks_of"]
 
+Same: TypeAlias = Callable[[StreamSource[Any], SourceMark], bool]
 
-def marks_of(plan: OpenPlan, before: Mapping[str, SourceMark], now: float) -> dict[str, SourceMark]:
+
+def marks_of(
+    plan: OpenPlan, before: Mapping[str, SourceMark], now: float, same: Same | None = None
+) -> dict[str, SourceMark]:
     """Return where the sources of a plan go on: those that were read where they were, others where they begin.
 
     Args:
         plan: with its sources.
         before: how far sources were read, by the names of their stages.
         now: the reading of the clock.
+        same: says whether a source is the one that was read; unset, `is_same`.
 
     Raises:
         SourceError: a source that is new cannot begin.
@@ -32,7 +37,7 @@ def marks_of(plan: OpenPlan, before: Mapping[str, SourceMark], now: float) -> di
     for stage, source in plan.sources.items():
         mark = before.get(stage)
         with naming(plan.read_steps[stage]):
-            marks[stage] = mark if mark is not None and is_same(source, mark) else _begun(source, now)
+            marks[stage] = mark if mark is not None and (same or is_same)(source, mark) else _begun(source, now)
     return marks
 
 
@@ -44,8 +49,18 @@ def _begun(source: StreamSource[Any], now: float) -> SourceMark:
 
 def is_same(source: StreamSource[Any], mark: SourceMark) -> bool:
     """Say whether the offsets of a source that was read are those of this one, as far as both say what they are."""
-    identity = identity_of(source)
-    return not (identity and mark.identity) or identity == mark.identity
+    found, before = identity_of(source), mark.identity
+    if isinstance(found, Mapping) and isinstance(before, Mapping):
+        return all(before.get(part, text) == text for part, text in found.items())
+    return not (found and before) or found == before
+
+
+def _may_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
+    """Say the same; of a source that does not answer now, the run of the job finds out, which may wait for it."""
+    try:
+        return is_same(source, mark)
+    except SourceUnavailableError:
+        return True
 
 
 def check_sources_go_on(
@@ -66,19 +81,19 @@ def check_sources_go_on(
     opened = open_plan(plan, context)
     read = {} if before is None else before.sources
     if not forgets:
-        check_are_same(opened, read)
-    marks_of(opened, read, 0.0)
+        check_are_same(opened, read, _may_be_same)
+    marks_of(opened, read, 0.0, _may_be_same)
 
 
-def check_are_same(plan: OpenPlan, read: Mapping[str, SourceMark]) -> None:
+def check_are_same(plan: OpenPlan, read: Mapping[str, SourceMark], same: Same | None = None) -> None:
     """Refuse a source that is not the one that was read by its stage.
 
     Raises:
         IllegalStateError: there is one.
     """
     for stage, source in plan.sources.items():
-        if stage in read and not is_same(source, read[stage]):
-            with naming(plan.read_steps[stage]):
+        with naming(plan.read_steps[stage]):
+            if stage in read and not (same or is_same)(source, read[stage]):
                 raise IllegalStateError(
                     f"{source.label} is not what the stage {stage!r} has read so far, but another one, or one that was "
                     "made anew, so its offsets say nothing of it: give the stage another name, or submit the pipeline "

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 
 import dstream as ds
-from dstream.errors import IllegalStateError, SourceError
+from dstream.errors import IllegalStateError, SourceError, SourceUnavailableError
 from dstream.jobs import JobStatus
 from reducers import to_ilist
 from sources import imap_journal, watch_files
-from tests.jobs.unbounded.streams import eventually
+from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
 
 
 def letters(name="letters", *others):
@@ -122,3 +124,79 @@ def test_records_of_before_identities_go_on(ctx, kept, monkeypatch):
     filled(ctx, "c")
 
     eventually(lambda: ctx.get_list("out").copy().count("c") == 2)
+
+
+@dataclass(eq=False)
+class Topics(Feed):
+    """Partitions that each say what they belong to, as far as that is known."""
+
+    ids: dict[str, str] = field(default_factory=lambda: {"0": "first"})
+    asked_for_ids: int = 0
+    silent: int = 0
+
+    @property
+    def identity(self):
+        """Count how often it is asked for."""
+        self.asked_for_ids += 1
+        if self.silent:
+            self.silent -= 1
+            raise SourceUnavailableError("topics(): nobody answers")
+        return dict(self.ids)
+
+
+@pytest.fixture
+def topics(ctx):
+    """A source whose first part was read by the job "topics", which waits; and a later one."""
+    made = Topics({"0": ["a"]})
+    job = ctx.new_job(pipeline_of(made, to_ilist("out")), name="topics")
+    read(ctx, job, "a")
+    made.ids["1"] = "second"
+    made.give("b", to="1")
+    read(ctx, job, "ab")
+    ctx.close()
+    return made
+
+
+def test_a_part_that_came_up_meanwhile_is_no_other_source(connect, topics):
+    """It is asked for when a run begins, twice, and when partitions come up; in no other epoch."""
+    asked, ctx = topics.asked_for_ids, connect()
+    job = ctx.new_job(pipeline_of(topics, to_ilist("out")), name="topics")
+    eventually(lambda: job.status is JobStatus.RUNNING)
+    begun = topics.asked_for_ids
+    for number, item in enumerate("cd", 3):
+        topics.give(item)
+        eventually(lambda number=number: job.epoch == number)
+
+    assert (asked, topics.asked_for_ids, ctx.get_list("out").copy()) == (3, begun, ["a", "b", "c", "d"])
+
+
+@pytest.mark.parametrize("part", ["0", "1"])
+def test_a_job_does_not_go_on_where_a_part_was_made_anew(connect, topics, part):
+    """Also one that came up while the job ran."""
+    topics.ids[part] = "another"
+
+    with pytest.raises(IllegalStateError, match="or one that was made anew"):
+        connect().new_job(pipeline_of(topics, to_ilist("out")), name="topics")
+
+
+@pytest.mark.parametrize("known", [{}, {"1": "second"}])
+def test_a_part_that_does_not_say_what_it_is_goes_on(connect, topics, known):
+    """As one of a server that cannot say it, or one that is gone."""
+    topics.ids = known
+    ctx = connect()
+    job = ctx.new_job(pipeline_of(topics, to_ilist("out")), name="topics")
+    topics.give("c")
+
+    read(ctx, job, "abc")
+
+
+def test_a_source_that_does_not_answer_is_asked_again_by_the_run(connect, topics):
+    """The job is taken up all the same, and starts again as one whose source falls silent later."""
+    topics.silent = 3
+    ctx = connect()
+    config = ds.JobConfig(auto_restart=(3, 0.01))
+    job = ctx.new_job(pipeline_of(topics, to_ilist("out")), name="topics", config=config)
+    topics.give("c")
+    read(ctx, job, "abc")
+
+    assert topics.silent == 0
