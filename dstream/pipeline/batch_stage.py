@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from dstream.pipeline.peeking import peeked
@@ -114,6 +114,7 @@ class BatchStage(ReducingStage[T]):
         allowed_lag: Duration = 0,
         policy: WatermarkPolicy | None = None,
         idle_timeout: float | timedelta = 60.0,
+        drop_before: int | datetime | None = None,
     ) -> StreamStage[T]:
         """Say when each item happened, and run the source as a stream, of one partition that ends.
 
@@ -124,12 +125,13 @@ class BatchStage(ReducingStage[T]):
             allowed_lag: how much older than the newest item one may be, in milliseconds or as a timedelta.
             policy: in place of a lag, how far time has come.
             idle_timeout: in seconds; 0: no partition is ever idle.
+            drop_before: items of before this time go no further.
 
         Raises:
             TypeError: an argument is of another kind, or a policy stands beside a lag.
             UnsupportedError: something stands before that does not take one item at a time.
         """
-        return self._as_stream().add_timestamps(fn, allowed_lag, policy, idle_timeout)
+        return self._as_stream().add_timestamps(fn, allowed_lag, policy, idle_timeout, drop_before)
 
     def to_stream_stage(
         self, *, timestamp: Callable[[T], Any] | None = None, allowed_lag: Duration = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from dstream.pipeline import epoch_steps
@@ -77,6 +77,7 @@ class StreamStage(StreamSteps[T]):
         allowed_lag: Duration = 0,
         policy: WatermarkPolicy | None = None,
         idle_timeout: float | timedelta = 60.0,
+        drop_before: int | datetime | None = None,
     ) -> StreamStage[T]:
         """Say when each item happened: `fn(item)`, in milliseconds since 1970, or a datetime with a time zone.
 
@@ -91,26 +92,29 @@ class StreamStage(StreamSteps[T]):
                 pickled.
             idle_timeout: after so many seconds without an item, a partition holds time back no longer; 0: it always
                 does.
+            drop_before: items of before this time go no further, where a source gives again what was read long ago: in
+                milliseconds since 1970, or a datetime with a time zone. Unset, all do.
 
         Raises:
             IllegalStateError: the items have timestamps.
             TypeError: an argument is of another kind, a policy stands beside a lag, or it cannot be pickled.
             UnsupportedError: something stands before that moves items, such as a join.
         """
-        node = stamped(self._record.node, fn, allowed_lag, policy, idle_timeout)
+        node = stamped(self._record.node, fn, allowed_lag, policy, idle_timeout, drop_before)
         return self._step("add_timestamps", node)
 
-    def native_timestamps(self, allowed_lag: Duration = 0) -> StreamStage[T]:
+    def native_timestamps(self, allowed_lag: Duration = 0, drop_before: int | datetime | None = None) -> StreamStage[T]:
         """Take the time of each item from the source, directly behind `read_from`, as Kafka has it.
 
         Args:
             allowed_lag: as for `add_timestamps`.
+            drop_before: as for `add_timestamps`.
 
         Raises:
             IllegalStateError: something stands between, or the items have timestamps.
             UnsupportedError: the source has none.
         """
-        return self._step("native_timestamps", natively_stamped(self._record.node, allowed_lag))
+        return self._step("native_timestamps", natively_stamped(self._record.node, allowed_lag, drop_before))
 
     def ingestion_timestamps(self) -> StreamStage[T]:
         """Take the reading of the clock with which an epoch starts for the time of its items.

@@ -36,7 +36,7 @@ from dstream.spi import Calling
 from dstream.spi.epochs import WatermarkPolicy
 from dstream.spi.stream_source import Timestamped
 from dstream.stream.stream_arguments import function, kind_of
-from dstream.values.time_units import milliseconds, seconds
+from dstream.values.time_units import instant, milliseconds, seconds
 
 __all__ = [
     "check_that_it_runs_in_epochs",
@@ -51,7 +51,7 @@ Duration = int | timedelta
 
 
 def stamped(
-    upstream: Node, fn: Any, allowed_lag: Duration, policy: Any, idle_timeout: float | timedelta
+    upstream: Node, fn: Any, allowed_lag: Duration, policy: Any, idle_timeout: float | timedelta, drop_before: Any
 ) -> AddTimestamps:
     """Return the node of `add_timestamps(...)`.
 
@@ -64,11 +64,32 @@ def stamped(
     given = [shown_function(fn)]
     given += [f"allowed_lag={allowed_lag!r}"] if allowed_lag else []
     given += [f"policy={policy!r}"] if policy is not None else []
+    given += _shown_drop(drop_before)
     idle = seconds(idle_timeout, "idle_timeout") or math.inf  # As in Jet, 0 means that no partition is idle.
-    return _added(upstream, "add_timestamps", timestamp, policies, idle, ", ".join(given))
+    first = _first(drop_before)
+    return _added(upstream, "add_timestamps", timestamp, policies, idle, ", ".join(given), first)
 
 
-def natively_stamped(upstream: Node, allowed_lag: Duration) -> AddTimestamps:
+def _shown_drop(drop_before: Any) -> list[str]:
+    return [] if drop_before is None else [f"drop_before={drop_before!r}"]
+
+
+def _first(drop_before: Any) -> int | None:
+    """Return the first timestamp that is not dropped.
+
+    Raises:
+        TypeError: it is neither milliseconds nor a datetime.
+        ValueError: it is a datetime without a time zone, or too far away.
+    """
+    if drop_before is None:
+        return None
+    try:
+        return instant(drop_before)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"drop_before: {error}") from None
+
+
+def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = None) -> AddTimestamps:
     """Return the node of `native_timestamps(...)`.
 
     Raises:
@@ -83,8 +104,9 @@ def natively_stamped(upstream: Node, allowed_lag: Duration) -> AddTimestamps:
     source = upstream.source.source if isinstance(upstream.source, StreamRead) else upstream.source
     if not isinstance(source, Timestamped):
         raise UnsupportedError(f"{source!r} has no timestamps of its own: add_timestamps(fn) takes them from the items")
-    given = f"allowed_lag={allowed_lag!r}" if allowed_lag else ""
-    return _added(upstream, "native_timestamps", source.timestamp, _policies(allowed_lag, None), _IDLE, given)
+    given = ", ".join([*([f"allowed_lag={allowed_lag!r}"] if allowed_lag else []), *_shown_drop(drop_before)])
+    policies, first = _policies(allowed_lag, None), _first(drop_before)
+    return _added(upstream, "native_timestamps", source.timestamp, policies, _IDLE, given, first)
 
 
 _IDLE = 60.0
@@ -101,12 +123,18 @@ def ingested(upstream: Node) -> AddTimestamps:
 
 
 def _added(
-    upstream: Node, call: str, timestamp: Any, policies: Callable[[], WatermarkPolicy], idle: float, given: str = ""
+    upstream: Node,
+    call: str,
+    timestamp: Any,
+    policies: Callable[[], WatermarkPolicy],
+    idle: float,
+    given: str = "",
+    drop_before: int | None = None,
 ) -> AddTimestamps:
     if is_timestamped(upstream):
         raise IllegalStateError(f"{call}(): these items have timestamps already, and have them once")
     check_that_it_runs_in_epochs(upstream, f"{call}()")
-    return AddTimestamps(upstream, timestamp, policies, idle, call, given, where=call_site())
+    return AddTimestamps(upstream, timestamp, policies, idle, call, given, drop_before=drop_before, where=call_site())
 
 
 def check_that_it_runs_in_epochs(node: Node, call: str) -> None:

@@ -31,6 +31,7 @@ class Stamped(Unary):
         take: is called in the driver with what became of the time, once.
         policy: makes that of a partition which the job has not seen before.
         idle_timeout: after so many seconds without an item, a partition holds time back no longer; may be infinite.
+        drop_before: items of before this timestamp go no further; None: all do.
     """
 
     timestamp: Callable[[Any], Any] | None
@@ -39,6 +40,7 @@ class Stamped(Unary):
     take: Callable[[PartitionReceipt], object] | None = None
     policy: Callable[[], WatermarkPolicy] | None = None
     idle_timeout: float = 60.0
+    drop_before: int | None = None
 
 
 @node

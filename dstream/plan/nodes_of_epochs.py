@@ -29,6 +29,7 @@ class AddTimestamps(Node):
         name: the method that the user called.
         given: what the user gave to it, in short.
         known_as: the name of its stage, which the plan of a pipeline fills in: records of epochs speak of it so.
+        drop_before: items of before this timestamp go no further; None: all do.
     """
 
     upstream: Node
@@ -38,6 +39,7 @@ class AddTimestamps(Node):
     name: str = "add_timestamps"
     given: str = ""
     known_as: str = ""
+    drop_before: int | None = None
 
     def label(self) -> str:
         return f".{self.name}({self.given})"
@@ -100,7 +102,9 @@ def late_ones_of(upstream: Node) -> LateOnes:
 def _(node: AddTimestamps, inputs: Sequence[Core], step: Step) -> Core:
     timestamp = None if node.timestamp is None else InstantOf(node.timestamp)
     stage, policy, timeout = node.known_as or node.name, node.policy, node.idle_timeout
-    return core_of_epochs.Stamped(inputs[0], timestamp, stage, policy=policy, idle_timeout=timeout, step=step)
+    return core_of_epochs.Stamped(
+        inputs[0], timestamp, stage, policy=policy, idle_timeout=timeout, drop_before=node.drop_before, step=step
+    )
 
 
 @core_of.register

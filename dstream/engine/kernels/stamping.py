@@ -39,7 +39,7 @@ def stamping(node: Stamped, receipts: Op) -> Operation:
         node: the operation.
         receipts: takes what became of the time.
     """
-    return _Stamping(node.timestamp, node.time, receipts, node.step)
+    return _Stamping(node.timestamp, node.time, receipts, node.step, node.drop_before)
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class _Stamping:
     time: PartitionTime | None
     receipts: Op
     step: Step
+    drop_before: int | None = None
 
     def __call__(self, items: Iterator[tuple[None, Any]], task: Task) -> Iterator[Timed]:
         if self.time is None:
@@ -55,13 +56,17 @@ class _Stamping:
         # The policy as the last epoch left it: a task that runs again begins with it, too.
         seen = _Seen(copy.deepcopy(self.time.policy), self.time.now)
         with naming(self.step):
-            yield from self._stamped(items, seen)
+            yield from self._kept(self._stamped(items, seen))
             watermark = self._watermark(seen, self.time)
         if self.time.counts or seen.items:
             task.watermarks.take({(self.time.stamp, self.time.partition): watermark})
         task.peeking(self.receipts)(
             PartitionReceipt(self.time.stamp, self.time.partition, seen.policy, watermark, seen.greatest, seen.items)
         )
+
+    def _kept(self, stamped: Iterator[Timed]) -> Iterator[Timed]:
+        """Return the items that go on. Time is told of all: it has come as far as those that do not."""
+        return stamped if self.drop_before is None else _since(self.drop_before, stamped)
 
     def _stamped(self, items: Iterator[tuple[None, Any]], seen: _Seen) -> Iterator[Timed]:
         if self.timestamp is None:
@@ -71,6 +76,10 @@ class _Stamping:
     def _watermark(self, seen: _Seen, time: PartitionTime) -> int:
         seen.report_rest()
         return END_OF_TIME if time.ends else max(time.watermark, watermark_of(seen.policy, time.now))
+
+
+def _since(first: int, stamped: Iterator[Timed]) -> Iterator[Timed]:
+    return ((timestamp, item) for timestamp, item in stamped if timestamp is not None and timestamp >= first)
 
 
 class _Seen:
