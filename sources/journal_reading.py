@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dstream.errors import CollectionDestroyedError, IllegalStateError, SourceError
-from dstream.spi import Collections, MapStore
+from dstream.spi import Collections, MapStore, Reached
 from dstream.spi.functions import shown_function
 from dstream.values.contexts import contextmanager
 from dstream.values.journal_events import JournalEvent, UseEvent
@@ -123,8 +123,14 @@ class Journal:
         return start if isinstance(start, int) else 0 if start == "oldest" else self._reach(0, None)
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, int]:
-        """Return the offset of the last event, counted before the predicate is asked."""
-        return {ONLY: self._reach(self._checked(offsets.get(ONLY)), most)}
+        """Return the offset of the last event, and how many are left, counted before the predicate is asked."""
+        since = self._checked(offsets.get(ONLY))
+        reached = self._reach(since, most)
+        if reached == since and most != 0:  # Nothing has come: an idle job asks no more than that.
+            return Reached({ONLY: reached}, 0)
+        with self._blaming():
+            left = self.store.journal_left(reached)
+        return {ONLY: reached} if left is None else Reached({ONLY: reached}, left)
 
     def _reach(self, since: int, most: int | None) -> int:
         with self._blaming():

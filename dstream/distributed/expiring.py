@@ -29,8 +29,7 @@ V = TypeVar("V")
 Clock = Callable[[], float]
 """Gives the time in seconds since the epoch."""
 
-_SLACK = 0.1
-_CHUNK = 1000
+_SLACK, _CHUNK = 0.1, 1000
 
 
 class Expiring(NamedTuple, Generic[V]):
@@ -237,10 +236,7 @@ class ExpiringStore:
         return pa.schema([stored.field("key"), stored.field("value").type.field("value")])
 
     def journal(self, since: int) -> Iterator[JournalEvent]:
-        """Give what happened, with the values of users; a use that was recorded is a `UseEvent`.
-
-        What expired is removed when somebody meets it, or replaced: until then nothing happens.
-        """
+        """Give what happened, with the values of users; what expired is removed when somebody meets it."""
         return map(_unwrapped, self._store.journal(since))
 
     def journal_end(self) -> int:
@@ -250,6 +246,10 @@ class ExpiringStore:
     def journal_reach(self, since: int, most: int | None = None) -> int:
         """Ask the store."""
         return self._store.journal_reach(since, most)
+
+    def journal_left(self, since: int) -> int | None:
+        """Ask the store."""
+        return self._store.journal_left(since)
 
     def journal_before(self, when: int) -> int:
         """Ask the store."""

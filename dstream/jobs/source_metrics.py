@@ -22,7 +22,9 @@ class SourceMetrics:
         partitions: how many there are.
         offsets: how far each has been read, by its name, in the source's own terms; of the first 100.
         left: how many items it had behind these offsets when the last epoch began; of Kafka, how many offsets, some of
-            which hold no message. None: it cannot count them, as files, journals and tables, or no epoch has run yet.
+            which hold no message; of a journal, how many events, also those that it leaves out. None: it cannot count
+            them without reading them, as lines of files, rows of tables, and events of more than a hundred commits in a
+            lake; or no epoch has run yet.
         has_ended: nothing will come of it any more.
     """
 

@@ -290,13 +290,15 @@ class MapStore(Store, Protocol):
         ...
 
     def journal_reach(self, since: int, most: int | None = None) -> int:
-        """Return the offset of the last event that there is now, or of the `most`-th one after `since`.
-
-        It is the earlier one, or `since` itself if nothing came after that. No events are read.
+        """Return the offset of the last event, or if that is earlier of the `most`-th after `since`; or `since` itself.
 
         Raises:
             IllegalStateError: the map was made without `journal=True`.
         """
+        ...
+
+    def journal_left(self, since: int) -> int | None:
+        """Return how many events there are after `since`, None if to count them takes long; raise as the others."""
         ...
 
     def journal_before(self, when: int) -> int:

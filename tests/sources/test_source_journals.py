@@ -62,6 +62,17 @@ def test_a_job_may_begin_now_or_behind_an_event(context, ages, follow):
     assert seen(behind.news()) == [("ADDED", "Grace", 85), ("ADDED", "Alan", 41)]
 
 
+def test_a_journal_says_how_much_is_left(context, ages):
+    """Also of what its predicate leaves out; where it has read everything, nothing more is asked."""
+    source = imap_journal("ages", predicate=lambda event: False).opened(context)
+    for number in range(5):
+        ages[f"n{number}"] = number
+    found = [source.reach(source.begin(), most) for most in (1, 2, None)]
+    last = source.reach(found[-1], 3)
+
+    assert [each.left for each in (*found, last)] == [6, 5, 0, 0]
+
+
 def test_functions_run_where_events_are_read(context, ages, follow):
     """First the predicate, then the projection; of which a None is dropped."""
     old = imap_journal("ages", "oldest", lambda event: event.new_value > 40, projection=lambda event: event.key)

@@ -15,7 +15,7 @@ from dstream.storage.lake.log_additions import Addition
 from dstream.storage.lake.named_folder import FileGoneError
 from dstream.values.journal_events import JournalEvent
 
-__all__ = ["first_version", "journal_before", "journal_reach", "last_offset", "read_journal"]
+__all__ = ["events_after", "first_version", "journal_before", "journal_reach", "last_offset", "read_journal"]
 
 _ROW_BITS = 32
 
@@ -82,6 +82,12 @@ def journal_reach(commits: Iterator[Addition], since: int, most: int | None) -> 
                 return first + left if left else reached
             reached, left = last, left - (last - first)
     return reached
+
+
+def events_after(commits: Iterator[Addition], since: int) -> int:
+    """Return how many events some commits have whose offsets are larger than `since`."""
+    firsts = ((version + 1 << _ROW_BITS, sum(file.rows for file in files)) for version, _, files in commits)
+    return sum(max(0, first + rows - max(first, since)) for first, rows in firsts)
 
 
 def _events(

@@ -22,7 +22,14 @@ from dstream.storage.lake.compaction import MAX_FILES, Fold, fold_all, fold_smal
 from dstream.storage.lake.copied_handles import SHARED, own_copy, same_value
 from dstream.storage.lake.description import Description
 from dstream.storage.lake.lake_collection import Collection
-from dstream.storage.lake.lake_journal import first_version, journal_before, journal_reach, last_offset, read_journal
+from dstream.storage.lake.lake_journal import (
+    events_after,
+    first_version,
+    journal_before,
+    journal_reach,
+    last_offset,
+    read_journal,
+)
 from dstream.storage.lake.lake_tables import remove_quietly
 from dstream.storage.lake.log_additions import additions
 from dstream.storage.lake.lookup import look_up
@@ -35,6 +42,10 @@ from dstream.storage.lake.registry import Registry
 from dstream.values.journal_events import JournalEvent
 
 __all__ = ["LakeMap"]
+
+
+_MOST_COUNTED = 100
+"""Commits that are read to count what a journal has left: each is a small file."""
 
 
 def _opened(registry: Registry, description: Description, asked: Options) -> LakeMap:
@@ -226,6 +237,15 @@ class LakeMap(Collection):
             self._refresh_journal()
             commits = additions(self._log, first_version(since), newest_first=most is None)
             return journal_reach(commits, since, most)
+
+    def journal_left(self, since: int) -> int | None:
+        """Count what the commits after `since` say they have added, unless these are many."""
+        with self._log.lock:
+            self._refresh_journal()
+            first = first_version(since)
+            if self._log.version - first >= _MOST_COUNTED:
+                return None
+            return events_after(additions(self._log, first), since)
 
     def journal_before(self, when: int) -> int:
         """Look at the commits, the newest first."""

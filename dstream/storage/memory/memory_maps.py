@@ -78,6 +78,10 @@ class MemoryMap(Handle[MapState]):
         last = max(since, self.journal_end())
         return last if most is None else min(last, since + most)
 
+    def journal_left(self, since: int) -> int | None:
+        """Subtract: offsets have no gaps."""
+        return max(0, self.journal_end() - since)
+
     def journal_before(self, when: int) -> int:
         """Look at the events, the newest first."""
         with self._state.held():

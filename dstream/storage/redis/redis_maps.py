@@ -112,6 +112,10 @@ class RedisMap(Handle):
             raise IllegalStateError(f"{self._collection} keeps no journal; make it with journal=True")
         return self._offset(last)
 
+    def journal_left(self, since: int) -> int | None:
+        """Subtract: offsets have no gaps."""
+        return max(0, self.journal_end() - since)
+
     def journal_before(self, when: int) -> int:
         """Look at some twenty events: the clock of the server goes forward."""
         last = self.journal_end()

@@ -208,6 +208,10 @@ class SqliteMap(Handle):
         last = max(since, self.journal_end())
         return last if most is None else min(last, since + most)
 
+    def journal_left(self, since: int) -> int | None:
+        """Subtract: offsets have no gaps."""
+        return max(0, self.journal_end() - since)
+
     def journal_before(self, when: int) -> int:
         """Look at the events, the newest first."""
         return self._journaled("SELECT offset FROM {journal} WHERE at < ? ORDER BY offset DESC LIMIT 1", when)

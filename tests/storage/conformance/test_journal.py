@@ -176,10 +176,22 @@ def test_journal_reaches_to_the_last_event(kept, use):
     assert [kept.journal_reach(offsets[2], most) for most in (0, 1, None)] == [offsets[2]] * 3
 
 
-def test_journal_reach_is_refused_where_none_is_kept(storage, use):
+def test_journal_counts_what_is_left_behind_an_offset(kept, use):
+    """Of commits with one event and with several."""
+    assert kept.journal_left(0) == 0
+    use.put(kept, {"a": 1, "b": 2})
+    use.put(kept, {"c": 3})
+    offsets = [event.offset for event in kept.journal(0)]
+
+    assert [kept.journal_left(since) for since in (0, *offsets)] == [3, 2, 1, 0]
+    assert kept.journal_left(kept.journal_end()) == 0
+
+
+@pytest.mark.parametrize("asking", ["journal_reach", "journal_left"])
+def test_journal_reach_is_refused_where_none_is_kept(storage, use, asking):
     """As the journal is."""
     with pytest.raises(IllegalStateError, match="journal=True"):
-        use.map(storage).journal_reach(0)
+        getattr(use.map(storage), asking)(0)
 
 
 def test_journal_events_have_the_time_of_their_commit(kept, use):
