@@ -49,7 +49,8 @@ class JobConfig:
             take as many as fit into `epoch_length`.
         suspend_on_failure: an unbounded job that fails waits, and goes on behind its last epoch when it is resumed.
         force: an unbounded job goes on although its pipeline has other stages than before, and forgets what it knows of
-            those that are gone, keep a state of another kind, or read another journal or SQL table than before.
+            those that are gone, keep a state of another kind, or read another journal or SQL table than before, or a
+            topic of Kafka that was made anew.
         shards: into how many parts an unbounded job divides the state of its steps; 64 unless told otherwise. It is
             fixed when the job is made.
         clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.
@@ -238,6 +239,8 @@ def _check_start(value: Any, force: Any) -> None:
     is_date = isinstance(value, datetime) and value.tzinfo is not None
     if not is_date and (not isinstance(value, int | float) or isinstance(value, bool)):
         raise TypeError(f"JobConfig: start_at must be a number or a datetime with a time zone, not {shown(value)}")
+    if not isinstance(value, datetime) and not math.isfinite(value):
+        raise ValueError(f"JobConfig: start_at must be the number of an epoch, which {value!r} is not")
     if not force:
         raise ValueError("JobConfig: start_at publishes again what came after it, which needs force=True")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from dstream.spi.state_files import StateFiles
 from dstream.state.plain_index import index_to_plain
 
 __all__ = ["Kept", "Snapshot", "Snapshots"]
+
+_log = logging.getLogger("dstream.jobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +154,14 @@ class Snapshots:
         return _read(found.data, name)
 
     def all(self) -> list[Snapshot]:
-        """Return all of them, newest first."""
-        found = (self._records.read(name) for name in self._records.names("snapshots/"))
-        snapshots = [_read(each.data, "").snapshot for each in found if each is not None]
+        """Return all of them, newest first; one whose record is damaged hides no others, and the log names it."""
+        snapshots: list[Snapshot] = []
+        for record_name in self._records.names("snapshots/"):
+            try:
+                found = self._records.read(record_name)
+                snapshots += [] if found is None else [_read(found.data, record_name).snapshot]
+            except IllegalStateError as error:
+                _log.warning("a snapshot is not among those that are listed: %s", error)
         return sorted(snapshots, key=lambda each: each.exported_at, reverse=True)
 
     def remove(self, name: str) -> bool:

@@ -32,7 +32,7 @@ _HAPPENED: dict[type[Exception], str] = {
     errors.CacheNotExistsError: "the cache was never configured",
     errors.SerializationError: "something cannot travel between this process and the workers",
     errors.ColumnsDifferError: "functions gave something else over columns than Python does",
-    errors.EngineError: "Spark could not finish the job, for a reason outside of your functions",
+    errors.EngineError: "the engine or the storage could not go on, for a reason outside of your functions",
     errors.UnsupportedError: "this pipeline holds something that this engine does not run",
     errors.SetupError: "the engine could not start on this machine",
 }
@@ -50,7 +50,8 @@ _TO_DO: dict[type[Exception], str] = {
     "that you take out of it before",
     errors.ColumnsDifferError: 'connect(columns="off") calls each function; please report the difference, a defect '
     "of dstream, or of a source that gives columns",
-    errors.EngineError: "read Spark's own error in dstream.failure(error).remote_traceback, then run it again",
+    errors.EngineError: "mend what the message says, then run it again; on Spark, "
+    "dstream.failure(error).remote_traceback has Spark's own error",
     errors.UnsupportedError: "docs/limits.md lists what is missing and what to use instead",
     errors.SetupError: "do what the message says, then connect() again",
 }

@@ -29,6 +29,7 @@ from tests.jobs.planned import plan_of
         ({"force": 1}, TypeError, "force must be True or False, not 1"),
         ({"clock": 1}, TypeError, "clock must be a function without arguments, not 1"),
         ({"keep": -1}, ValueError, "keep must be above 0"),
+        ({"start_at": float("nan"), "force": True}, ValueError, "must be the number of an epoch, which nan is not"),
         ({"colour": "red"}, TypeError, "unexpected keyword argument 'colour'"),
     ],
 )

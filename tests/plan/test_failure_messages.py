@@ -114,7 +114,7 @@ OURS = {
     errors.NullElementError: ("a None came to a place", "leave the None out with .filter"),
     errors.UnstableKeyError: ("a key cannot be grouped safely", "use a key that is a str"),
     errors.SerializationError: ("something cannot travel", "make such an object inside the function"),
-    errors.EngineError: ("Spark could not finish the job", "read Spark's own error"),
+    errors.EngineError: ("the engine or the storage could not go on", "mend what the message says"),
     errors.UnsupportedError: ("does not run", "docs/limits.md"),
     errors.CollectionDestroyedError: ("was destroyed", "get the collection again"),
     errors.CacheNotExistsError: ("never configured", "configure it once"),

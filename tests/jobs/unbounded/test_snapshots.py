@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import dstream as ds
 from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
+from dstream.jobs.snapshots import _record_of
 from reducers import to_ilist
 from tests.jobs.planned import plan_of
 from tests.jobs.unbounded.changing import counts, windowed, written
@@ -126,6 +129,22 @@ def test_a_snapshot_that_is_not_there_is_refused(ctx, feed, job):
     job.export_snapshot("then")
     with pytest.raises(ValueError, match="there is no snapshot 'now'; snapshots: 'then'"):
         ctx.new_job(counts(feed), config=ds.JobConfig(initial_snapshot="now"))
+
+
+def test_a_damaged_snapshot_hides_no_other_one(ctx, feed, job, place, caplog):
+    """Neither where they are listed nor where one is looked for; the log says which record is damaged."""
+    for name in ("first", "then"):
+        job.export_snapshot(name)
+    records = Path(place) / "records" / _record_of("first")
+    for path in records.iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+
+    assert [each.name for each in ctx.snapshots()] == ["then"]
+    with pytest.raises(ValueError, match="there is no snapshot 'now'; snapshots: 'then'"):
+        ctx.new_job(counts(feed), config=ds.JobConfig(initial_snapshot="now"))
+    with pytest.raises(IllegalStateError, match="is damaged"):
+        ctx.new_job(counts(feed), config=ds.JobConfig(initial_snapshot="first"))
+    assert str(records) in caplog.text
 
 
 def test_a_bounded_job_begins_with_no_snapshot(ctx):
