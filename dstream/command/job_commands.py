@@ -51,7 +51,7 @@ def jobs(ctx: click.Context, storage: str | None) -> None:
 
 @jobs.command(context_settings=SAYING)
 @_of_one
-@click.option("--watch", is_flag=True, help="Go on showing it until it ends.")
+@click.option("--watch", is_flag=True, help="Go on showing it until it ends or has no driver for 10 s.")
 @click.option("--openmetrics", is_flag=True, help="Print its numbers as Prometheus reads them.")
 def show(name: str, storage: str | None, watch: bool, openmetrics: bool) -> None:
     """Show how a job is, and its stages in numbers."""
@@ -183,16 +183,21 @@ def _printable(path: str) -> str:
 
 
 def _watch(job: Job) -> None:
+    """Show a job until it ends. One that is lost may go on in another process, which gets some time for that."""
     from rich.console import Console
     from rich.live import Live
 
+    seen_at = time.monotonic()
     with Live(job.metrics(), console=Console(), auto_refresh=False) as live:
-        while not job.status.has_ended and not job.is_lost:
+        while not job.status.has_ended and time.monotonic() - seen_at <= _PATIENCE:
             time.sleep(_BETWEEN_LOOKS)
+            seen_at = seen_at if job.is_lost else time.monotonic()
             live.update(job.metrics(), refresh=True)
 
 
 _BETWEEN_LOOKS = 0.5
+_PATIENCE = 10.0
+"""Seconds for which a job is watched that has no driver."""
 
 
 def _print(table: Any) -> None:

@@ -6,6 +6,8 @@ from concurrent.futures import wait
 
 import pytest
 
+from dstream.command import job_commands
+from dstream.jobs import JobStatus
 from dstream.jobs.job_drivers import forget_driver
 from reducers import to_ilist
 from tests.jobs.planned import Gate, plan_of
@@ -96,6 +98,36 @@ def test_show_gives_openmetrics(command, done):
 def test_show_watches_a_job_to_its_end(command, done):
     """One that has ended is shown once."""
     assert "done: COMPLETED" in command("jobs", "show", "done", "--watch").stdout
+
+
+class Lost:
+    """A job without a driver, until it was looked at so many times."""
+
+    def __init__(self, job, looks):
+        self.job, self.looks = job, looks
+
+    @property
+    def is_lost(self):
+        self.looks -= 1
+        return self.looks > 0
+
+    @property
+    def status(self):
+        return JobStatus.NOT_RUNNING if self.looks > 0 else self.job.status
+
+    def metrics(self):
+        return self.job.metrics()
+
+
+@pytest.mark.parametrize(("looks", "left"), [(5, False), (1000, True)])
+def test_show_watches_a_job_that_another_driver_may_take_up(done, monkeypatch, looks, left):
+    """As `dstream submit --restart` does it; if nobody comes, it is left after some time."""
+    monkeypatch.setattr(job_commands, "_BETWEEN_LOOKS", 0.001)
+    monkeypatch.setattr(job_commands, "_PATIENCE", 0.3)
+    lost = Lost(done, looks)
+    job_commands._watch(lost)
+
+    assert (lost.looks < looks, lost.looks > 0) == (True, left)
 
 
 def test_a_job_is_cancelled(command, running):
