@@ -138,7 +138,7 @@ class Storage(Protocol):
         ...
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load what was pickled into a record, as far as pickled values of this storage are loaded.
+        """Load what was pickled into a record, as far as pickled values of this storage are loaded, and `state_value`s.
 
         Raises:
             TypeError: they are not.

@@ -21,6 +21,7 @@ from dstream.storage.lake.registry import Registry
 from dstream.storage.lake.trust import Trust
 from dstream.storage.lake.vacuum import vacuum
 from dstream.storage.shape import Shape, check_name
+from dstream.storage.state_pickles import for_state
 from dstream.values.forked_locks import renewed_after_fork
 from dstream.values.secrets import shown_url
 
@@ -56,8 +57,8 @@ class LakeStorage:
         return self._records
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle that a record holds; by default only plain types, where others could write."""
-        return self._records.pickles().load(data)
+        """Load a pickle that a record holds; by default, where others could write, plain types and what steps keep."""
+        return for_state(self._records.pickles()).load(data)
 
     def state_files(self, job: str) -> LakeStateFiles:
         """Return the state of a job in files of this storage."""

@@ -16,7 +16,7 @@ from dstream.storage.memory.memory_state_files import MemoryStateFiles
 from dstream.storage.memory.state import ListState, MapState, State
 from dstream.storage.settings import Settings
 from dstream.storage.shape import Shape, check_name
-from dstream.storage.state_pickles import check_are_loaded
+from dstream.storage.state_pickles import check_are_loaded, for_state
 from dstream.values.forked_locks import RenewedLock
 
 __all__ = ["MemoryStorage", "open_memory"]
@@ -57,8 +57,8 @@ class MemoryStorage:
         return self._registry.records
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are."""
-        return self._pickles.load(data)
+        """Load a pickle as those of values are, or one of what steps keep."""
+        return for_state(self._pickles).load(data)
 
     def state_files(self, job: str) -> MemoryStateFiles:
         """Return the state of a job, which all who share this storage see."""

@@ -21,6 +21,7 @@ from dstream.storage.redis.scripts import REGISTER, SETTLE, TYPES
 from dstream.storage.redis.server import Connection, Server
 from dstream.storage.settings import Settings
 from dstream.storage.shape import Shape, check_name
+from dstream.storage.state_pickles import for_state
 
 __all__ = ["RedisStorage"]
 
@@ -54,8 +55,8 @@ class RedisStorage:
         return RedisRecords(self._connection)
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are."""
-        return self._pickles.load(data)
+        """Load a pickle as those of values are, or one of what steps keep."""
+        return for_state(self._pickles).load(data)
 
     def state_files(self, job: str) -> NoReturn:
         """Refuse: state is megabytes that are written and dropped all the time, which is nothing for memory.

@@ -23,6 +23,7 @@ from dstream.storage.sqlite.sqlite_lists import SqliteList
 from dstream.storage.sqlite.sqlite_maps import SqliteMap
 from dstream.storage.sqlite.sqlite_records import SqliteRecords
 from dstream.storage.sqlite.sqlite_schema import content_statements
+from dstream.storage.state_pickles import for_state
 
 __all__ = ["SqliteStorage"]
 
@@ -53,8 +54,8 @@ class SqliteStorage:
         return SqliteRecords(self._place)
 
     def load_pickle(self, data: bytes) -> Any:
-        """Load a pickle as those of values are."""
-        return self._pickles().load(data)
+        """Load a pickle as those of values are, or one of what steps keep."""
+        return for_state(self._pickles()).load(data)
 
     def state_files(self, job: str) -> LakeStateFiles:
         """Return the state of a job, in files beside the database."""

@@ -5,11 +5,20 @@ from __future__ import annotations
 import pytest
 
 import dstream as ds
+from collectors import counting
 from dstream.errors import IllegalStateError
 from dstream.jobs import JobStatus
 from dstream.jobs.unbounded.epoch_log import EpochLog
+from dstream.windows import (
+    limiting_lag,
+    limiting_lag_and_delay,
+    limiting_lag_and_lull,
+    limiting_timestamp_and_wall_clock_lag,
+    tumbling,
+)
+from reducers import to_ilist
 from tests.jobs.planned import lose_worker
-from tests.jobs.unbounded.streams import Feed, eventually
+from tests.jobs.unbounded.streams import Feed, eventually, read_stream
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
 
@@ -35,6 +44,30 @@ def test_windows_close_while_the_job_goes_on(ctx):
 
     assert (ctx.get_list("out").copy(), job.clock) == ([(10, 12)], 12)
     assert job.metrics().watermarks == {"source": 12, "sums": 12}
+
+
+POLICIES = [
+    limiting_lag(2),
+    limiting_lag_and_delay(2, 1000),
+    limiting_timestamp_and_wall_clock_lag(2, 1e10),
+    limiting_lag_and_lull(2, 1000),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+def test_time_goes_on_where_only_plain_pickles_are_loaded(connect, policy):
+    """As in a folder that others can write to, and on Redis: the records of epochs have policies in them."""
+    ctx, feed = connect(pickle="restricted"), Feed()
+    pipeline = ds.Pipeline()
+    timed = read_stream(pipeline, feed).add_timestamps(lambda n: n, policy=policy)
+    counted = timed.window(tumbling(10)).aggregate(counting())
+    counted.map(lambda found: (found.start, found.result)).write_to(to_ilist("out"))
+    job = ctx.new_job(pipeline)
+    for number, item in enumerate((1, 5, 12), 1):
+        feed.give(item)
+        eventually(lambda number=number: job.epoch == number or job.status.has_ended)
+
+    assert ctx.get_list("out").copy() == [(0, 2)]
 
 
 def test_a_source_that_ends_closes_all_windows(ctx):
