@@ -203,7 +203,7 @@ def _find_remote(fs: Any, path: str, url: str) -> list[File]:
         found = [_remote(fs, each, chain) for each in infos if each["type"] == "file"]
         return _some(found, f"no file matches {shown_url(url)} ({_PASSED_OVER})")
     if info["type"] != "directory":
-        return [_remote(fs, info, chain)]
+        return [_remote(fs, {**info, "name": path}, chain)]  # obstore leaves out the bucket (0.12).
     named = {each["name"].rstrip("/").rpartition("/")[2]: each for each in fs.ls(path, detail=True)}
     _refuse_table(shown_url(url), named)
     infos = [each for name, each in named.items() if each["type"] == "file" and not _is_hidden(name)]
