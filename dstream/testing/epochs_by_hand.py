@@ -155,7 +155,7 @@ class Epochs:
         from dstream.jobs.unbounded.one_epoch import EpochRunner
 
         assert self._plan is not None, "it was taken"
-        self.now = 0.0
+        self.now = self._started_at = 0.0
         for each in self._sources:
             each.partitions = {name: [] for name in each.partitions}
         self._job = uuid4().hex
@@ -224,7 +224,7 @@ class Epochs:
             before = _with_all_of(before, news)
             news = {stage: _ended(some) for stage, some in news.items()}
         marks = {stage: some.mark for stage, some in news.items()}
-        time = EventTime(self._runner.open_plan, before, marks, now, 0.0, before.number == 0, pickle.loads)
+        time = EventTime(self._runner.open_plan, before, marks, now, self._started_at, before.is_claim, pickle.loads)
         ran = self._runner.run(before, news, time, self._states, now)
         # As a driver that takes the job over would read it.
         self._record = read_record(written_record(ran.record), ran.record.number, self._job)

@@ -94,10 +94,17 @@ class EventTime:
         found, policy = self._before.times.get(place), self._plan.stamps[place.stamp].policy
         assert policy is not None, "what gives timestamps has a policy"
         if found is None:
-            return _Known(NO_WATERMARK, policy(), self._now)
+            return _Known(NO_WATERMARK, policy(), self._found_at(place))
         with self._naming(place):
             kept = policy_as_planned(self._load(found.policy), policy())
         return _Known(found.watermark, kept, max(found.heard_at, self._started_at))
+
+    def _found_at(self, place: Place) -> float:
+        """Return when a partition was found of which no epoch has told: with its source, or in this epoch."""
+        source = self._before.sources.get(place.source)
+        if source is None or place.partition not in source.offsets:
+            return self._now
+        return self._begun_at(source)
 
     # ------------------------------------------------------------------------------------------------- for the tasks
 
@@ -143,7 +150,7 @@ class EventTime:
         """Return the least watermark of the partitions that count for a step and are not read; see `Tick`."""
         unread = (each for each in self._places_of(step) if each not in read)
         held = [self._watermark(each) for each in unread if not self._is_idle(each)]
-        held += [NO_WATERMARK] * any(map(self._is_awaited, self._sources_of(step)))
+        held += [NO_WATERMARK] * any(map(self._awaits, self._plan.stamps_of[step]))
         return min(held, default=END_OF_TIME)
 
     def all_idle(self, step: str) -> int:
@@ -178,14 +185,17 @@ class EventTime:
         heard_at = self._known[place].heard_at if heard_at is None else heard_at
         return self._has_ended(place) or self._now - heard_at >= self._plan.stamps[place.stamp].idle_timeout
 
-    def _is_awaited(self, source: str) -> bool:
-        """Say whether a source without partitions may still give some, for which time waits."""
-        mark = self._sources[source]
-        timeouts = [
-            stamp.idle_timeout for name, stamp in self._plan.stamps.items() if source in self._plan.sources_of[name]
-        ]
-        found_at = max(mark.found_at, self._started_at)
-        return not any(map(mark.goes_on, mark.offsets)) and not mark.has_ended and self._now - found_at < max(timeouts)
+    def _awaits(self, stamp: str) -> bool:
+        """Say whether time waits at a stage for a source without partitions, which may still give some."""
+        timeout = self._plan.stamps[stamp].idle_timeout
+        marks = [self._sources[source] for source in self._plan.sources_of[stamp]]
+        return any(self._is_empty(mark) and self._now - self._begun_at(mark) < timeout for mark in marks)
+
+    def _is_empty(self, mark: SourceMark) -> bool:
+        return not any(map(mark.goes_on, mark.offsets)) and not mark.has_ended
+
+    def _begun_at(self, mark: SourceMark) -> float:
+        return max(mark.found_at, self._started_at)
 
     # ------------------------------------------------------------------------------------------------ between epochs
 

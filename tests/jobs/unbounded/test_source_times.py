@@ -7,16 +7,20 @@ import pickle
 import pytest
 
 import dstream as ds
+from collectors import counting
 from dstream.jobs.unbounded.log_record import LogRecord, Place, PlaceTime, SourceMark, StepMark
 from dstream.jobs.unbounded.open_plan import open_plan
 from dstream.jobs.unbounded.source_times import EventTime
+from dstream.testing import epochs
 from dstream.values.event_time import END_OF_TIME, NO_WATERMARK
 from dstream.windows import (
     limiting_lag,
     limiting_lag_and_delay,
     limiting_lag_and_lull,
     limiting_timestamp_and_wall_clock_lag,
+    tumbling,
 )
+from reducers import to_ilist
 from tests.jobs.unbounded.streams import Feed
 from tests.jobs.unbounded.summing import FrameSums, Lagging
 from tests.jobs.unbounded.timed_plans import summing_plan
@@ -94,6 +98,29 @@ def test_what_is_left_out_holds_nobody_and_is_remembered(plan):
 def test_idle_time_begins_with_the_driver(plan):
     """A pause of a job says nothing of its sources."""
     assert at(plan, 1000.0, started_at=990.0).standing("sums", frozenset([B])) == 5
+
+
+@pytest.mark.parametrize(("started_at", "counts"), [(0.0, [False, True]), (70.0, [True, True])])
+def test_idle_time_of_partitions_without_an_epoch_begins_with_the_job(plan, started_at, counts):
+    """That of one which comes up later begins then, and a driver that takes over waits for all of them again."""
+    before = LogRecord(0, "t", 0.0, sources={"source": SourceMark({"a": 0}, False, 10.0)})
+    marks = {"source": SourceMark({"a": 0, "b": 1}, False, 10.0)}
+    time = EventTime(plan, before, marks, 75.0, started_at)
+
+    assert [time.partition_time(*place, False).counts for place in (A, B)] == counts
+
+
+def test_a_source_without_partitions_is_awaited_as_long_as_each_stage_says():
+    """Another stage may wait for it longer."""
+    by_hand, pipeline = epochs(), ds.Pipeline()
+    numbers, nothing = by_hand.source("numbers"), by_hand.source("nothing", 0)
+    read = pipeline.read_from(nothing)
+    read.add_timestamps(int, idle_timeout=60).window(tumbling(10)).aggregate(counting()).write_to(to_ilist("slow"))
+    both = pipeline.read_from(numbers).add_timestamps(int).merge(read.add_timestamps(int, idle_timeout=1))
+    both.window(tumbling(10)).aggregate(counting(), to=lambda *found: found).write_to(to_ilist("quick"))
+    cut = by_hand.of(pipeline).cut
+
+    assert [list(cut(*each).values())[1] for each in (({numbers: [5, 25]}, 0.5), ({}, 1.0))] == [[], [(0, 10, 1)]]
 
 
 def test_what_has_ended_holds_nobody(plan):
