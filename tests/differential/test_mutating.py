@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.differential import column_mutations, text_mutations
+from tests.differential import column_mutations, endless_mutations, text_mutations
 from tests.differential.mutating import Outcome, outcome_of, path_of
 
 _TEST = "from toy import value\n\ndef test_value():\n    assert value() == 1\n"
@@ -39,7 +39,9 @@ def test_mutation_of_a_module_that_no_test_imports_is_not_run(tmp_path: Path) ->
     assert outcome_of(("toy", "1", "2"), ["test_toy.py"], tmp_path) is Outcome.NOT_RUN
 
 
-@pytest.mark.parametrize("mutation", [*column_mutations.MUTATIONS, *text_mutations.MUTATIONS])
+@pytest.mark.parametrize(
+    "mutation", [*column_mutations.MUTATIONS, *endless_mutations.MUTATIONS, *text_mutations.MUTATIONS]
+)
 def test_mutations_are_python_that_differs(mutation: tuple[str, str, str]) -> None:
     """A guard that was rewritten takes its mutation along."""
     module, old, new = mutation

@@ -18,6 +18,7 @@ __all__ = ["main", "names", "run"]
 _ROOT = Path(__file__).parents[2]
 _LONG: dict[str, Sequence[str]] = {
     "contention": ("--runs", "200"),
+    "epochs": ("--programs", "5000"),
     "hostile": ("--runs", "5000"),
     "hours": ("--hours", "1"),
     "jobs": ("--runs", "50"),
@@ -31,6 +32,7 @@ _LONG: dict[str, Sequence[str]] = {
 """What a soak is given to be long; one that is not here has no shorter size."""
 _QUICK: dict[str, Sequence[str]] = {
     "contention": ("--runs", "5"),
+    "epochs": ("--programs", "50"),
     "hostile": ("--runs", "20"),
     "hours": ("--hours", "0.01", "--rate", "1000"),
     "jobs": ("--runs", "4"),
