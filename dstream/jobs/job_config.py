@@ -55,7 +55,8 @@ class JobConfig:
             fixed when the job is made.
         clock: says what time it is, in seconds since 1970; for tests of unbounded jobs.
         keep: seconds, or a timedelta, for which the records of epochs are kept; a day unless told otherwise.
-        files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot.
+        files_at: the folder or URL of a storage that keeps the state of steps, where that of the job cannot. A job that
+            goes on needs the same again.
         start_at: an unbounded job goes on behind this epoch, an int as `job.epoch` counts them, or behind the last one
             that is not later than this datetime with a time zone, of those that are kept. What came after it is
             published again, so it needs `force=True`. It holds for one start: a script that is run again and says it

@@ -221,6 +221,8 @@ class Jobs:
                 "end; submit it as it was, or under another name"
             )
         log = EpochLog(self._records.all, state.id, state.driver.token)
+        if config.files_at != state.config.files_at and not config.force:
+            _check_has_no_state(Memory.of(log, state.log), state, config)
         before = log.last(state.log) if config.start_at is None else log.at(config.start_at)
         check_sources_go_on(plan, self._context, before, forgets=config.force is True)
         if shape_of(plan) == state.shape:
@@ -315,6 +317,16 @@ def _check_is_published(log: EpochLog, state: JobState) -> None:
         raise IllegalStateError(
             f"{title(state)} may have still to publish what its last epoch wrote before its driver ended, and this is "
             "another pipeline: submit it as it was, which ctx.job(...).pipeline is, and then update() it"
+        )
+
+
+def _check_has_no_state(memory: Memory, state: JobState, config: JobConfig) -> None:
+    """Refuse to look for the state of a job elsewhere: it would fail, and a job that has failed begins afresh."""
+    if any(index.keys for index in memory.steps.values()):
+        was, is_now = (each.files_at or "the storage of the job" for each in (state.config, config))
+        raise IllegalStateError(
+            f"{title(state)} has the state of its steps in {was}, and is submitted with {is_now} for it: say the same "
+            "JobConfig(files_at=...) as before; with force=True as well it is looked for there, if it was moved"
         )
 
 

@@ -191,6 +191,25 @@ def test_state_may_stand_in_another_storage(ctx, tmp_path):
     assert (len(files) > 0, ctx.get_list("out").copy()) == (True, [(10, 6)])
 
 
+@pytest.mark.parametrize("elsewhere", [None, "third"])
+def test_a_job_that_goes_on_has_its_state_where_it_was(connect, tmp_path, elsewhere):
+    """To look for it elsewhere is refused before anything begins: it would fail, and begin afresh the next time."""
+    feed, config = Feed(), ds.JobConfig(files_at=str(tmp_path / "other"))
+    first = connect()
+    job = first.new_job(summing_plan(feed, Lagging, FrameSums()), name="sums", config=config)
+    feed.give(2)
+    eventually(lambda: job.epoch == 1)
+    first.close()
+    ctx, wrong = connect(), ds.JobConfig(files_at=elsewhere and str(tmp_path / elsewhere))
+    with pytest.raises(IllegalStateError, match=r"'sums' has the state of its steps in .*other, and is submitted with"):
+        ctx.new_job(summing_plan(feed, Lagging, FrameSums()), name="sums", config=wrong)
+    assert ctx.job("sums").is_lost
+    ctx.new_job(summing_plan(feed, Lagging, FrameSums()), name="sums", config=config)
+    feed.give(4, 12)
+
+    eventually(lambda: ctx.get_list("out").copy() == [(10, 6)])
+
+
 @pytest.mark.parametrize(
     ("sink", "said"),
     [
