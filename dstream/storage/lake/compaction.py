@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as compute
@@ -23,14 +23,20 @@ _SHORTEST_RUN = MAX_FILES // 2
 
 Fold = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]
 """Files, and those that replace them."""
+Reader = Callable[[Sequence[DataFile], Layout], Read]
+"""Makes what reads some files of a bucket, oldest first."""
 
 
-def fold_small(folder: Folder, files: tuple[DataFile, ...], layout: Layout, read: Read = batches) -> Fold:
+def _plainly(files: Sequence[DataFile], layout: Layout) -> Read:
+    return batches
+
+
+def fold_small(folder: Folder, files: tuple[DataFile, ...], layout: Layout, reader: Reader = _plainly) -> Fold:
     """Fold the newest small files of a bucket, or all when the oldest is no longer much larger than the rest."""
     if 4 * sum(file.rows for file in files[1:]) > files[0].rows:
-        return fold_all(folder, files, layout, read)
+        return fold_all(folder, files, layout, reader)
     run = _newest_run(files)
-    rows = (batch for _, batch in newest_rows(folder, run, layout, keep_removed=True, read=read))
+    rows = (batch for _, batch in newest_rows(folder, run, layout, keep_removed=True, read=reader(run, layout)))
     return run, _one_file(folder, run, layout, rows)
 
 
@@ -43,9 +49,9 @@ def _newest_run(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
     return files[first:] if len(files) - first >= _SHORTEST_RUN else files[1:]
 
 
-def fold_all(folder: Folder, files: tuple[DataFile, ...], layout: Layout, read: Read = batches) -> Fold:
+def fold_all(folder: Folder, files: tuple[DataFile, ...], layout: Layout, reader: Reader = _plainly) -> Fold:
     """Fold all files of a bucket into one, sorted by key, without the rows of removed entries."""
-    rows = [batch for _, batch in newest_rows(folder, files, layout, read=read)]
+    rows = [batch for _, batch in newest_rows(folder, files, layout, read=reader(files, layout))]
     return files, _one_file(folder, files, layout, rows, sort=True)
 
 

@@ -91,8 +91,12 @@ class Folder(Protocol):
         """Write a small file, in place of one that is there; readers see all of the old one or all of the new one."""
         ...
 
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file whose name nobody else knows; a failure removes what was written."""
+        ...
+
     def writing(self, path: str) -> AbstractContextManager[Any]:
-        """Give a sink for a file whose name nobody else knows; a failure inside removes what was written."""
+        """Give a sink for a file that comes in pieces, as `write` takes one that is whole."""
         ...
 
     def last_created(self, path: str) -> bytes | None:

@@ -39,6 +39,7 @@ from dstream.storage.lake.named_folder import FileGoneError
 from dstream.storage.lake.newest import KEY_COLUMNS, newest_rows
 from dstream.storage.lake.recent_rows import RecentRows
 from dstream.storage.lake.registry import Registry
+from dstream.storage.lake.single_entries import SingleEntries
 from dstream.values.journal_events import JournalEvent
 
 __all__ = ["LakeMap"]
@@ -67,6 +68,7 @@ class LakeMap(Collection):
         self._cache = BucketCache(self._folder)
         self._sizes: dict[int, tuple[Any, int]] = {}
         self._recent = RecentRows()
+        self._singles = SingleEntries()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let it travel to tasks, which open the map for themselves."""
@@ -132,11 +134,12 @@ class LakeMap(Collection):
                 if len(news) != len(keys):
                     title = self._description.title
                     raise ValueError(f"{title}: a change of {len(keys)} keys gave {len(news)} new values")
-                wanted = Change(
+                changes = [
                     Changed(*place, key, old, new)
                     for place, key, old, new in zip(places, keys, olds, news, strict=True)
                     if new is not UNCHANGED and not (old is None and new is None)
-                )
+                ]
+                wanted = Change(changes, self._singles)
                 if wanted.by_bucket:
                     # Who comes too late tries again before it is somebody else's turn.
                     until_committed.enter_context(self.turn())
@@ -184,7 +187,7 @@ class LakeMap(Collection):
         return all(same_value(self._codec, old, value) for old, value in zip(olds, now, strict=True))
 
     def _remember(self, change: Change) -> None:
-        self._recent.keep(change.rows)
+        self._recent.keep(change.rows, change.entries)
         for bucket, changes in change.by_bucket.items():
             new = [(changed.known, own_copy(self._codec, changed.new)) for changed in changes]
             self._cache.committed(bucket, self._log.groups[bucket], self._log.version, new)
@@ -299,7 +302,7 @@ class LakeMap(Collection):
         try:
             if not files or (len(files) == 1 and not has_removed_rows(self._folder, files[0], layout)):
                 return True
-            old, new = fold(self._folder, files, layout, self._recent.read)
+            old, new = fold(self._folder, files, layout, self._recent.reader)
         except FileGoneError as error:
             with self._log.lock:
                 self._log.refresh()

@@ -39,7 +39,9 @@ __all__ = [
     "in_parts",
     "opened",
     "remove_quietly",
+    "small_file",
     "takes_more",
+    "write_file",
     "write_parts",
     "write_rows",
 ]
@@ -165,23 +167,29 @@ def _stored(kind: Type | None, fields: Sequence[pa.Field]) -> list[pa.Field]:
 
 
 def write_rows(folder: Folder, batch: pa.RecordBatch, bucket: int, prefix: str = "") -> DataFile:
-    """Write rows into a new file that nobody sees yet.
-
-    A small file is written in memory first and neither compressed nor described: that halves the time it takes.
-    """
+    """Write rows into a new file that nobody sees yet."""
     if batch.num_rows > _SMALL_FILE or takes_more(batch, PORTION_BYTES):
         with DataWriter(folder, batch.schema, bucket, prefix) as writer:
             writer.write(batch)
         return writer.file
-    path = new_path(prefix)
+    return write_file(folder, small_file(batch), batch.num_rows, bucket, prefix)
+
+
+def small_file(batch: pa.RecordBatch) -> bytes:
+    """Return a file of a few rows, neither compressed nor described: that halves the time it takes."""
     sink = pa.BufferOutputStream()
     options = {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
     with parquet.ParquetWriter(sink, batch.schema, **options) as rows:
         rows.write_batch(batch)
-    data = sink.getvalue()
-    with folder.writing(path) as file:
-        file.write(data)
-    return DataFile(NOT_COMMITTED, 0, bucket, path, data.size, batch.num_rows, sums_of(data))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def write_file(folder: Folder, data: bytes, rows: int, bucket: int, prefix: str = "") -> DataFile:
+    """Write a new file that nobody sees yet, of which all bytes are there."""
+    path = new_path(prefix)
+    folder.write(path, data)
+    return DataFile(NOT_COMMITTED, 0, bucket, path, len(data), rows, sums_of(data))
 
 
 def takes_more(batch: pa.RecordBatch, size: int) -> bool:

@@ -120,7 +120,7 @@ class LocalFolder:
         folder = final.rpartition("/")[0]
         temporary = f"{folder}/{temporary_name()}"
         try:
-            self._write(temporary, data)
+            self._fill(self._new(temporary), data)
             finish(temporary, final)
         except BaseException:
             with suppress(OSError):
@@ -129,15 +129,24 @@ class LocalFolder:
         if self.durable:
             _flush_folder(folder)
 
+    def write(self, path: str, data: bytes) -> None:
+        """Write a new file; without a file object, which costs as much again as the writing."""
+        final = f"{self.root}/{path}"
+        descriptor = self._new(final)
+        try:
+            self._fill(descriptor, data)
+            if self.durable:
+                _flush_folder(os.path.dirname(final))
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(final)
+            raise
+
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
         """Give a sink for a new file."""
         final = f"{self.root}/{path}"
-        try:
-            file = open(final, "wb", opener=_created)  # noqa: SIM115 (closed before the file is judged complete)
-        except FileNotFoundError:
-            self._make_folder(os.path.dirname(final))
-            file = open(final, "wb", opener=_created)  # noqa: SIM115
+        file = open(final, "wb", opener=self._new)  # noqa: SIM115 (closed before the file is judged complete)
         try:
             with file:
                 yield file
@@ -185,12 +194,16 @@ class LocalFolder:
             if error.errno not in _NOT_EMPTY_OR_GONE:
                 raise
 
-    def _write(self, path: str, data: bytes) -> None:
+    def _new(self, path: str, flags: int = 0) -> int:
+        """Open a new file, and make the folder for it."""
         try:
-            descriptor = _created(path)
+            return _created(path)
         except FileNotFoundError:
             self._make_folder(os.path.dirname(path))
-            descriptor = _created(path)
+            return _created(path)
+
+    def _fill(self, descriptor: int, data: bytes) -> None:
+        """Write all of a new file, and close it."""
         try:
             _write_all(descriptor, data)
             if self.durable:
@@ -250,7 +263,7 @@ def _status(path: str, look: Callable[[str], os.stat_result]) -> os.stat_result 
         return None
 
 
-def _created(path: str, flags: int = 0) -> int:
+def _created(path: str) -> int:
     """Open a new file, which nobody else may write to; that of a symbolic link is none."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
 

@@ -99,6 +99,12 @@ class NamedFolder:
             self._look(path)
             self.folder.replace(path, data)
 
+    def write(self, path: str, data: bytes) -> None:
+        """Write a new file."""
+        with self._naming("writing", path):
+            self._look(path)
+            self.folder.write(path, data)
+
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
         """Give a sink for a new file."""

@@ -141,6 +141,10 @@ class ObjectFolder:
 
         obstore.put(_store(self.root), self._at(path), data)
 
+    def write(self, path: str, data: bytes) -> None:
+        """Put a new file."""
+        self.replace(path, data)
+
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
         """Give a sink for a new file."""

@@ -87,6 +87,11 @@ class Tampered:
         self.hook("replace", path)
         self.folder.replace(path, data)
 
+    def write(self, path: str, data: Any) -> None:
+        self.hook("writing", path)
+        self.hook("write", path)
+        self.folder.write(path, data)
+
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
         self.hook("writing", path)

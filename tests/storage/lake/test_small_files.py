@@ -1,12 +1,17 @@
-"""What is done at once for small files: how much their rows take, and their checksums."""
+"""What is done at once for small files: how much their rows take, their checksums, and how they are written."""
 
 from __future__ import annotations
+
+import errno
+import os
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pytest
 
 from dstream.storage.lake.checksums import _BLOCK, BlockSums, sums_of
 from dstream.storage.lake.lake_tables import takes_more
+from dstream.storage.lake.local_folder import LocalFolder
 
 
 def test_a_part_of_many_rows_takes_its_own_share():
@@ -25,3 +30,32 @@ def test_small_files_have_the_same_checksums(size):
     sums.add(data[:size])
 
     assert sums_of(data[:size]) == sums_of(pa.py_buffer(data[:size])) == sums.text()
+
+
+@pytest.mark.parametrize("fails", [None, "write", "fsync"])
+def test_small_files_are_whole_or_not_there(tmp_path, monkeypatch, fails):
+    """Also in a folder that has yet to be made, and where the disk takes a part of them at a time."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:2]))
+    if fails is not None:
+        monkeypatch.setattr(os, fails, _full)
+    folder = LocalFolder(str(tmp_path / "lake"), durable=True)
+
+    with pytest.raises(OSError, match="No space") if fails else nullcontext():
+        folder.write("a/b.parquet", b"rows!")
+    assert list(folder.paths("a")) == ([] if fails else ["a/b.parquet"])
+    assert fails or folder.read("a/b.parquet") == b"rows!"
+
+
+def _full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_small_file_of_somebody_else_stays(tmp_path):
+    """A name that is taken is refused, and nothing is removed."""
+    folder = LocalFolder(str(tmp_path))
+    folder.write("b.parquet", b"first")
+
+    with pytest.raises(FileExistsError):
+        folder.write("b.parquet", b"second")
+    assert folder.read("b.parquet") == b"first"
