@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, tzinfo
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
-from dstream.values.fields import field_names
+from dstream.values.fields import field_names, is_typed_dict
 from reducers.column_forms import UNKNOWN, Listed, Struct, Valued
 from reducers.scalar_forms import SCALARS, Form, Moment, Scalar
 
@@ -33,7 +33,7 @@ def forms_of_fields(kind: Any, *, strict: bool = True) -> dict[str, Form]:
 
 def _fields(kind: Any, strict: bool, around: tuple[Any, ...]) -> dict[str, Form]:
     hints = _hints(kind, strict)
-    names = tuple(hints) if typing.is_typeddict(kind) else field_names(kind)
+    names = tuple(hints) if is_typed_dict(kind) else field_names(kind)
     forms = {}
     for name in names:
         try:
@@ -80,7 +80,7 @@ def _form_of_class(kind: Any, around: tuple[Any, ...]) -> Form:
         return Listed(UNKNOWN)
     if kind in around:
         raise TypeError(f"it holds {kind.__qualname__} again, and a column has a last level")
-    if forms := _fields(kind, True, around) if typing.is_typeddict(kind) or field_names(kind) else {}:
+    if forms := _fields(kind, True, around) if is_typed_dict(kind) or field_names(kind) else {}:
         return Struct(tuple(forms), tuple(forms.values()))
     raise _no_column(kind.__qualname__)
 

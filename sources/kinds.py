@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
 from dstream.values.blaming import shown
-from dstream.values.fields import field_names
+from dstream.values.fields import field_names, is_typed_dict
 from sources.forms import MADE, Anything, Each, Fixed, Form, FormOfItem, Mapped, Modelled, OneOf, Record, Scalar, Whole
 from sources.text_forms import PARSED, Spelled
 
@@ -86,7 +86,7 @@ def _is_model(kind: Any) -> bool:
 
 
 def _is_record(kind: Any) -> bool:
-    return isinstance(kind, type) and (typing.is_typeddict(kind) or dataclasses.is_dataclass(kind) or _is_named(kind))
+    return isinstance(kind, type) and (is_typed_dict(kind) or dataclasses.is_dataclass(kind) or _is_named(kind))
 
 
 def _is_named(kind: type) -> bool:
@@ -199,7 +199,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
     """Return the names of the fields that are read, and whether each has to be there."""
-    if typing.is_typeddict(kind):
+    if is_typed_dict(kind):
         return {name: _is_required(kind, name, hint) for name, hint in hints.items()}
     if dataclasses.is_dataclass(kind):
         none = dataclasses.MISSING

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 from dstream.spi import ArrowRows
-from dstream.values.fields import field_names, has_plain_fields
+from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
 from sources.forms import Anything, Form, FormOfItem, Made, OneOf, Record, Scalar, Whole
 from sources.parquet_reading import RowGroup, batches, opened_parquet, values_of
 from sources.quick_makers import maker_of_rows
@@ -28,7 +27,7 @@ Column = Callable[[str], Any]
 
 def are_parts_plain(form: FormOfItem | None) -> bool:
     """Say whether rows become items that hold the values of the columns, and run no code of a class."""
-    return form is None or (isinstance(form, Record) and (typing.is_typeddict(form.kind) or _is_plain(form.kind)))
+    return form is None or (isinstance(form, Record) and (is_typed_dict(form.kind) or _is_plain(form.kind)))
 
 
 def _is_plain(kind: Any) -> bool:
@@ -184,7 +183,7 @@ def _floats(column: Column, name: str) -> Any:
 
 
 def _reached_by(form: FormOfItem | None, names: Sequence[str]) -> frozenset[Literal["attribute", "key", "place"]]:
-    if form is None or typing.is_typeddict(form.kind):
+    if form is None or is_typed_dict(form.kind):
         return frozenset({"key"})
     kind: Any = form.kind
     are_all_there = issubclass(kind, tuple) and tuple(names) == field_names(kind)

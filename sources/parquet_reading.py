@@ -47,7 +47,9 @@ def opened_parquet(file: File) -> Iterator[Any]:
 def batches(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str] | None) -> Iterator[Any]:
     """Give the rows of some row groups in Arrow batches."""
     rows = min(row_group.batch_rows for row_group in groups)
-    return parquet.iter_batches(rows, [row_group.index for row_group in groups], columns)  # type: ignore[no-any-return]
+    found = parquet.iter_batches(rows, [row_group.index for row_group in groups], columns)
+    # Arrow takes the name of a column for that of a part of another one, too: "a.b" for the b of a.
+    return found if columns is None else (batch.select(columns) for batch in found)
 
 
 def values_of(column: Any) -> list[Any]:

@@ -12,10 +12,10 @@ import functools
 import inspect
 import keyword
 import types
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dstream.values.fields import is_typed_dict
 from sources.forms import Fixed, Form, FormOfItem, Made, Modelled, OneOf, Scalar, fitting
 from sources.text_forms import Parsed, Spelled
 
@@ -127,7 +127,7 @@ def _of_one(form: Form, value: str, known: dict[str, Any], empty_is_none: bool) 
 
 def _call(kind: Any, names: list[str], made: list[str]) -> str | None:
     """Return the call of the kind; None if its fields cannot be written as arguments."""
-    if typing.is_typeddict(kind):
+    if is_typed_dict(kind):
         return "{" + ", ".join(f"a{index}_name: {each}" for index, each in enumerate(made)) + "}"
     if takes_in_order(kind, names):
         return f"kind({', '.join(made)})"

@@ -51,7 +51,8 @@ def sql_rows(
     Nothing is committed: a query that changes something changes nothing. The rows come in the order of the database,
     so an order needs an ORDER BY; divided by `partition_on` they have none.
 
-    A name that is none in Python, such as that of `count(*)` in SQLite, becomes `_0` by its position.
+    A column with a name that no field of a named tuple has, such as `count(*)`, `class` or `_id`, becomes `_0` by its
+    position. A `TypedDict` as `kind` takes columns of any name.
 
     **Parallelism**: one task; with `partition_on` as many as it says, each with its own query.
     **Guarantee**: every row once, if the database stays as it is meanwhile: each task sees what is there when it reads.
@@ -72,7 +73,7 @@ def sql_rows(
         TypeError: an argument is of another kind.
         ValueError: `url` names no database, a parameter has no value, or `partition_on` is none.
         SourceError: when it runs: the database cannot be reached or refuses the query, a name stands twice in the
-            result, or a row does not become a `kind`.
+            result or means two fields, or a row does not become a `kind`.
 
     Example:
         >>> import pathlib, sqlite3, tempfile

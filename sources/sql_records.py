@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import functools
+import keyword
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,13 +82,14 @@ class Rows:
         """Return what makes items of rows with these columns.
 
         Raises:
-            SourceError: a name stands there twice.
+            SourceError: a name stands there twice, or means two fields of a named tuple.
         """
         if twice := repeated(names):
-            raise SourceError(f"{call}: the query gives {twice} more than once: name one of them apart with AS")
+            raise _ambiguous(call, f"the query gives {twice} more than once")
         form = self.form
         if form is None:
-            return lambda rows, before: list(map(_row_kind(names)._make, rows))
+            fields = _field_names(names, call)
+            return lambda rows, before: list(map(_row_kind(fields)._make, rows))
         return lambda rows, before: [
             _made(form, dict(zip(names, row, strict=True)), call, number)
             for number, row in enumerate(rows, start=before + 1)
@@ -98,6 +101,33 @@ def _made(form: FormOfItem, row: dict[str, Any], call: str, number: int) -> Any:
         return form.made(row)
     except Unfit as error:
         raise SourceError(f"{call}, row {number:,}: {error}: {shown(row)}") from error.__cause__
+
+
+def _ambiguous(call: str, said: str) -> SourceError:
+    return SourceError(f"{call}: {said}: name one of them apart with AS")
+
+
+def _field_names(names: tuple[str, ...], call: str) -> tuple[str, ...]:
+    """Return the names of the fields of a named tuple with these columns, as code reads them, or else by their places.
+
+    Raises:
+        SourceError: what somebody writes for one column would be another one.
+    """
+    read = [unicodedata.normalize("NFKC", name) for name in names]
+    fields = tuple(name if _is_field(name) else f"_{place}" for place, name in enumerate(read))
+    places = {name: place for place, name in enumerate(read)}
+    for place, (name, field) in enumerate(zip(names, fields, strict=True)):
+        other = places.get(field, place)
+        if other != place and field == read[place]:
+            raise _ambiguous(call, f"Python reads {name!r} and {names[other]!r} as one name")
+        if other != place:
+            becomes = f"which column {place + 1}, {name!r}, becomes by its place"
+            raise _ambiguous(call, f"column {other + 1} is called {field!r}, {becomes}")
+    return fields
+
+
+def _is_field(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,12 +6,14 @@ import dataclasses
 import functools
 import inspect
 import keyword
+import sys
+import typing
 import unicodedata
 from collections.abc import Callable, Sequence
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NamedTuple, cast
 
-__all__ = ["columns_of_fields", "field_names", "has_plain_fields"]
+__all__ = ["columns_of_fields", "field_names", "has_plain_fields", "is_typed_dict"]
 
 
 def field_names(kind: type) -> tuple[str, ...]:
@@ -31,6 +33,23 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return tuple(getattr(kind, "_fields", ())) if issubclass(kind, tuple) else ()
+
+
+def is_typed_dict(kind: object) -> bool:
+    """Say whether something is a `TypedDict`, of `typing` or of `typing_extensions`, and let one travel to workers.
+
+    Example:
+        >>> from dstream.values.fields import is_typed_dict
+        >>> is_typed_dict(typing.TypedDict("Sale", {"unit price": float})), is_typed_dict(dict)
+        (True, False)
+    """
+    extensions: Any = sys.modules.get("typing_extensions")  # Who has one of its has imported it.
+    if not typing.is_typeddict(kind) and not (extensions is not None and extensions.is_typeddict(kind)):
+        return False
+    if "__orig_bases__" not in vars(kind):
+        # cloudpickle makes a class again of these. Python 3.11 does not set them where the class is written as a call.
+        cast(Any, kind).__orig_bases__ = (typing.TypedDict,)
+    return True
 
 
 def has_plain_fields(kind: type) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import pyarrow
 import pyarrow.parquet
@@ -61,6 +61,17 @@ def test_parquet_rows_reads_only_the_columns_asked_for(path, read):
     """In the order asked for."""
     assert list(read(parquet_rows(path, columns=["text", "n"]))[0].items()) == [("text", "t0"), ("n", 0)]
     assert list(read(parquet_rows(path, columns=("text",)))[0].items()) == [("text", "t0")]
+
+
+def test_parquet_rows_reads_columns_of_any_name(tmp_path, read):
+    """Also one that is called as a part of another one is."""
+    odd = {"_0": 1, "class": 2, "a b": 3, "": 4, "a": {"b": 5}, "a.b": 6}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([odd]), tmp_path / "odd.parquet")
+    kind = TypedDict("kind", {"_0": int, "class": int, "a b": int, "": int, "a.b": int})
+
+    assert read(parquet_rows(tmp_path / "odd.parquet")) == [odd]
+    assert read(parquet_rows(tmp_path / "odd.parquet", columns=["a.b", "_0"])) == [{"a.b": 6, "_0": 1}]
+    assert read(parquet_rows(tmp_path / "odd.parquet", kind)) == [{name: odd[name] for name in kind.__annotations__}]
 
 
 def test_parquet_rows_gives_python_values(tmp_path, read):

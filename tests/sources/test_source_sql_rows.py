@@ -8,7 +8,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import pytest
 from hypothesis import given, settings
@@ -133,6 +133,37 @@ def test_an_error_travels(engine, tmp_path):
 def test_an_unnamed_column_has_its_place(read, url):
     """As `count(*)`."""
     assert read(sql_rows(url, "SELECT count(*), max(id) AS most FROM sales"))[0]._asdict() == {"_0": 10, "most": 9}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ('1 AS "_1", 2 AS "_0"', "column 2 is called '_0', which column 1, '_1', becomes by its place"),
+        ('count(*), 3 AS "_0"', r"column 2 is called '_0', which column 1, 'count\(\*\)', becomes by its place"),
+        ('1 AS "fi", 2 AS "\ufb01"', "Python reads 'fi' and '\ufb01' as one name"),
+        ("1 AS a, 2 AS a", "the query gives 'a' more than once"),
+    ],
+)
+def test_names_that_mean_two_columns_are_refused(local_context, url, columns, words):
+    """Nobody gets the value of another column than the one they name."""
+    with pytest.raises(SourceError, match=f"{words}: name one of them apart with AS"):
+        local_context.read(sql_rows(url, f"SELECT {columns}")).to_list()
+
+
+def test_columns_are_fields_by_their_names(read, url):
+    """Also where Python writes a name in another way, as it does in code; what is no field has its place."""
+    (row,) = read(sql_rows(url, 'SELECT 1 AS "\u00b5g", 2 AS "class", 3 AS "_2", 4 AS "a b"'))
+
+    assert (row.µg, row._asdict()) == (1, {"\u03bcg": 1, "_1": 2, "_2": 3, "_3": 4})
+    assert type(pickle.loads(pickle.dumps(row))) is type(row)
+
+
+def test_a_kind_has_columns_of_any_name(read, url):
+    """A `TypedDict` names what no named tuple can."""
+    odd = TypedDict("odd", {"_0": int, "class": int, "a b": int, "": int})
+    query = 'SELECT 1 AS "class", 2 AS "_0", 3 AS "a b", 4 AS ""'
+
+    assert read(sql_rows(url, query, kind=odd)) == [{"_0": 2, "class": 1, "a b": 3, "": 4}]
 
 
 def test_reading_is_lazy(url):

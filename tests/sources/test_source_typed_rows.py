@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.parquet
 import pydantic
 import pytest
+import typing_extensions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -167,6 +168,14 @@ def test_typed_dictionaries_and_models(write, read):
         Model(name="Ada", age=36),
         Model(name="Bob", age=None),
     ]
+
+
+@pytest.mark.parametrize("make", [TypedDict, typing_extensions.TypedDict])
+def test_typed_dictionaries_have_fields_of_any_name(write, read, make):
+    """They are written as calls, and travel wherever they stand; pydantic wants those of `typing_extensions`."""
+    odd = make("odd", {"_0": int, "class": str, "a b": str})
+
+    assert read(csv_rows(write("class,_0,,a b", "x,1,2,y"), odd)) == [{"_0": 1, "class": "x", "a b": "y"}]
 
 
 def test_what_a_validator_of_a_model_raises_is_said_of_the_row(write):
