@@ -51,6 +51,7 @@ from dstream.stream.stream_arguments import (
     explained_end,
     function,
     is_sink,
+    keep_from_streams,
     kind_of,
     not_collected,
     optional_function,
@@ -91,6 +92,7 @@ class BaseStream(Generic[T]):
 
     def __init_subclass__(cls) -> None:
         BaseStream._kinds[cls.__name__] = cls
+        keep_from_streams(cls)
 
     def __init__(self, node: Node, runtime: Runtime | None, lifetime: Lifetime | None = None) -> None:
         self._node = node

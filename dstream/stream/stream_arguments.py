@@ -18,6 +18,7 @@ __all__ = [
     "explained_end",
     "function",
     "is_sink",
+    "keep_from_streams",
     "kind_of",
     "operation_of_one_input",
     "optional_function",
@@ -202,3 +203,27 @@ def not_collected(args: tuple[Any, ...]) -> str:
         case (other,):
             return f"{takes}, not {kind_of(other)}{hint_of_a_collector(other)}"
     return f"{takes}, not {len(args)} arguments"
+
+
+class _StaticFactory(staticmethod):  # type: ignore[type-arg]  # Of any function.
+    def __get__(self, stream: Any, kind: Any = None, /) -> Any:
+        _refuse(stream, self.__func__)
+        return super().__get__(stream, kind)
+
+
+class _ClassFactory(classmethod):  # type: ignore[type-arg]  # Of any function.
+    def __get__(self, stream: Any, kind: Any = None, /) -> Any:
+        _refuse(stream, self.__func__)
+        return super().__get__(stream, kind)
+
+
+def _refuse(stream: Any, factory: Any) -> None:
+    if stream is not None:
+        raise AttributeError(factory.__name__)  # `__getattr__` of the stream says more.
+
+
+def keep_from_streams(kind: type[Any]) -> None:
+    """Let the factories of a class be called on the class alone: `a.concat(b)` would be `b`."""
+    for name, made in list(vars(kind).items()):
+        if isinstance(made, staticmethod | classmethod) and not name.startswith("_"):
+            setattr(kind, name, (_StaticFactory if isinstance(made, staticmethod) else _ClassFactory)(made.__func__))

@@ -23,10 +23,21 @@ def no_such_name(cls: type[Any], name: str, of_objects: type[Any]) -> str:
         name: the name.
         of_objects: the class of streams of objects.
     """
+    if _is_factory(cls, name):
+        instead = _INSTEAD.get(name, "{}.{}(...)").format(cls.__name__, name)
+        return f"{name}() makes a stream without this one: write {instead}"
     article = "an" if cls.__name__[0] in "AEIO" else "a"
     message = f"{article} {cls.__name__} has no {name!r}"
     meant = "" if name.startswith("_") else _of_a_stream(cls, name, of_objects)
     return f"{message}; use {meant}" if meant else message
+
+
+def _is_factory(cls: type[Any], name: str) -> bool:
+    found = next((vars(each)[name] for each in cls.__mro__ if name in vars(each)), None)
+    return isinstance(found, staticmethod | classmethod) and not name.startswith("_")
+
+
+_INSTEAD = {"concat": "{}.{}(a, b), or a + b", "empty": "{}.{}(), or first().is_empty() to ask whether this one is"}
 
 
 def _of_a_stream(cls: type[Any], name: str, of_objects: type[Any]) -> str:

@@ -31,6 +31,26 @@ def test_a_name_that_is_nearly_right_is_mended(name, meant):
         getattr(Stream.of(1), name)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "instead"),
+    [
+        (Stream, "concat", "Stream.concat(a, b), or a + b"),
+        (Stream, "empty", "Stream.empty(), or first().is_empty() to ask whether this one is"),
+        (Stream, "iterate", "Stream.iterate(...)"),
+        (IntStream, "concat", "IntStream.concat(a, b), or a + b"),
+        (IntStream, "range", "IntStream.range(...)"),
+    ],
+)
+def test_a_stream_has_no_factories(kind, name, instead):
+    """As in Java: `a.concat(b)` would be `b` alone."""
+    stream = kind.of(1)
+
+    with pytest.raises(AttributeError) as caught:
+        getattr(stream, name)
+    assert str(caught.value) == f"{name}() makes a stream without this one: write {instead}"
+    assert not hasattr(stream, name)
+
+
 KNOWN = {*c.__all__, *ds.gatherers.__all__, *reducers.__all__, "isinstance", "iter", "len"}
 MEANT = {
     "persist": "cache(), or a reducer such as to_ilist(name)",
