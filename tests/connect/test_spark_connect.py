@@ -73,7 +73,7 @@ RESULTS = {
     "top_n": lambda s: s.collect(top_n(3)),
     "text": lambda s: s.map(str).collect(joining("-")),
     "join": lambda s: s.join(s.map(lambda n: n * 2), on=(str, str)).to_list(),
-    "union": lambda s: s.concat(s.map(operator.neg)).to_list(),
+    "union": lambda s: (s + s.map(operator.neg)).to_list(),
     "reduce": lambda s: s.map(str).reduce(operator.add).get(),
     "ints": lambda s: s.map_to_int(lambda n: n).summary_statistics(),
     "partitions": lambda s: s.parallel(3).map(lambda n: n).count(),

@@ -269,7 +269,7 @@ STEPS: list[Callable[[Stream[Any]], Stream[Any]]] = [
     lambda items: items.distinct(),
     lambda items: items.skip(1),
     lambda items: items.limit(5),
-    lambda items: items.concat(items.map(lambda item: item * 2)),
+    lambda items: items + items.map(lambda item: item * 2),
 ]
 
 

@@ -136,17 +136,17 @@ def _top(ctx: ds.Context, megabytes: int) -> Outcome:
 
 def _distinct(ctx: ds.Context, megabytes: int) -> Outcome:
     items, count = _large_items(ctx, megabytes)
-    return items.concat(items).distinct().map(_number).to_list(), list(range(count))
+    return (items + items).distinct().map(_number).to_list(), list(range(count))
 
 
 def _distinct_unordered(ctx: ds.Context, megabytes: int) -> Outcome:
     items, count = _large_items(ctx, megabytes)
-    return items.concat(items).unordered().distinct().count(), count
+    return (items + items).unordered().distinct().count(), count
 
 
 def _distinct_by_key(ctx: ds.Context, megabytes: int) -> Outcome:
     items, count = _large_items(ctx, megabytes)
-    return items.concat(items).distinct(key=_number).map(_number).to_list(), list(range(count))
+    return (items + items).distinct(key=_number).map(_number).to_list(), list(range(count))
 
 
 def _join(ctx: ds.Context, megabytes: int) -> Outcome:

@@ -16,7 +16,7 @@ from dstream.values import DoubleSummaryStatistics, IntSummaryStatistics
 
 def int_stream(numbers: IntStream) -> None:
     """Every method of `IntStream`."""
-    assert_type(numbers.builder(), StreamBuilder[int, IntStream])
+    assert_type(IntStream.builder(), StreamBuilder[int, IntStream])
     assert_type(numbers.explain("svg"), Drawing)
     numbers.head()
     numbers.show(3)
@@ -91,7 +91,7 @@ def int_stream(numbers: IntStream) -> None:
 
 def long_stream(numbers: LongStream) -> None:
     """Every method of `LongStream`."""
-    assert_type(numbers.builder(), StreamBuilder[int, LongStream])
+    assert_type(LongStream.builder(), StreamBuilder[int, LongStream])
     assert_type(numbers.explain("svg"), Drawing)
     numbers.head()
     numbers.show(3)
@@ -161,7 +161,7 @@ def long_stream(numbers: LongStream) -> None:
 
 def double_stream(numbers: DoubleStream) -> None:
     """Every method of `DoubleStream`."""
-    assert_type(numbers.builder(), StreamBuilder[float, DoubleStream])
+    assert_type(DoubleStream.builder(), StreamBuilder[float, DoubleStream])
     assert_type(numbers.explain("svg"), Drawing)
     numbers.head()
     numbers.show(3)
