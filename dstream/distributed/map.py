@@ -210,8 +210,10 @@ class IStreamMap(ChangingMap[K, V]):
 
         The index lives in this process, in memory. It is made by reading all entries, now, and is brought up to date
         from the journal at each look-up, so it knows what anybody has written, in whatever way, as soon as that is
-        committed. `select` gives the same with and without it. It is used for conditions of `where` on the field, alone
-        or in `&`, and in `|` if each part has an index; for plain values, such as numbers, texts, dates, enum members.
+        committed. `select` gives the same with and without it, but a condition that fails on some entries, such as a
+        comparison of texts and numbers, is not asked of those that the index leaves out. It is used for conditions of
+        `where` on the field, alone or in `&`, and in `|` if each part has an index; for plain values, such as numbers,
+        texts, dates, enum members.
 
         Costs some hundred bytes for each entry, and at a look-up the entries that are found.
 
