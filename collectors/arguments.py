@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from dstream.spi import AggregateOperation, Sink
@@ -16,6 +16,7 @@ __all__ = [
     "checked_count",
     "checked_function",
     "checked_map_factory",
+    "checked_places",
     "checked_predicate",
     "checked_text",
     "made_by",
@@ -108,6 +109,26 @@ def checked_choice(value: bool, name: str) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
     return value
+
+
+def checked_places(values: Iterable[float], most: int, name: str) -> list[float]:
+    """Return numbers from 0 to `most` as floats.
+
+    Raises:
+        TypeError: `values` is no iterable, or one of them is no number.
+        ValueError: one lies outside.
+    """
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be an iterable of numbers, not {type(values).__name__}")
+    return [_checked_place(value, most, name) for value in values]
+
+
+def _checked_place(value: float, most: int, name: str) -> float:
+    if isinstance(value, bool) or not hasattr(type(value), "__float__"):
+        raise TypeError(f"{name} must hold numbers, not {shown(value)}")
+    if not 0 <= value <= most:
+        raise ValueError(f"{name} must lie between 0 and {most}, but one is {value!r}")
+    return float(value)
 
 
 def checked_text(value: str, name: str) -> str:

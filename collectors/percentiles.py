@@ -11,7 +11,7 @@ from functools import partial
 from struct import Struct
 from typing import Any, Protocol, Self, TypeVar, cast
 
-from collectors.arguments import checked_function
+from collectors.arguments import checked_function, checked_places
 from collectors.batches import Prepared
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles
@@ -44,16 +44,14 @@ def percentiles(ps: Iterable[float], fn: Callable[[T], float] | None = None) -> 
         A collector of one float for each percentile; NaN each if there were no numbers.
 
     Raises:
-        TypeError: an item gave something that is not a number.
+        TypeError: a percentile is no number; later, an item gave something that is none.
         ValueError: a percentile is not between 0 and 100.
 
     Example:
         >>> percentiles([0, 50, 99]).collect(range(1, 101))
         [1.0, 50.5, 99.01]
     """
-    if not isinstance(ps, Iterable):
-        raise TypeError(f"ps must be an iterable of numbers, not {type(ps).__name__}")
-    return _exact("percentiles", [_checked_percentile(p) for p in ps], fn, _found)
+    return _exact("percentiles", checked_places(ps, 100, "ps"), fn, _found)
 
 
 @named
@@ -65,12 +63,6 @@ def median(fn: Callable[[T], float] | None = None) -> Collector[T, object, float
         2.0
     """
     return _exact("median", [50.0], fn, _first_found)
-
-
-def _checked_percentile(p: float) -> float:
-    if not 0 <= p <= 100:
-        raise ValueError(f"ps must lie between 0 and 100, but one is {p!r}")
-    return float(p)
 
 
 def _exact(

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from numbers import Real
 from typing import Any, TypeVar
 
-from collectors.arguments import checked_function
+from collectors.arguments import checked_function, checked_places
 from collectors.batches import Batched, Prepared, batches, kinds
 from collectors.naming import named
 from collectors.numeric import Numbers, doubles
@@ -61,7 +61,7 @@ def quantiles(
 
     Raises:
         SetupError: the package `datasketches` is not installed.
-        TypeError: an item gave something that is not a number.
+        TypeError: a fraction is no number; later, an item gave something that is none.
         ValueError: a fraction is not between 0 and 1, or `accuracy` is not between 0.00005 and 1.
 
     Example:
@@ -69,9 +69,7 @@ def quantiles(
         [50.0, 90.0]
     """
     _check_library("quantiles")
-    if not isinstance(fractions, Iterable):
-        raise TypeError(f"fractions must be an iterable of numbers, not {type(fractions).__name__}")
-    shares = [_checked_share(fraction) for fraction in fractions]
+    shares = checked_places(fractions, 1, "fractions")
     if fn is not None:
         checked_function(fn, "fn")
     taken = doubles("quantiles")
@@ -83,12 +81,6 @@ def quantiles(
         accumulate_all=Prepared(partial(taken.every, fn), _Ranks.add, _Ranks.add_all),
     )
     return collector
-
-
-def _checked_share(fraction: float) -> float:
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fractions must lie between 0 and 1, but one is {fraction!r}")
-    return float(fraction)
 
 
 def _sketch_size(accuracy: float) -> int:

@@ -52,6 +52,15 @@ def test_percentiles_lie_between_0_and_100(ps):
         percentiles(50)
 
 
+@pytest.mark.parametrize(("ps", "first"), [("50", "'5'"), ([None], "None"), ([True], "True"), ([1j], "1j")])
+def test_percentiles_and_quantiles_are_numbers(ps, first):
+    """Anything else is refused at the call, by its argument and what it is."""
+    with pytest.raises(TypeError, match=f"^ps must hold numbers, not {first}$"):
+        percentiles(ps)
+    with pytest.raises(TypeError, match=f"^fractions must hold numbers, not {first}$"):
+        quantiles(ps)
+
+
 def test_a_number_takes_8_bytes():
     """While it waits, and on its way."""
     container = median().accumulated(median().supplier(), range(1000))
