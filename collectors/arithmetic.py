@@ -91,7 +91,7 @@ def summing(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any]:
     Floats are added without loss and rounded once, so no split and no order changes the result. The
     sum of Fractions is exact; that of Decimals is rounded once, to the precision of the decimal context.
     Ints may stand among all of them, Fractions among floats, which make the sum a float, and all but
-    Decimals among complex numbers.
+    Decimals among complex numbers. Holds a sum.
 
     Args:
         fn: gives an int, a float, a Decimal, a Fraction or a complex; without it the items are the numbers.
@@ -117,7 +117,7 @@ def averaging(fn: Callable[[Any], Any] | None = None) -> Collector[Any, Any, Any
     """Average what `fn` gives for each item; 0.0 of nothing.
 
     The mean of ints and floats is a float, that of Decimals a Decimal, that of Fractions a Fraction, and
-    that of complex numbers a complex; what may be mixed is that of `summing`.
+    that of complex numbers a complex; what may be mixed is that of `summing`. Holds a sum and a count.
 
     Example:
         >>> averaging(len).collect(["a", "bc"])

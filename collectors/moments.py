@@ -87,7 +87,7 @@ def covariance(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T,
     """Take the covariance of what `x` and `y` give for each item, of the population.
 
     The sums are exact, so no order, no split and no large mean changes the result. It is NaN of nothing, and if a
-    coordinate is infinite or NaN.
+    coordinate is infinite or NaN. Holds a few sums.
 
     Raises:
         TypeError: a coordinate is not a number.
@@ -105,7 +105,7 @@ def correlation(x: Callable[[T], float], y: Callable[[T], float]) -> Collector[T
     """Take the correlation of what `x` and `y` give for each item: Pearson's, from -1.0 to 1.0.
 
     The sums are exact: points on a straight line give 1.0 or -1.0. The result is NaN where it is undefined: fewer than
-    two different x or y, or a coordinate that is infinite or NaN.
+    two different x or y, or a coordinate that is infinite or NaN. Holds a few sums.
 
     Raises:
         TypeError: a coordinate is not a number.

@@ -42,7 +42,7 @@ class Entries(BaseStream[T]):
     # One entry at a time
 
     def keys(self: StreamOf[tuple[K, Any]]) -> Stream[K]:
-        """Replace each entry by its key.
+        """Replace each entry by its key; moves nothing between tasks.
 
         A stream that has keys is no mapping: `collect(to_map(...))` makes a dict, and `dict(stream)` does not.
 
@@ -54,7 +54,7 @@ class Entries(BaseStream[T]):
         return keys
 
     def values(self: StreamOf[tuple[Any, V]]) -> Stream[V]:
-        """Replace each entry by its value.
+        """Replace each entry by its value; moves nothing between tasks.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).values().to_list()
@@ -64,7 +64,7 @@ class Entries(BaseStream[T]):
         return values
 
     def swap(self: StreamOf[tuple[K, V]]) -> Stream[Entry[V, K]]:
-        """Replace each entry by one with key and value exchanged.
+        """Replace each entry by one with key and value exchanged; moves nothing between tasks.
 
         Example:
             >>> Stream.of(("Pequod", 30)).swap().to_list()
@@ -74,7 +74,7 @@ class Entries(BaseStream[T]):
         return swapped
 
     def map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], R]) -> Stream[Entry[K, R]]:
-        """Replace the value of each entry by `fn(value)`; the key stays.
+        """Replace the value of each entry by `fn(value)`; the key stays. Moves nothing between tasks.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).map_values(lambda crew: crew + 1).to_list()
@@ -85,7 +85,7 @@ class Entries(BaseStream[T]):
         return mapped
 
     def filter_values(self: StreamOf[tuple[K, V]], predicate: Callable[[V], object]) -> Stream[Entry[K, V]]:
-        """Keep the entries whose values satisfy `predicate`.
+        """Keep the entries whose values satisfy `predicate`; moves nothing between tasks.
 
         Example:
             >>> Stream.of(("Pequod", 30), ("Rachel", 26)).filter_values(lambda crew: crew > 26).to_list()
@@ -97,6 +97,8 @@ class Entries(BaseStream[T]):
 
     def flat_map_values(self: StreamOf[tuple[K, V]], fn: Callable[[V], Iterable[R] | None]) -> Stream[Entry[K, R]]:
         """Replace each entry by one for each item that `fn(value)` gives: any iterable or stream, or None for none.
+
+        Moves nothing between tasks.
 
         Example:
             >>> Stream.of((1, "to be"), (2, "or not")).flat_map_values(str.split).map(tuple).to_list()

@@ -39,7 +39,7 @@ class Shared(BaseStream[T]):
     __slots__ = ()
 
     def union(self, *others: Self) -> Self:
-        """Return all items of this stream and of others, in any order; `a + b` keeps the order.
+        """Return all items of this stream and of others, in any order; `a + b` keeps the order. Moves nothing.
 
         Raises:
             IllegalStateError: they belong to different contexts.

@@ -155,6 +155,8 @@ class Stream(Gathering[T], Keyed[T], Paired[T], Entries[T], Shorthands[T], Recov
     def concat(*streams: Stream[U]) -> Stream[U]:
         """Return the items of each stream, one stream after another; ordered if all of them are.
 
+        Moves nothing: the partitions of one stream come behind those of another.
+
         Raises:
             IllegalStateError: they belong to different contexts.
 

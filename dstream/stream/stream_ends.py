@@ -193,6 +193,8 @@ class EndsOfPairs(Ends[T]):
     def to_map(self: Any, key: Any = None, value: Any = None, merge: Any = None) -> Any:
         """Return a dict of one value for each key: the same as `collect(to_map(key, value, merge))`.
 
+        Each partition holds one value for each of its keys, the caller all of them.
+
         Args:
             key: gives the key of an item; without `key` and `value` the items are entries or other pairs.
             value: gives its value.
