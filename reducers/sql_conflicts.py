@@ -48,9 +48,9 @@ def conflict(
     # PostgreSQL names the key, and answers nothing in a transaction that has failed.
     which = _repeated(connection, rows, target, keys) if keys and name not in ("23505", _UNIQUE) else ""
     update = "" if name == _UNIQUE else "on_conflict='update' updates the row of the key, "
+    words = database.words(error).rstrip(".")
     return SinkError(
-        f"{database.call}: {database.words(error)}{which}: nothing was inserted; {update}on_conflict='ignore' leaves "
-        "such items out"
+        f"{database.call}: {words}{which}: nothing was inserted; {update}on_conflict='ignore' leaves such items out"
     )
 
 

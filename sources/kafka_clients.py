@@ -28,6 +28,7 @@ PATIENCE = 30.0
 
 _BLOCK = 500
 _WAIT = 0.02
+_LOOKING = 5.0
 _MOST_OPEN = 8
 
 
@@ -151,10 +152,21 @@ class Client:
             if self.position > before:
                 since = time.monotonic()
             elif time.monotonic() - since > PATIENCE:
+                if self._is_gone(wanted.topic):
+                    raise self._failure(wanted, "the topic is gone")
                 reason = f"no answer for {PATIENCE:g} s ({self._said or 'nothing was said'})"
                 raise self._failure(wanted, reason, SourceUnavailableError)
             if found:
                 yield found
+
+    def _is_gone(self, topic: str) -> bool:
+        """Say whether there is no such topic: a client that reads one is told nothing (confluent-kafka 2.16)."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return topic not in self._consumer.list_topics(timeout=_LOOKING).topics  # One that is named may be made.
+        except KafkaException:
+            return False
 
     def _fetched(self, wanted: Wanted) -> list[Message]:
         if self._ahead:

@@ -134,6 +134,21 @@ def test_a_job_does_not_go_on_in_a_topic_that_was_made_anew(broker, topic, tmp_p
         read_by_a_job()
 
 
+def test_kafka_says_that_a_topic_goes_while_it_is_read(topic, monkeypatch):
+    """Behind the look at how far it reaches, with its partition and its broker; no repetition would help."""
+    monkeypatch.setattr(kafka_clients, "PATIENCE", 0.5)
+    source, name = kafka(topic.name, topic.config), f"{topic.name}-0"
+    stop = source.reach({name: 0})[name]
+    topic.delete()
+    eventually(lambda: topic.name not in topic._admin.list_topics().topics)
+
+    with pytest.raises(
+        SourceError, match=rf"kafka\('{topic.name}'\): {name} at 127.*up to offset 0: the topic is gone"
+    ) as caught:
+        read(source, name, 0, stop)
+    assert not isinstance(caught.value, SourceUnavailableError)
+
+
 def test_kafka_goes_on_with_the_client_that_is_there(topic):
     """One that stands where the range begins is kept; one that stands elsewhere is of no use."""
     source, name = kafka(topic.name, topic.config), f"{topic.name}-0"

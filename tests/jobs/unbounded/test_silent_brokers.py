@@ -1,4 +1,4 @@
-"""A broker that is silent for a while loses and doubles nothing; one that stays silent fails the job."""
+"""A broker that is silent for a while, or killed, loses and doubles nothing; one that stays silent fails the job."""
 
 from __future__ import annotations
 
@@ -106,6 +106,26 @@ def fall_silent(monkeypatch, begin, owner, method, is_after):
         return result
 
     monkeypatch.setattr(owner, method, falling_silent)
+
+
+def test_a_job_goes_on_when_its_broker_was_killed(ctx, broker, topics, monkeypatch):
+    """In the middle of an epoch, whose messages are handed over and not committed: each is there once in the end."""
+    name = f"copied-{uuid4().hex}"
+    job = ctx.new_job(copying(topics, name), config=ds.JobConfig(auto_restart=(1000, 0.01)))
+    eventually(lambda: job.epoch >= 1)
+    runs = job.metrics().runs
+    topics[0].send([b"1", b"2"], 1)
+    fall_silent(monkeypatch, [broker.stop], Handing, "finish", True)
+    try:
+        eventually(lambda: job.metrics().runs > runs)
+    finally:
+        broker.start()
+    topics[0].send([b"3"])
+    eventually(lambda: len(ctx.get_list(name)) >= 4, AWAKE)
+    eventually(lambda: content(topics[1]).total() >= 4, AWAKE)
+    job.cancel()
+
+    assert (content(topics[1]), Counter(ctx.get_list(name))) == (Counter("0123"), Counter("0123"))
 
 
 def test_a_broker_that_stays_silent_fails_the_job(ctx, broker, silence, topics, caplog):

@@ -10,10 +10,14 @@ import threading
 
 import pytest
 
+import dstream as ds
 from dstream.errors import EngineError
 from dstream.spi.store import Options, Splice
 from dstream.storage import Settings, open_storage
 from dstream.storage.redis.server import Server
+from reducers import to_ilist
+from sources import imap, imap_journal
+from tests.jobs.unbounded.streams import eventually, pipeline_of
 
 
 def test_redis_killed_and_restarted_keeps_what_it_acknowledged(start, written):
@@ -38,6 +42,28 @@ def test_redis_killed_and_restarted_keeps_what_it_acknowledged(start, written):
     assert len(list(store.journal(0))) == 201
     assert store.begin("job").is_done
     assert store.update(["n"], lambda old: [old[0] + 1]) == [1099]
+
+
+def test_a_job_goes_on_when_its_redis_is_back(start, tmp_path):
+    """It reads a journal of a server that is killed: it starts again, and has each event once."""
+    server = start("--appendonly", "yes", "--appendfsync", "always")
+    source = imap_journal("m", storage=server.url, projection=lambda event: event.new_value)
+    with ds.connect(engine="local", storage=tmp_path) as context:
+        ages = context.elsewhere(server.url).get_map("m", journal=True)
+        ages["a"] = 1
+        config = ds.JobConfig(auto_restart=(1000, 0.02))
+        job = context.new_job(pipeline_of(source, to_ilist("read")), config=config)
+        eventually(lambda: context.get_list("read").copy() == [1])
+        server.kill()
+        eventually(lambda: job.metrics().runs > 1)
+        with pytest.raises(EngineError, match=rf"Redis at redis://127.0.0.1:{server.port}/0 does not answer: "):
+            context.read(imap("m", storage=server.url)).to_list()
+        server.start()
+        ages["b"] = 2
+        eventually(lambda: len(context.get_list("read")) > 1)
+        job.cancel()
+
+        assert context.get_list("read").copy() == [1, 2]
 
 
 def test_redis_that_forgot_its_scripts_gets_them_again(storage, server):
