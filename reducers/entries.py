@@ -141,7 +141,10 @@ def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         given(error, f"when merge was given {shown(left)} and {shown(right)}")
         raise
     if value is None:
-        raise NullElementError(f"merge gave None for {shown(left)} and {shown(right)}; a map holds no None values")
+        raise NullElementError(
+            f"merge gave None for {shown(left)} and {shown(right)}; a map holds no None values: updating_imap() "
+            "removes an entry of which its function makes None"
+        )
     return value
 
 

@@ -83,7 +83,7 @@ def to_imap(
         TypeError: an argument cannot be called, only one of `key` and `value` is given, or, when it
             runs, an item is neither an entry nor a pair.
         ValueError: `on_existing` is none of its choices, or asks for a merge without `merge`.
-        NullElementError: when it runs: a key or a value is None.
+        NullElementError: when it runs: a key or a value is None, or what `merge` gives; `updating_imap` can remove.
         UnstableKeyError: when it runs: a key cannot be kept.
 
     Example:

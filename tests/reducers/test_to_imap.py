@@ -70,6 +70,16 @@ def test_to_imap_merges_with_what_is_there(ctx):
     assert dict(ctx.get_map("m")) == {"a": "Aaa", "b": "b", "z": "Z"}
 
 
+def test_to_imap_removes_nothing_by_a_merge(ctx):
+    """Of None it says which values were merged, and what removes an entry; the map stays as it is."""
+    ctx.get_map("m").update({"a": "A", "z": "Z"})
+    words = r"merge gave None for 'A' and 'a'; a map holds no None values: updating_imap\(\) removes an entry"
+    with pytest.raises(errors.NullElementError, match=words):
+        ctx.stream("ab", 2).collect(to_imap("m", str, str, lambda there, new: None, on_existing="merge"))
+
+    assert dict(ctx.get_map("m")) == {"a": "A", "z": "Z"}
+
+
 def test_to_imap_takes_equal_keys_as_one(ctx):
     """`1`, `1.0` and `True` are one key, and so are all NaN."""
     items = [(1, "int"), (1.0, "float"), (True, "bool"), (math.nan, "x"), (float("nan"), "y")]

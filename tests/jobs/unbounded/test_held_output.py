@@ -65,3 +65,23 @@ def test_a_suspended_job_goes_on_with_another_file(ctx, folder):
     job.join(20)
 
     assert contents(folder) == ["1\n2\n3\n", "4\n"]
+
+
+def test_files_of_tasks_on_spark_are_joined(spark_context, folder):
+    """What tasks of several epochs have staged in other processes is seen as one file at the end, in order."""
+    feed = Feed({"0": [1], "1": [-1]})
+    sink = to_files(folder, roll_at=(None, 3600.0))
+    job = spark_context.new_job(pipeline_of(feed, sink), config=ds.JobConfig(epoch_length=0.05))
+    for number in (2, 3):
+        eventually(lambda number=number: job.epoch >= number - 1, 120)
+        feed.give(number)
+        feed.give(-number, to="1")
+    eventually(lambda: job.epoch >= 3, 120)
+    assert (contents(folder), len(list((folder / ".dstream").glob("[!j]*"))) >= 4) == ([], True)
+    feed.end()
+    job.join(120)
+
+    [text] = contents(folder)
+    numbers = list(map(int, text.split()))
+    assert [[n for n in numbers if n > 0], [n for n in numbers if n < 0]] == [[1, 2, 3], [-1, -2, -3]]
+    assert list((folder / ".dstream").glob("[!j]*")) == []
