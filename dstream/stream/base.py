@@ -526,8 +526,8 @@ class BaseStream(Generic[T]):
     ) -> Drawing | None:
         """Say in which stages the stream would run, where items are shuffled and why. Nothing runs or starts.
 
-        What is known only when it runs, such as the number of files, is given as a range. On Spark, each function of a
-        step has its route: `columns`, `inlined`, or `Python: calls json.loads`; docs/concepts/columns.md says more.
+        What is known only when it runs, such as the number of files, is given as a range. On Spark, each function
+        has its route: `columns`, `inlined`, or `Python: calls json.loads`; docs/concepts/columns.md says more.
 
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is

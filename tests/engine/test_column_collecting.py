@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from collectors import counting, grouping_by, mapping, summing
+from collectors import averaging, counting, grouping_by, mapping, summarizing, summing
 from dstream.engine.compiler.reading_steps import with_expressions
 from dstream.engine.kernels.columns.column_collecting import group_tables
 from dstream.engine.kernels.columns.column_ends import collected
@@ -34,6 +34,17 @@ def test_sums_of_several_blocks_are_exact(sign: int, is_reversed: bool) -> None:
     collector: Any = grouping_by(itemgetter(0), summing(lambda item: item[1]))
 
     assert _in_columns(collector, *blocks) == {1: sign * (2**59 + 5), 2: sign * 4}
+
+
+@pytest.mark.parametrize("numeric", [summing, averaging, summarizing])
+def test_a_block_of_which_nothing_is_left_changes_no_container(numeric: Any) -> None:
+    """As a filter may leave of one: it has no least number, and counts for nothing."""
+    collector = numeric(lambda n: n + 1)
+    read = with_expressions(collector, is_verified=False)
+    for rows in ([range(0)], [range(0), range(5), range(0)]):
+        found = read.finisher(collected(read, ColumnItems(iter(map(column_of, rows)))))
+
+        assert repr(found) == repr(collector.collect(number for each in rows for number in each))
 
 
 def test_groups_by_texts_stand_behind_those_by_ints_that_came_before() -> None:

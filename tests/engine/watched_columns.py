@@ -41,8 +41,9 @@ class Watched:
             monkeypatch.setattr(module, "evaluated", functools.partial(self._evaluated, module.evaluated))
 
     def _evaluated(self, evaluated: Callable[..., Any], expression: Any, columns: Any) -> Any:
+        found = evaluated(expression, columns)
         self._seen[id(expression)] = expression
-        return evaluated(expression, columns)
+        return found
 
     def begin(self) -> None:
         """Forget all: a function that is read twice may be the same expression."""

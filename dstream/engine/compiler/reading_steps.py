@@ -86,7 +86,7 @@ def collector_read(
     """
     known = collector.on_columns()
     if known is None:
-        what = f"{collector!r} takes items one by one"
+        what = f"{collector.name or 'the collector'} takes items one by one"
         return collector, tuple(called(collector.functions, what))
     readings: dict[int, Expression | Unread] = {}
     read_as = _read(known, namespaces, is_verified, readings)
