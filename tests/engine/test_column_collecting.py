@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from collectors import averaging, counting, grouping_by, mapping, summarizing, summing
+from collectors import (
+    averaging,
+    counting,
+    grouping_by,
+    mapping,
+    summarizing,
+    summarizing_double,
+    summarizing_int,
+    summing,
+    summing_double,
+    summing_int,
+)
 from dstream.engine.compiler.reading_steps import with_expressions
 from dstream.engine.kernels.columns.column_collecting import group_tables
 from dstream.engine.kernels.columns.column_ends import collected
@@ -45,6 +56,30 @@ def test_a_block_of_which_nothing_is_left_changes_no_container(numeric: Any) -> 
         found = read.finisher(collected(read, ColumnItems(iter(map(column_of, rows)))))
 
         assert repr(found) == repr(collector.collect(number for each in rows for number in each))
+
+
+def test_extremes_are_those_of_the_numbers() -> None:
+    """Not the bounds between which an operator says that they lie."""
+    assert repr(_in_columns(summarizing(lambda n: n * n - n), [3, 4, 5])) == repr(summarizing().collect([6, 12, 20]))
+
+
+@pytest.mark.parametrize("numeric", [summarizing_double, summing_double, summing_int, summarizing_int])
+def test_numbers_are_taken_as_of_the_kind_that_a_collector_adds_up(numeric: Any) -> None:
+    """Ints as floats, and bools as ints; a float is no int, here as item by item."""
+    for items in ([1, 2, 4], [True, False, True], [2**60 + 1, 1]):
+        collector = numeric(lambda n: n)
+        assert repr(_in_columns(collector, items)) == repr(collector.collect(items))
+    if numeric in (summing_int, summarizing_int):
+        with pytest.raises(TypeError):
+            _in_columns(numeric(lambda n: n / 2), [1, 2])
+
+
+def test_a_block_that_is_no_column_comes_to_what_was_there() -> None:
+    """And what follows it comes to both."""
+    read = with_expressions(summing(lambda n: n + 1), is_verified=False)
+    blocks = [column_of([1, 2]), iter([3, 4]), column_of([5])]
+
+    assert read.finisher(collected(read, ColumnItems(iter(blocks)))) == 20
 
 
 def test_groups_by_texts_stand_behind_those_by_ints_that_came_before() -> None:
