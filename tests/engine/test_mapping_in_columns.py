@@ -72,6 +72,16 @@ def test_mapping_by_a_function_that_cannot_be_read_takes_items() -> None:
         assert with_expressions(collector, is_verified=False).on_columns() is None
 
 
+@pytest.mark.parametrize("behind", [summing(lambda n: 1), top_n(3, key=lambda n: 1)])
+def test_a_function_fails_also_if_nobody_looks_at_what_it_gives(behind: Any) -> None:
+    """What is behind it gives the same for all items, and is asked for it all the same."""
+    read = with_expressions(mapping(lambda n: 1 // n, behind), is_verified=False)
+    assert read.on_columns() is not None
+
+    with pytest.raises(ZeroDivisionError):
+        collected(read, ColumnItems(iter([column_of([2, 1, 0])])))
+
+
 def test_many_functions_one_behind_another_are_called() -> None:
     """As an expression they would have too many levels to be pickled."""
     collector: Any = summing(lambda n: n)
