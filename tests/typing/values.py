@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, assert_type
 
 from dstream import Collector, Entry, JournalEvent, Optional, Stream
@@ -74,3 +75,4 @@ def collector(lengths: Collector[str, int, float], key: str) -> None:
     assert_type(lengths.combiner(1, 2), int | None)
     assert_type(lengths.finisher(1), float)
     print(lengths.characteristics, lengths.accumulate_all, lengths.keyed, lengths.parts)
+    assert_type(lengths.functions, tuple[tuple[str, Callable[..., Any]], ...])
