@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import dstream as ds
@@ -33,11 +32,20 @@ _SHOWN = 5
 """Of so many programs that differ, all is printed."""
 
 
-def run(programs: int, seed: int, engine: str, only: Sequence[str] = (), storage: Path | None = None) -> bool:
-    """Run programs, print those that differ, and say whether none did."""
+def run(programs: int, seed: int, engine: str, only: Sequence[str] = (), folder: str = "") -> bool:
+    """Run programs, print those that differ, and say whether none did.
+
+    Args:
+        programs: how many.
+        seed: of the first one.
+        engine: runs them.
+        only: kinds of steps; all by default.
+        folder: where the state is that workers of Spark reach; locally it is in memory.
+    """
     began, steps, results, late, bad = time.monotonic(), Counter[str](), 0, 0, 0
-    where: dict[str, Any] = {"engine": "local"} if engine == "local" else {"master": MASTER, "config": SETTINGS}
-    with ds.connect(**where, storage=storage or "memory:", progress=False) as context:
+    local: dict[str, Any] = {"engine": "local", "storage": "memory:"}
+    where = local if engine == "local" else {"master": MASTER, "config": SETTINGS, "storage": folder}
+    with ds.connect(**where, progress=False) as context:
         for number in range(seed, seed + programs):
             made = program(number, only)
             wanted = expected(made)
@@ -76,7 +84,7 @@ def main() -> int:
     logging.disable(logging.WARNING)
     end_in_order()
     with tempfile.TemporaryDirectory() as folder:
-        is_well = run(given.programs, given.seed, given.engine, given.only, Path(folder))
+        is_well = run(given.programs, given.seed, given.engine, given.only, folder)
     return 0 if is_well else 1
 
 
