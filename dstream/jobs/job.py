@@ -119,7 +119,8 @@ class Job:
         """The time up to which a job without an end has seen everything; None if no timestamp is known yet.
 
         It is the greatest timestamp, in milliseconds since 1970, before which all events are in committed epochs. It
-        never goes back.
+        never goes back, unless `start_at` lets the job go on behind an earlier epoch. While another driver begins, it
+        is None.
         """
         return (self._state().metrics or {}).get("clock")
 
