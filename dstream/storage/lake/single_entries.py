@@ -1,8 +1,7 @@
 """`SingleEntries`: data files of one entry, made of the bytes of a file for another one.
 
 Most puts write a Parquet file of one row. Files of two entries differ in the key and the value alone, if these have the
-same types and take as many bytes. So what pyarrow has written once for such an entry serves the next ones, in a
-twentieth of the time.
+same types and take as many bytes. So what pyarrow has written once for such an entry serves the next ones.
 """
 
 from __future__ import annotations
