@@ -56,7 +56,7 @@ class Cluster:
     def ids(self) -> dict[str, str]:
         """Return what the cluster knows each topic by: one that is made anew under its name has another id.
 
-        Topics are left out of which the cluster does not say it, as before Kafka 2.8.
+        Topics are left out whose cluster does not say it: one before Kafka 2.8, and one that Kafka's client plays.
 
         Raises:
             SourceError: a topic is not there, or the cluster does not answer.
@@ -161,6 +161,9 @@ class Cluster:
 def _ids(client: AdminClient, names: list[str], seconds: float) -> dict[str, str]:
     from confluent_kafka import KafkaException, TopicCollection
 
+    cluster = client.list_topics(timeout=seconds)
+    if cluster.controller_id >= 0 and cluster.controller_id not in cluster.brokers:
+        return {}  # The one that is asked for them is not there, and will not be: such a cluster is played.
     found: dict[str, str] = {}
     for name, answer in client.describe_topics(TopicCollection(names), request_timeout=seconds).items():
         try:

@@ -173,27 +173,27 @@ class LazyStage(FlowingStage[T]):
     # Entries
 
     def keys(self: StageOf[tuple[K, Any]]) -> BatchStage[K]:
-        """Replace each entry by its key."""
+        """Replace each entry by its key; moves nothing between tasks."""
         keys: BatchStage[K] = _of(self)._made("keys", _of(self)._stream().keys())
         return keys
 
     def values(self: StageOf[tuple[Any, V]]) -> BatchStage[V]:
-        """Replace each entry by its value."""
+        """Replace each entry by its value; moves nothing between tasks."""
         values: BatchStage[V] = _of(self)._made("values", _of(self)._stream().values())
         return values
 
     def swap(self: StageOf[tuple[K, V]]) -> BatchStage[Entry[V, K]]:
-        """Replace each entry by one with key and value exchanged."""
+        """Replace each entry by one with key and value exchanged; moves nothing between tasks."""
         swapped: BatchStage[Entry[V, K]] = _of(self)._made("swap", _of(self)._stream().swap())
         return swapped
 
     def map_values(self: StageOf[tuple[K, V]], fn: Callable[[V], R]) -> BatchStage[Entry[K, R]]:
-        """Replace the value of each entry by `fn(value)`; the key stays."""
+        """Replace the value of each entry by `fn(value)`; the key stays. Moves nothing between tasks."""
         mapped: BatchStage[Entry[K, R]] = _of(self)._made("map_values", _of(self)._stream().map_values(fn))
         return mapped
 
     def filter_values(self: StageOf[tuple[K, V]], predicate: Callable[[V], object]) -> BatchStage[Entry[K, V]]:
-        """Keep the entries whose values satisfy `predicate`."""
+        """Keep the entries whose values satisfy `predicate`; moves nothing between tasks."""
         kept: BatchStage[Entry[K, V]] = _of(self)._made("filter_values", _of(self)._stream().filter_values(predicate))
         return kept
 

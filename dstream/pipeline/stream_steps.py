@@ -181,27 +181,27 @@ class StreamSteps(FlowingStage[T]):
     # Entries
 
     def keys(self: StageOf[tuple[K, Any]]) -> StreamStage[K]:
-        """Replace each entry by its key."""
+        """Replace each entry by its key; moves nothing between tasks."""
         keys: StreamStage[K] = _of(self)._made("keys", _of(self)._stream().keys())
         return keys
 
     def values(self: StageOf[tuple[Any, V]]) -> StreamStage[V]:
-        """Replace each entry by its value."""
+        """Replace each entry by its value; moves nothing between tasks."""
         values: StreamStage[V] = _of(self)._made("values", _of(self)._stream().values())
         return values
 
     def swap(self: StageOf[tuple[K, V]]) -> StreamStage[Entry[V, K]]:
-        """Replace each entry by one with key and value exchanged."""
+        """Replace each entry by one with key and value exchanged; moves nothing between tasks."""
         swapped: StreamStage[Entry[V, K]] = _of(self)._made("swap", _of(self)._stream().swap())
         return swapped
 
     def map_values(self: StageOf[tuple[K, V]], fn: Callable[[V], R]) -> StreamStage[Entry[K, R]]:
-        """Replace the value of each entry by `fn(value)`; the key stays."""
+        """Replace the value of each entry by `fn(value)`; the key stays. Moves nothing between tasks."""
         mapped: StreamStage[Entry[K, R]] = _of(self)._made("map_values", _of(self)._stream().map_values(fn))
         return mapped
 
     def filter_values(self: StageOf[tuple[K, V]], predicate: Callable[[V], object]) -> StreamStage[Entry[K, V]]:
-        """Keep the entries whose values satisfy `predicate`."""
+        """Keep the entries whose values satisfy `predicate`; moves nothing between tasks."""
         kept: StreamStage[Entry[K, V]] = _of(self)._made("filter_values", _of(self)._stream().filter_values(predicate))
         return kept
 
