@@ -11,7 +11,7 @@ CONNECT = {
     "local": 'import dstream as ds\nctx = ds.connect(engine="local", storage="memory:")',
     "spark": (
         "import dstream as ds\n"
-        'ctx = ds.connect("local[2]", storage="memory:", config={"spark.driver.memory": "1g"})\n'
+        'ctx = ds.connect("local[2]", storage="memory:", config={"spark.driver.memory": "1g"}, warm=False)\n'
         "assert 'pyspark' not in __import__('sys').modules"
     ),
 }
