@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -79,6 +81,18 @@ class Collection:
         settled = types_of(codec)
         if settled != types:
             connection.execute("UPDATE dstream_collections SET types = ? WHERE id = ?", (settled, self.number))
+
+    @contextlib.contextmanager
+    def changes_at_one_time(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Give the events of all statements inside the time of the last one: a trigger knows that of its own."""
+        if not self.shape.journal:
+            yield
+            return
+        newest = f"SELECT max(offset) FROM {self.journal}"
+        since = connection.execute(newest).fetchone()[0] or 0
+        yield
+        time_of_newest = f"SELECT at FROM {self.journal} WHERE offset = ({newest})"
+        connection.execute(f"UPDATE {self.journal} SET at = ({time_of_newest}) WHERE offset > ?", (since,))
 
     def codec(self, types: Any) -> Codec:
         """Return the codec of types as they are stored.

@@ -148,7 +148,8 @@ class MapJob(Job):
             if differing:
                 return differing
             collection.settle(connection, types, codec)
-            self._write(connection, parts, again)
+            with collection.changes_at_one_time(connection):
+                self._write(connection, parts, again)
             self._note(connection)
         return {}
 

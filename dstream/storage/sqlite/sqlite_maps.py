@@ -125,9 +125,10 @@ class SqliteMap(Handle):
                 return False
             self._collection.settle(connection, types, decided)
             gone = [(cell,) for cell, value in new.items() if value is None]
-            connection.executemany(f"DELETE FROM {self._table} WHERE key = ?", gone)
             written = ((cell, value) for cell, value in new.items() if value is not None)
-            connection.executemany(UPSERT.format(table=self._table), written)
+            with self._collection.changes_at_one_time(connection):
+                connection.executemany(f"DELETE FROM {self._table} WHERE key = ?", gone)
+                connection.executemany(UPSERT.format(table=self._table), written)
         return True
 
     def _has(self, connection: Any, old: Mapping[Cell, Cell | None]) -> bool:
