@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from dstream.errors import SourceError
 from dstream.spi import ArrowRows, Misread, Reducer, Source
 from dstream.values import DeadLetter
+from sources.arrow_times import UnreadRow, rows_in_microseconds
 from sources.file_access import File
 from sources.file_splits import OPENING, group
 from sources.forms import FormOfItem, Record, Unfit
@@ -98,7 +99,7 @@ def parquet_rows(
 
     Paths and order are those of `text_files`. With a `kind`, each row becomes one by the names and the types of its
     fields, nested ones too, as with `json_lines`; dates, times, decimals and bytes are there already. Only the columns
-    of its fields are read.
+    of its fields are read. Times are Python's, in microseconds: a row with nanoseconds that these do not hold is bad.
 
     **Parallelism**: row groups are divided among tasks; small neighbours share one. The driver
     reads only the metadata of each file.
@@ -111,16 +112,16 @@ def parquet_rows(
             its name.
         columns: the top-level columns to read, in this order; by default all, or those that `kind` has.
         with_path: give pairs of the path, absolute or a URL, and the row.
-        on_bad: what becomes of a row that does not become a `kind`: `"fail"` ends the run, `"skip"` leaves it out and
-            says at the end how many there were.
+        on_bad: what becomes of a row that does not become a `kind`, or has nanoseconds: `"fail"` ends the run, `"skip"`
+            leaves it out and says at the end how many there were.
         into: a reducer that gets a `DeadLetter` for each such row instead. Its item is a `BadRecord`, which has the
             number of the row as its line, and the row as Python shows it.
 
     Raises:
         TypeError, ValueError: an argument is of another kind or none of its choices; `columns` is a str, is empty or
             holds a name twice; a field of `kind` is of a type that no Parquet becomes.
-        SourceError: when it runs: a file is missing or no Parquet file, lacks a column, or has a row that does not
-            become a `kind`; the message names the file, the row, the column and the value.
+        SourceError: when it runs: a file is missing or no Parquet file, lacks a column, or has a bad row; the message
+            names the file, the row, the column and the value.
 
     Example:
         >>> import pathlib, tempfile, pyarrow, pyarrow.parquet
@@ -172,12 +173,8 @@ class ParquetFormat:
 
     def items(self, part: RowGroups, misread: OnMisread) -> Iterator[Any]:
         """Give the rows of a file, batch by batch."""
-        if self.form is None:
-            return itertools.chain.from_iterable(self._dictionaries(part))
-        numbers = itertools.count(part.groups[0].before + 1)  # A task reads neighbouring row groups of a file.
-        columns = self._columns(part)
         return itertools.chain.from_iterable(
-            self._made(names, rows, numbers, part.file, misread) for names, rows in columns
+            self._made(rows, number, part.file, misread) for number, rows in self._rows(part)
         )
 
     @property
@@ -197,17 +194,26 @@ class ParquetFormat:
                 else:
                     yield from rows
 
-    def _dictionaries(self, part: RowGroups) -> Iterator[list[dict[str, Any]]]:
-        with opened_parquet(part.file) as parquet:
-            for batch in batches(parquet, part.groups, self.columns):
-                yield batch.to_pylist()
-
-    def _columns(self, part: RowGroups) -> Iterator[tuple[list[str], Iterable[tuple[Any, ...]]]]:
-        """Give the names and the rows of each batch. None of the user's code runs in here, as `reading` wants it."""
+    def _rows(self, part: RowGroups) -> Iterator[tuple[int, _Rows | UnreadRow]]:
+        """Give rows, with the number of the first. None of the user's code runs in here, as `reading` wants it."""
+        number = part.groups[0].before + 1  # A task reads neighbouring row groups of a file.
         with opened_parquet(part.file) as parquet:
             for batch in batches(parquet, part.groups, self._names(parquet.schema_arrow.names)):
-                columns = list(map(values_of, batch.columns))
-                yield batch.schema.names, zip(*columns, strict=True) if columns else [()] * batch.num_rows
+                for rows in rows_in_microseconds(batch):
+                    if isinstance(rows, UnreadRow):
+                        yield number, rows
+                        number += 1
+                    else:
+                        yield number, _Rows(batch.schema.names, self._values(rows))
+                        number += rows.num_rows
+
+    def _values(self, batch: Any) -> Iterable[Any]:
+        """Return the rows of a batch: dictionaries if these are the items, and the values of each otherwise."""
+        if self.form is None:
+            found: list[Any] = batch.to_pylist()
+            return found
+        columns = list(map(values_of, batch.columns))
+        return zip(*columns, strict=True) if columns else [()] * batch.num_rows
 
     def _names(self, there: Sequence[str]) -> Sequence[str] | None:
         """Return the columns to read: those that are asked for, or those of the fields."""
@@ -215,23 +221,28 @@ class ParquetFormat:
             return self.columns
         return [name for name, *_ in self.form.fields if name in there]
 
-    def _made(
-        self,
-        names: list[str],
-        rows: Iterable[tuple[Any, ...]],
-        numbers: Iterator[int],
-        file: File,
-        misread: OnMisread,
-    ) -> Iterator[Any]:
+    def _made(self, rows: _Rows | UnreadRow, number: int, file: File, misread: OnMisread) -> Iterable[Any]:
+        if isinstance(rows, UnreadRow):
+            return misread(_misread(file, number, rows.row, rows.problem))
+        return rows.values if self.form is None else self._items(rows, number, file, misread)
+
+    def _items(self, rows: _Rows, first: int, file: File, misread: OnMisread) -> Iterator[Any]:
         assert self.form is not None, "rows become something"
-        make = maker_of_rows(self.form, names)
-        for row, number in zip(rows, numbers, strict=False):
+        make = maker_of_rows(self.form, rows.names)
+        for number, values in enumerate(rows.values, first):
             try:
-                made = make(row)  # A failure would name what is called `item`, which is the one before.
+                made = make(values)  # A failure would name what is called `item`, which is the one before.
             except Unfit as error:
-                yield from misread(_misread(file, number, dict(zip(names, row, strict=True)), error))
+                yield from misread(_misread(file, number, dict(zip(rows.names, values, strict=True)), error))
             else:
                 yield made
+
+
+class _Rows(NamedTuple):
+    """Some rows of a file: dictionaries if these are the items, and the values of each otherwise."""
+
+    names: list[str]
+    values: Iterable[Any]
 
 
 def _misread(file: File, number: int, row: dict[str, Any], error: Unfit) -> Misread:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from dstream.spi import ArrowRows
 from dstream.values.fields import field_names, has_plain_fields, is_typed_dict
+from sources.arrow_times import has_nanoseconds, in_microseconds
 from sources.forms import Anything, Form, FormOfItem, Made, OneOf, Record, Scalar, Whole
 from sources.parquet_reading import RowGroup, batches, opened_parquet, values_of
 from sources.quick_makers import maker_of_rows
@@ -47,14 +48,13 @@ def rows_of_group(
     """
     whole = _ColumnsOfGroup(parquet, group)
     ways = {} if form is None else _ways(form, names, whole)
-    if ways is None or not names:
+    if ways is None or not names or not whole.has_times_of_python(names):
         return None
-    kind = parquet.metadata.row_group(group.index)
     make = _maker(names, form)
-    if kind.total_byte_size <= _GROUP_BYTES:
+    if whole.bytes <= _GROUP_BYTES:
         return (
             _rows(partial(_slice, whole.column, start, size), size, group, names, form, ways, make)
-            for start, size in _blocks(kind.num_rows)
+            for start, size in _blocks(whole.rows)
         )
     return (
         _rows(batch.column, batch.num_rows, group, names, form, ways, make)
@@ -63,12 +63,20 @@ def rows_of_group(
 
 
 class _ColumnsOfGroup:
-    """The columns of a row group, each read when somebody asks for it."""
+    """The columns of a row group, each read when somebody asks for it.
+
+    Attributes:
+        rows: how many there are.
+        bytes: how many the columns take without compression.
+    """
 
     def __init__(self, parquet: Any, group: RowGroup) -> None:
         self._parquet = parquet
         self._group = group
         self._columns: dict[str, Any] = {}
+        metadata = parquet.metadata.row_group(group.index)
+        self.rows: int = metadata.num_rows
+        self.bytes: int = metadata.total_byte_size
 
     def column(self, name: str) -> Any:
         """Return a column of all rows."""
@@ -82,7 +90,21 @@ class _ColumnsOfGroup:
 
     def _read(self, parquet: Any, name: str) -> Any:
         column = parquet.read_row_group(self._group.index, [name], use_threads=False).column(name)
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        return in_microseconds(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+
+    def has_times_of_python(self, names: Sequence[str]) -> bool:
+        """Look into columns of nanoseconds whether all of them are whole microseconds; these columns are read."""
+        import pyarrow as pa
+
+        with_some = [name for name in names if has_nanoseconds(self.type_of(name))]
+        if with_some and self.bytes > _GROUP_BYTES:
+            return False
+        try:
+            for name in with_some:
+                self.column(name)
+        except pa.ArrowInvalid:
+            return False
+        return True
 
     def type_of(self, name: str) -> Any:
         """Return the type of a column."""

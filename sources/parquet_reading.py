@@ -53,19 +53,9 @@ def batches(parquet: Any, groups: Sequence[RowGroup], columns: Sequence[str] | N
 
 
 def values_of(column: Any) -> list[Any]:
-    """Return the values of a column; nanoseconds, which no time of Python has, are an error and not cut."""
-    if getattr(column.type, "unit", "") == "ns":
-        column = column.cast(_in_microseconds(column.type))
+    """Return the values of a column without nanoseconds."""
     values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if _has_maps(column.type) else column.to_pylist()
     return values
-
-
-def _in_microseconds(kind: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
 
 
 def _has_maps(kind: Any) -> bool:

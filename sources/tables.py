@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from dstream.spi import ArrowRows
 from dstream.values.fields import field_names, has_plain_fields
+from sources.arrow_times import in_microseconds
 from sources.memory import split_count
 from sources.names import repeated
 
@@ -24,10 +25,10 @@ LARGEST_SPLIT = 16 << 20
 
 
 def table_of(frame: Any) -> Any:
-    """Return a frame as a `pyarrow.Table`, as it stands now.
+    """Return a frame as a `pyarrow.Table`, as it stands now, with times in microseconds.
 
     Raises:
-        TypeError: it is no table, or Arrow has no type for one of its columns.
+        TypeError: it is no table, Arrow has no type for one of its columns, or there are nanoseconds in one.
         ValueError: two columns have one name.
     """
     # pyarrow takes some 200 ms to import, which only those who use it should pay.
@@ -45,7 +46,13 @@ def table_of(frame: Any) -> Any:
             )
     if twice := repeated(table.column_names):
         raise ValueError(f"the table has more than one column {twice}: rename them before")
-    return table
+    try:
+        return in_microseconds(table)
+    except pa.ArrowInvalid as error:
+        raise TypeError(
+            f"the table holds nanoseconds, which times of Python have not: {error}; round them before, such as with "
+            '.dt.floor("us")'
+        ) from error
 
 
 _CHANGED = frozenset({"pandas.period", "pandas.interval"})

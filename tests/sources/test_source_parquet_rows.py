@@ -89,7 +89,7 @@ def test_parquet_rows_makes_batches_of_bounded_size(tmp_path):
     [split] = parquet_rows(tmp_path).splits(1)
 
     assert [row_group.batch_rows for part in split.parts for row_group in part.groups] == [10]
-    assert [len(batch) for batch in split.format._dictionaries(split.parts[0])] == [10] * 5
+    assert [len(rows.values) for _, rows in split.format._rows(split.parts[0])] == [10] * 5
 
 
 def test_parquet_rows_of_an_empty_table_is_empty(tmp_path, read):

@@ -308,15 +308,3 @@ def test_parquet_names_the_row_and_the_column(tmp_path, tiny_splits):
         parquet_rows(path, NamedTuple("Other", [("m", int)])).splits(1)
     with pytest.raises(ValueError, match=r"columns must hold the fields of .*Row: there is no n"):
         parquet_rows(path, Row, columns=["m"])
-
-
-def test_nanoseconds_are_not_cut(tmp_path):
-    """Python's times have none."""
-
-    class Row(NamedTuple):
-        at: datetime
-
-    at = pyarrow.array([1], pyarrow.timestamp("ns"))
-    pyarrow.parquet.write_table(pyarrow.table({"at": at}), tmp_path / "a.parquet")
-
-    assert "would lose data" in error_of(parquet_rows(tmp_path / "a.parquet", Row))

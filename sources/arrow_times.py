@@ -1,0 +1,97 @@
+"""Times of Arrow as those of Python: nanoseconds become microseconds where nothing is lost, and are an error elsewhere.
+
+Left to Arrow they would become Timestamps where pandas is there, an error where it is not, and cut if they are times of
+day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sources.forms import Unfit
+
+__all__ = ["UnreadRow", "has_nanoseconds", "in_microseconds", "rows_in_microseconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRow:
+    """A row with a time that Python has not, and what is wrong with it."""
+
+    row: dict[str, Any]
+    problem: Unfit
+
+
+def has_nanoseconds(kind: Any) -> bool:
+    """Say whether values of a type hold nanoseconds, also further inside."""
+    return bool(_microseconds(kind) != kind)
+
+
+def in_microseconds(values: Any) -> Any:
+    """Return an array, a batch or a table without nanoseconds.
+
+    Raises:
+        pyarrow.ArrowInvalid: some of them are no whole microseconds.
+    """
+    import pyarrow as pa
+
+    if isinstance(values, pa.RecordBatch | pa.Table):
+        schema = values.schema
+        if not any(map(has_nanoseconds, schema.types)):
+            return values
+        return values.cast(pa.schema([field.with_type(_microseconds(field.type)) for field in schema]))
+    return values.cast(_microseconds(values.type)) if has_nanoseconds(values.type) else values
+
+
+def rows_in_microseconds(batch: Any) -> Iterator[Any]:
+    """Give the rows of a batch, in order: batches without nanoseconds, and an `UnreadRow` for each that has none."""
+    import pyarrow as pa
+
+    try:
+        yield in_microseconds(batch)
+    except pa.ArrowInvalid:
+        if batch.num_rows == 1:
+            yield _unread(batch)
+        else:
+            half = batch.num_rows // 2
+            yield from rows_in_microseconds(batch.slice(0, half))
+            yield from rows_in_microseconds(batch.slice(half))
+
+
+def _unread(row: Any) -> UnreadRow:
+    import pyarrow as pa
+
+    shown: dict[str, Any] = {}
+    bad: list[str] = []
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            [shown[name]] = in_microseconds(column).to_pylist()
+        except pa.ArrowInvalid:
+            bad.append(name)
+            shown[name] = " ".join(str(column).split()).removeprefix("[ ").removesuffix(" ]")
+    return UnreadRow(shown, Unfit(f"times of Python have no nanoseconds, got {shown[bad[0]]}", bad[0]))
+
+
+def _microseconds(kind: Any) -> Any:
+    """Return a type with microseconds in place of nanoseconds."""
+    import pyarrow as pa
+
+    is_type = pa.types
+    if getattr(kind, "unit", "") == "ns":
+        if is_type.is_timestamp(kind):
+            return pa.timestamp("us", kind.tz)
+        return pa.duration("us") if is_type.is_duration(kind) else pa.time64("us")
+    if is_type.is_dictionary(kind):
+        value = _microseconds(kind.value_type)
+        return kind if value == kind.value_type else value
+    fields = [field.with_type(_microseconds(field.type)) for field in map(kind.field, range(kind.num_fields))]
+    if is_type.is_struct(kind):
+        return pa.struct(fields)
+    if is_type.is_map(kind):
+        return pa.map_(*map(fields[0].type.field, range(2)), keys_sorted=kind.keys_sorted)
+    if is_type.is_fixed_size_list(kind):
+        return pa.list_(fields[0], kind.list_size)
+    if is_type.is_large_list(kind):
+        return pa.large_list(fields[0])
+    return pa.list_(fields[0]) if is_type.is_list(kind) else kind
