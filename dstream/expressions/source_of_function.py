@@ -102,8 +102,9 @@ def _looked_up(code: CodeType, file: str) -> Found | NoSource:
     candidates = [each for each in source.by_line.get(code.co_firstlineno, ()) if _gives(each, imported, code)]
     if not candidates and file == _TEXT_OF_EVAL:
         return _NOT_AT_HAND
-    if len(candidates) != 1:
+    if not candidates:
         return NoSource("its source has changed since it was loaded", "load it again")
+    # Of several in one line, whose places CPython 3.12 does not always keep, each gives this very code.
     return Found(candidates[0], source.rebound)
 
 

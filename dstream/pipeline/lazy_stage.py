@@ -202,6 +202,14 @@ class LazyStage(FlowingStage[T]):
         flat: BatchStage[Entry[K, R]] = _of(self)._made("flat_map_values", _of(self)._stream().flat_map_values(fn))
         return flat
 
+    @overload
+    def reduce_by_key(  # type: ignore[overload-overlap]  # For bools this one is right.
+        self: StageOf[tuple[K, V]], op: Callable[[V, V], V]
+    ) -> BatchStage[Entry[K, V]]: ...
+
+    @overload
+    def reduce_by_key(self: StageOf[tuple[K, int]], op: Callable[[int, int], int]) -> BatchStage[Entry[K, int]]: ...
+
     def reduce_by_key(self: StageOf[tuple[K, V]], op: Callable[[V, V], V]) -> BatchStage[Entry[K, V]]:
         """Fold the values of each key with an associative operator, in encounter order."""
         reduced: BatchStage[Entry[K, V]] = _of(self)._made("reduce_by_key", _of(self)._stream().reduce_by_key(op))

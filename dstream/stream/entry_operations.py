@@ -110,6 +110,14 @@ class Entries(BaseStream[T]):
 
     # All entries of a key
 
+    @overload
+    def reduce_by_key(  # type: ignore[overload-overlap]  # For bools this one is right.
+        self: StreamOf[tuple[K, V]], op: Callable[[V, V], V]
+    ) -> Stream[Entry[K, V]]: ...
+
+    @overload  # For Pyright the values of `map(lambda word: (word, 1))` are no ints, but ones.
+    def reduce_by_key(self: StreamOf[tuple[K, int]], op: Callable[[int, int], int]) -> Stream[Entry[K, int]]: ...
+
     def reduce_by_key(self: StreamOf[tuple[K, V]], op: Callable[[V, V], V]) -> Stream[Entry[K, V]]:
         """Fold the values of each key with an associative operator, in encounter order.
 

@@ -277,6 +277,12 @@ def test_read_finds_a_lambda_inside_of_one_in_its_line() -> None:
     assert read(outer(3)) == _applied("*", _X, Constant(3))
 
 
+def test_read_finds_each_of_two_lambdas_that_are_the_same() -> None:
+    """CPython 3.12 does not say where in their line they stand; each has the names that it was made with."""
+    first, second = lambda n: 1, lambda n: 1
+    assert read(first) == read(second) == Constant(1)
+
+
 def test_read_refuses_a_source_that_has_changed(tmp_path: Path) -> None:
     """The code that runs is that of before."""
     file = tmp_path / "changed.py"

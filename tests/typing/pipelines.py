@@ -80,6 +80,8 @@ def one_by_one(stage: BatchStage[str], lists: BatchStage[list[int]], pairs: Batc
     assert_type(pairs.filter_values(lambda word: word > "a"), BatchStage[Entry[int, str]])
     assert_type(pairs.flat_map_values(str.split), BatchStage[Entry[int, str]])
     assert_type(pairs.reduce_by_key(lambda left, right: left + right), BatchStage[Entry[int, str]])
+    ones = pairs.map(lambda pair: (pair[1], 1))
+    assert_type(ones.reduce_by_key(lambda left, right: left + right), BatchStage[Entry[str, int]])
     assert_type(pairs.aggregate_by_key(to_list()), BatchStage[Entry[int, list[str]]])
     assert_type(pairs.group_by_key(), BatchStage[Entry[int, list[str]]])
     assert_type(pairs.count_by_key(), BatchStage[Entry[int, int]])

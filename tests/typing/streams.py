@@ -83,6 +83,8 @@ def of_entries(
     assert_type(pairs.filter_values(lambda crew: len(crew) > 1), Stream[Entry[str, list[int]]])
     assert_type(pairs.flat_map_values(lambda crew: crew), Stream[Entry[str, int]])
     assert_type(crews.reduce_by_key(lambda left, right: left + right), Stream[Entry[str, int]])
+    ones = Stream.of("whale").map(lambda word: (word, 1))
+    assert_type(ones.reduce_by_key(lambda left, right: left + right), Stream[Entry[str, int]])
     assert_type(crews.aggregate_by_key(averaging()), Stream[Entry[str, float]])
     assert_type(crews.aggregate_by_key(most), Stream[Entry[str, str]])
     assert_type(crews.group_by_key(), Stream[Entry[str, list[int]]])
