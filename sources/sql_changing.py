@@ -19,7 +19,7 @@ __all__ = ["SqlChanges", "sql_changes"]
 
 T = TypeVar("T")
 
-SqlStart: TypeAlias = Literal["oldest", "current"]
+SqlStart: TypeAlias = 'Literal["oldest", "current"] | datetime.datetime'
 ONLY = "rows"
 """The name of the one partition."""
 
@@ -59,15 +59,16 @@ def sql_changes(
         table: its name, behind a schema and a dot if it is not in the default one.
         key: a column that is different for rows that are equal in `order_by`; unset, there are none.
         order_by: the column whose values grow.
-        start: `"oldest"`, all rows; `"current"`, those that come from now on.
+        start: `"oldest"`, all rows; `"current"`, those that come from now on; of a column of moments a datetime, with a
+            time zone if they have one: of the rows that are there at the beginning those that are not older.
         kind: as for `sql_rows`.
 
     Raises:
         SetupError: SQLAlchemy or the driver is missing; `pip install dstream[sql]`.
         TypeError: an argument is of another kind.
         ValueError: an argument is none of its choices.
-        SourceError: when it runs: the database cannot be reached, there is no such table or column, or the column holds
-            values of another kind.
+        SourceError: when it runs: the database cannot be reached, there is no such table or column, the column holds
+            values of another kind, or no moments that can be compared with `start`.
 
     Example:
         >>> import pathlib, sqlite3, tempfile
@@ -87,8 +88,10 @@ def sql_changes(
             raise TypeError(f"{name} must be a str, not {type(value).__name__}")
         if not value:
             raise ValueError(f"{name} must not be empty")
-    if start not in ("oldest", "current"):
-        raise ValueError(f"start must be 'oldest' or 'current', not {start!r}")
+    if not isinstance(start, str | datetime.datetime):
+        raise TypeError(f"start must be 'oldest', 'current' or a datetime, not {type(start).__name__}")
+    if isinstance(start, str) and start not in ("oldest", "current"):
+        raise ValueError(f"start must be 'oldest', 'current' or a datetime, not {start!r}")
     database = database_of(url, "sql_changes", SourceError, repr(table), f"order_by={order_by!r}")
     return SqlChanges(database, table, (order_by,) if key is None else (order_by, key), start, rows_of(kind))
 
@@ -104,7 +107,7 @@ class SqlChanges:
     database: Database
     table: str
     columns: tuple[str, ...]
-    start: str
+    start: SqlStart
     rows: Rows
 
     @property
@@ -119,27 +122,41 @@ class SqlChanges:
 
     def begin(self) -> Mapping[str, list[Any]]:
         """Return where a new job begins."""
-        return {ONLY: [] if self.start == "oldest" else self._last([], None)}
+        if self.start == "oldest":
+            return {ONLY: []}
+        last = self._last([], None)
+        return {ONLY: self._before(self.start, last) if isinstance(self.start, datetime.datetime) else last}
 
     def reach(self, offsets: Mapping[str, Any], most: int | None = None) -> Mapping[str, list[Any]]:
         """Return the place of the last row."""
         return {ONLY: self._last(self._checked(offsets.get(ONLY)), most)}
 
+    def _before(self, moment: datetime.datetime, last: list[Any]) -> list[Any]:
+        """Ask for the place of the last row that is older than a moment; none is, if there are no rows."""
+        newest = self._value(last[0]) if last else moment
+        if not isinstance(newest, datetime.datetime) or (newest.tzinfo is None) != (moment.tzinfo is None):
+            wanted = "with" if moment.tzinfo is not None else "without"
+            raise SourceError(
+                f"{self.label}: start={moment.isoformat(' ')} needs a column of moments {wanted} a time zone, and "
+                f"{self.columns[0]} holds {shown(newest)}"
+            )
+        return self._last_where(f"{self._quoted(self.columns[0])} < :moment", {"moment": moment}, None) or []
+
     def _last(self, offset: list[Any], most: int | None) -> list[Any]:
         """Ask for the last row behind an offset, or for the `most`-th one."""
+        return offset if most == 0 else self._last_where(*self._where(offset, ">", "start"), most) or offset
+
+    def _last_where(self, where: str, values: Mapping[str, Any], most: int | None) -> list[Any] | None:
         import sqlalchemy as sa
 
-        if most == 0:
-            return offset
         names = ", ".join(map(self._quoted, self.columns))
-        where, values = self._where(offset, ">", "start")
         rows = f"SELECT {names} FROM {self._table()} WHERE {where}"
         if most is not None:
             rows = f"SELECT * FROM ({rows} ORDER BY {names} LIMIT {int(most)}) AS dstream_rows"
         last = f"{rows} ORDER BY {', '.join(f'{self._quoted(each)} DESC' for each in self.columns)} LIMIT 1"
         with self.database.connected() as connection, self.database.refusals():
             found = connection.execute(sa.text(last), values).first()
-        return offset if found is None else [self._plain(value) for value in found]
+        return None if found is None else [self._plain(value) for value in found]
 
     def _plain(self, value: Any) -> Any:
         """Return a value as JSON has it."""

@@ -273,3 +273,35 @@ def test_changes_by_a_time(follow, server, connection):
         connection.execute("INSERT INTO events SELECT max(at) + interval '1 microsecond', 'a', 0.11 FROM events")
 
         assert [row.name for row in job.news()] == ["a"]
+
+
+@pytest.mark.parametrize("zone", [None, datetime.UTC])
+@pytest.mark.parametrize("key", [None, "name"])
+def test_changes_begin_at_a_time(server, connection, follow, zone, key):
+    """With the rows that are not older, also several of one time, and those that come; an empty table gives all."""
+    connection.execute(f"CREATE TABLE visits (at TIMESTAMP{'TZ' if zone else ''}, name TEXT)")
+    noon = datetime.datetime(2026, 1, 31, 12, tzinfo=zone)
+
+    def job(start):
+        return follow(sql_changes(server, "visits", key, order_by="at", start=start))
+
+    def add(*visits):
+        for minute, name in visits:
+            connection.execute("INSERT INTO visits VALUES (%s, %s)", (noon.replace(minute=minute), name))
+
+    empty = job(noon)
+    add((1, "a"), (2, "b"), (2, "c"), (3, "d"))
+    jobs = [job(noon.replace(minute=minute)) for minute in (0, 2, 4)]
+    add((5, "e"))
+
+    assert ["".join(sorted(row.name for row in each.news())) for each in (empty, *jobs)] == [
+        "abcde",
+        "abcde",
+        "bcde",
+        "e",
+    ]
+    other = noon.replace(tzinfo=None if zone else datetime.UTC)
+    with pytest.raises(
+        SourceError, match=f"needs a column of moments with{'out' if zone else ''} a time zone, and at holds"
+    ):
+        job(other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import datetime
 from typing import NamedTuple
 
 import pytest
@@ -112,9 +113,20 @@ def test_what_is_not_there_is_an_error(path):
             sql_changes(url, "sales", order_by="id").reach(offset)
 
 
+def test_a_start_at_a_time_needs_a_column_of_moments(path):
+    """SQLite has none: it compares texts as they are written."""
+    add(path, (1, "tea"))
+    source = sql_changes(f"sqlite:///{path}", "sales", order_by="item", start=datetime(2026, 1, 31))
+
+    with pytest.raises(SourceError, match=r"start=2026-01-31 00:00:00 needs .* moments without.* item holds 'tea'"):
+        source.begin()
+
+
 def test_wrong_arguments_are_refused_at_the_call():
     """Before anything is asked."""
-    with pytest.raises(ValueError, match="start must be 'oldest' or 'current'"):
+    with pytest.raises(ValueError, match="start must be 'oldest', 'current' or a datetime, not 'new'"):
         sql_changes("sqlite:///x", "sales", order_by="id", start="new")
+    with pytest.raises(TypeError, match="start must be 'oldest', 'current' or a datetime, not int"):
+        sql_changes("sqlite:///x", "sales", order_by="id", start=5)
     with pytest.raises(TypeError, match="key must be a str, not int"):
         sql_changes("sqlite:///x", "sales", 5, order_by="id")
