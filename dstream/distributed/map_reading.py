@@ -16,6 +16,7 @@ from dstream.keys import canonical
 from dstream.spi.store import EntrySplit, MapStore
 from dstream.tables import brief
 from dstream.values import Entry
+from dstream.values.blaming import shown
 
 __all__ = ["CHUNK", "ReadMap", "local"]
 
@@ -67,6 +68,9 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
         """Return the entries of those `keys` that are there, all from one state of the map.
 
+        Raises:
+            TypeError: `keys` is a text, or cannot be iterated; `get(key)` gives one value.
+
         Example:
             >>> with connect(engine="local", storage="memory:") as ctx:
             ...     ages = ctx.get_map("ages")
@@ -74,6 +78,8 @@ class ReadMap(Collection[MapStore], Mapping[K, V]):
             ...     ages.get_all(["Ada", "Alan"])
             {'Ada': 36}
         """
+        if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+            raise TypeError(f"get_all() takes several keys, such as a list of them, not {shown(keys)}")
         known = [self._key(key) for key in keys if key is not None]
         values = self.store.get_many(known) if known else []
         return {key: value for key, value in zip(known, values, strict=True) if value is not None}

@@ -86,6 +86,9 @@ def test_get_all_gives_the_entries_that_are_there(make):
 
     assert ages.get_all(iter(["Alan", "Grace", "Alan"])) == {"Alan": 41}
     assert ages.get_all([]) == {}
+    for keys in "Ada", b"Ada", 3, None:
+        with pytest.raises(TypeError, match=r"get_all\(\) takes several keys, such as a list of them, not "):
+            ages.get_all(keys)
 
 
 def test_put_all_takes_a_mapping_pairs_and_another_map(make):
