@@ -119,13 +119,9 @@ class LocalFolder:
         final = f"{self.root}/{path}"
         folder = final.rpartition("/")[0]
         temporary = f"{folder}/{temporary_name()}"
-        try:
+        with _removed_after_failure(temporary):
             self._fill(self._new(temporary), data)
             finish(temporary, final)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
         if self.durable:
             _flush_folder(folder)
 
@@ -133,21 +129,17 @@ class LocalFolder:
         """Write a new file; without a file object, which costs as much again as the writing."""
         final = f"{self.root}/{path}"
         descriptor = self._new(final)
-        try:
+        with _removed_after_failure(final):
             self._fill(descriptor, data)
             if self.durable:
                 _flush_folder(os.path.dirname(final))
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(final)
-            raise
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Any]:
         """Give a sink for a new file."""
         final = f"{self.root}/{path}"
         file = open(final, "wb", opener=self._new)  # noqa: SIM115 (closed before the file is judged complete)
-        try:
+        with _removed_after_failure(final):
             with file:
                 yield file
                 if self.durable:
@@ -155,10 +147,6 @@ class LocalFolder:
                     os.fsync(file.fileno())
             if self.durable:
                 _flush_folder(os.path.dirname(final))
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(final)
-            raise
 
     def last_created(self, path: str) -> bytes | None:
         """Return what the file holds that was created last in a folder."""
@@ -225,6 +213,16 @@ class LocalFolder:
 
 
 _NOT_EMPTY_OR_GONE = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
+
+
+@contextmanager
+def _removed_after_failure(path: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
 
 
 def _link(prepared: str, final: str) -> None:
