@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dstream.errors import SinkError
+from dstream.values.idle_threads import in_a_thread
 from dstream.values.kafka_failures import may_pass
 from dstream.values.kafka_settings import KafkaSettings
 from reducers.kafka_messages import PRODUCING, Client, Handing, Message, failure
@@ -131,7 +132,7 @@ class Transactions:
             handing.give(batch)
         handing.finish()
         number, group = [TopicPartition(self._topic, 0, epoch)], self._consumer().consumer_group_metadata()
-        self._asked(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE))
+        self._asked(lambda: _in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE)))
         self._asked(lambda: producer.commit_transaction(PATIENCE))
 
     def _asked(self, ask: Callable[[], R]) -> R:
@@ -156,8 +157,9 @@ class Transactions:
             client.delete_consumer_groups([self._group])[self._group].result(_FORGETTING)
 
     def _give_up(self) -> None:
-        """Leave nothing of a transaction that failed; the next one begins with a new producer."""
+        """Leave nothing of a transaction that failed; the next one begins with clients that know no broker as lost."""
         client, self._client = self._client, None
+        self._looking = None
         if client is not None:
             with suppress(Exception):  # Another one has taken over, or the cluster is gone and gives up by itself.
                 client.producer.purge()
@@ -165,6 +167,34 @@ class Transactions:
 
     def _failure(self, reason: KafkaError | str) -> SinkError:
         return failure(self._settings, self._label, reason, self._client.said if self._client else "")
+
+
+def _in_time(ask: Callable[[], object]) -> None:
+    """Wait for an answer in another thread: sending offsets keeps to no time-out.
+
+    It waits for ever if a broker was away for as long as clients forget it (librdkafka 2.16, its issues 5456 and 5511).
+    The thread that waits is left behind then, with its producer, which a new one cuts off.
+
+    Raises:
+        KafkaException: there was none in time, or it says no.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+
+    answered = threading.Event()
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            ask()
+        except BaseException as error:
+            failed.append(error)
+        answered.set()
+
+    in_a_thread(run, "dstream-kafka")
+    if not answered.wait(PATIENCE):
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer for {PATIENCE:g} s"))
+    if failed:
+        raise failed[0]
 
 
 def _may_be_asked_again(error: KafkaError) -> bool:

@@ -150,6 +150,7 @@ class Cluster:
                     raise self.failure(words) from None
                 if time.monotonic() + _PAUSE > last:
                     said = asking.said()
+                    _ASKING.clear()  # A client that took a broker for lost may not find it again (librdkafka 2.16).
                     raise self.failure(words + (f" ({said})" if said else ""), SourceUnavailableError) from None
             time.sleep(_PAUSE)
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec, TopicMetadata
 
 __all__ = ["Topic"]
 
@@ -45,7 +45,7 @@ class Topic:
     def _wait_for(self, partitions: int) -> None:
         """Wait until the broker knows what its controller has made."""
         while True:
-            found = self._admin.list_topics(self.name).topics[self.name]
+            found = self._listed()
             with suppress(KafkaException):  # The partitions are known, and nobody leads them yet.
                 if found.error is None and len(found.partitions) == partitions and self._end() >= 0:
                     return
@@ -96,7 +96,18 @@ class Topic:
         )
 
     def _partitions(self) -> list[int]:
-        return sorted(self._admin.list_topics(self.name).topics[self.name].partitions)
+        return sorted(self._listed().partitions)
+
+    def _listed(self) -> TopicMetadata:
+        """Ask for the topic; a client that took its broker for lost finds it no more, so another one asks then."""
+        last = time.monotonic() + 120
+        while True:
+            try:
+                return self._admin.list_topics(self.name, timeout=5).topics[self.name]
+            except KafkaException:
+                if time.monotonic() > last:
+                    raise
+            self._admin = AdminClient({**self.config, "log_level": 0})
 
     def content(self, level: str = "read_committed") -> list[Any]:
         """Return what readers see: (partition, key, value) of all messages, partition by partition."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -49,6 +50,7 @@ def silence(broker):
         def end():
             until_then.close()
             patch.undo()
+            patch.setattr(kafka_transactions, "PATIENCE", 5.0)  # A client may have taken the broker for lost.
 
         yield SimpleNamespace(begin=begin, end=end)
 
@@ -93,6 +95,35 @@ def test_a_job_goes_on_when_its_broker_answers_again(ctx, silence, topics, monke
     assert (content(topics[1]), Counter(ctx.get_list(name))) == (Counter("0123"), Counter("0123"))
 
 
+def test_a_job_goes_on_when_its_client_waits_for_ever(ctx, topics, monkeypatch):
+    """As one does that took its broker for lost (librdkafka 2.16): the epoch is published by another one, once."""
+    released, waiting = threading.Event(), []
+
+    class Deaf(kafka_transactions.Client):
+        def __init__(self, settings):
+            super().__init__(settings)
+            self.producer = SimpleNamespace(
+                **{name: getattr(self.producer, name) for name in dir(self.producer) if not name.startswith("_")}
+            )
+            if not waiting:
+                self.producer.send_offsets_to_transaction = lambda *given: waiting.append(released.wait())
+
+    name = f"copied-{uuid4().hex}"
+    with monkeypatch.context() as patch:
+        patch.setattr(kafka_transactions, "Client", Deaf)
+        patch.setattr(kafka_transactions, "PATIENCE", 2.0)
+        job = ctx.new_job(copying(topics, name), config=ds.JobConfig(auto_restart=(1000, 0.01)))
+        eventually(lambda: job.metrics().runs > 1)
+    topics[0].send([b"1"])
+    try:
+        eventually(lambda: content(topics[1]).total() >= 2, AWAKE)
+    finally:
+        released.set()
+    job.cancel()
+
+    assert (content(topics[1]), Counter(ctx.get_list(name))) == (Counter("01"), Counter("01"))
+
+
 def fall_silent(monkeypatch, begin, owner, method, is_after):
     """Let silence begin, once, before a method or after it."""
     inner = getattr(owner, method)
@@ -115,6 +146,7 @@ def test_a_job_goes_on_when_its_broker_was_killed(ctx, broker, topics, monkeypat
     eventually(lambda: job.epoch >= 1)
     runs = job.metrics().runs
     topics[0].send([b"1", b"2"], 1)
+    monkeypatch.setattr(kafka_transactions, "PATIENCE", 5.0)
     fall_silent(monkeypatch, [broker.stop], Handing, "finish", True)
     try:
         eventually(lambda: job.metrics().runs > runs)
