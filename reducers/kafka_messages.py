@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -173,26 +174,39 @@ class Handing:
         except SystemError as error:
             raise self._failure(self._reason(error)) from None
         if self._failed is not None:
-            raise self._failure(self._failed)
+            raise self._failure((_is_purged(self._failed) and self._fatal()) or self._failed)
         return number
 
     def _reason(self, error: SystemError) -> KafkaError | str:
         """Return why a producer can do nothing more.
 
         It raises that while it also reports a message, so that Python sees two errors at once, or the report takes the
-        error away (confluent-kafka 2.16). Then the producer is asked for something that it refuses for the same reason.
+        error away (confluent-kafka 2.16).
         """
         from confluent_kafka import KafkaException
 
         if isinstance(error.__cause__, KafkaException):
             return cast("KafkaError", error.__cause__.args[0])
-        try:
-            self._producer.abort_transaction(0)
-        except KafkaException as refused:
-            reason: KafkaError = refused.args[0]
-            if reason.fatal():
-                return reason
-        return self._failed or str(error)
+        return self._fatal() or self._failed or str(error)
+
+    def _fatal(self) -> KafkaError | None:
+        """Return why a producer can do nothing more: it refuses for that whatever it is asked for; None if it can.
+
+        It throws away its messages a moment before it says so.
+        """
+        from confluent_kafka import KafkaException
+
+        last = time.monotonic() + _A_MOMENT
+        while True:
+            try:
+                self._producer.abort_transaction(0)
+            except KafkaException as refused:
+                reason: KafkaError = refused.args[0]
+                if reason.fatal():
+                    return reason
+            if time.monotonic() > last:
+                return None
+            time.sleep(0.01)
 
     def _failure(self, reason: KafkaError | str) -> SinkError:
         partition = None if self._unsent is None else self._unsent.partition()
@@ -218,6 +232,14 @@ def _kind(reason: KafkaError) -> type[SinkError]:
     if _is_cut_off(reason):
         return SinkTakenError
     return SinkUnavailableError if may_pass(reason) else SinkError
+
+
+_A_MOMENT = 1.0
+"""Seconds."""
+
+
+def _is_purged(error: KafkaError) -> bool:
+    return error.code() in (error._PURGE_QUEUE, error._PURGE_INFLIGHT)
 
 
 def _is_cut_off(error: KafkaError) -> bool:

@@ -148,9 +148,11 @@ class Cluster:
                 words = ": ".join([*places, reason.str()])
                 if not may_pass(reason):
                     raise self.failure(words) from None
-                if time.monotonic() + _PAUSE > last:
-                    said = asking.said()
+                is_late, said = time.monotonic() + _PAUSE > last, asking.said()
+                if is_late or reason.code() == reason._NOENT:
                     _ASKING.clear()  # A client that took a broker for lost may not find it again (librdkafka 2.16).
+                    asking = _asking(self.settings)
+                if is_late:
                     raise self.failure(words + (f" ({said})" if said else ""), SourceUnavailableError) from None
             time.sleep(_PAUSE)
 

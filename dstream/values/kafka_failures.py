@@ -18,6 +18,8 @@ _PASSING = (
     # Of brokers that start, stop, or are alone for a while.
     *("BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
     *("KAFKA_STORAGE_ERROR", "NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"),
+    # A client that is asked for offsets knows no broker any more, and so no leader (librdkafka 2.16).
+    "_NOENT",
     *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "CONCURRENT_TRANSACTIONS"),
     # The cluster has forgotten a producer, as one that was idle for a week: a new one can go on.
     *("INVALID_PRODUCER_ID_MAPPING", "INVALID_TXN_STATE", "UNKNOWN_PRODUCER_ID"),

@@ -30,15 +30,22 @@ class Topic:
 
     def _make(self, topic: NewTopic) -> None:
         """Make it, once the broker has told its controller that it serves; behind a silence that takes a moment."""
-        last = time.monotonic() + 30
+        last, answers_lost = time.monotonic() + 120, 0
         while True:
-            [made] = self._admin.create_topics([topic]).values()
+            [made] = self._admin.create_topics([topic], request_timeout=5).values()
             try:
                 made.result()
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR or time.monotonic() > last:
-                    raise
-                time.sleep(0.1)
+                match error.args[0].code():
+                    case KafkaError.TOPIC_ALREADY_EXISTS if answers_lost:
+                        return
+                    case KafkaError.INVALID_REPLICATION_FACTOR if time.monotonic() < last:
+                        time.sleep(0.1)
+                    case KafkaError._TIMED_OUT if time.monotonic() < last:
+                        answers_lost += 1
+                        self._admin = AdminClient({**self.config, "log_level": 0})
+                    case _:
+                        raise
             else:
                 return
 

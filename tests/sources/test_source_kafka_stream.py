@@ -7,6 +7,7 @@ import re
 from itertools import pairwise
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -221,6 +222,22 @@ def test_kafka_believes_no_answer_without_an_offset(topic, monkeypatch):
     answers.append(-1001)
     with pytest.raises(SourceUnavailableError, match=f"{topic.config['bootstrap.servers']}: {name}: .*Timed out"):
         source.reach({name: 3})
+
+
+def test_kafka_asks_with_another_client_where_one_knows_no_leader(topic, monkeypatch):
+    """As behind a broker that was away, which the client took for lost."""
+    source, name, asked = kafka(topic.name, topic.config), f"{topic.name}-0", []
+
+    def list_offsets(self, places, **named):
+        asked.append(self)
+        if len(asked) == 1:
+            raise KafkaException(KafkaError(KafkaError._NOENT, "Failed to query partition leaders: No leaders found"))
+        return listed(self, places, **named)
+
+    listed = AdminClient.list_offsets
+    monkeypatch.setattr(AdminClient, "list_offsets", list_offsets)
+    assert source.reach({name: 1}) == {name: 3}
+    assert asked[0] is not asked[1]
 
 
 def test_kafka_says_how_much_is_left(topic):

@@ -178,6 +178,42 @@ def test_a_producer_that_loses_why_it_was_cut_off_is_asked_again():
         handing.finish()
 
 
+class Purging(Fenced):
+    """A producer that throws its messages away before it knows why, as the library does."""
+
+    def __init__(self):
+        self.delivered, self.asked = None, 0
+
+    def produce(self, topic, *, on_delivery, **_):
+        self.delivered = on_delivery
+
+    def poll(self, seconds):
+        return 0
+
+    def flush(self, seconds):
+        from confluent_kafka import KafkaError
+
+        self.delivered(KafkaError(KafkaError._PURGE_QUEUE), SimpleNamespace(partition=lambda: 1))
+        return 0
+
+    def abort_transaction(self, seconds):
+        from confluent_kafka import KafkaError, KafkaException
+
+        self.asked += 1
+        if self.asked < 3:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        super().abort_transaction(seconds)
+
+
+def test_messages_that_are_thrown_away_are_not_the_reason():
+    """Why a producer was cut off is known a moment later."""
+    settings = kafka_settings.KafkaSettings((("bootstrap.servers", "127.0.0.1:1"),))
+    handing = Handing(SimpleNamespace(producer=Purging(), said=""), settings, "sales", "to_kafka('sales')")
+    handing.give([(None, b"x", [])])
+    with pytest.raises(SinkTakenError, match=r"to_kafka\('sales'\).*fenced by a newer one"):
+        handing.finish()
+
+
 def test_to_kafka_refuses_receipts_whose_messages_are_gone(storage, topic):
     """Nothing is sent, not even the number of the epoch."""
     case = SinkCase(to_kafka(topic.name, topic.config), lambda: storage, ["a"], ["b"], lambda: values(topic), set)
