@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec, TopicMetadata
 
 __all__ = ["Topic"]
+
+R = TypeVar("R")
 
 
 class Topic:
@@ -53,9 +54,9 @@ class Topic:
         """Wait until the broker knows what its controller has made."""
         while True:
             found = self._listed()
-            with suppress(KafkaException):  # The partitions are known, and nobody leads them yet.
-                if found.error is None and len(found.partitions) == partitions and self._end() >= 0:
-                    return
+            # The partitions may be known, and nobody lead them yet.
+            if found.error is None and len(found.partitions) == partitions and self._end() >= 0:
+                return
             time.sleep(0.01)
 
     def grow(self, partitions: int) -> None:
@@ -98,22 +99,29 @@ class Topic:
 
     def _end(self, level: IsolationLevel = IsolationLevel.READ_COMMITTED) -> int:
         places = {TopicPartition(self.name, number): OffsetSpec.latest() for number in self._partitions()}
-        return sum(
-            answer.result().offset for answer in self._admin.list_offsets(places, isolation_level=level).values()
-        )
+
+        def ask() -> int:
+            answers = self._admin.list_offsets(places, isolation_level=level, request_timeout=5)
+            return sum(answer.result().offset for answer in answers.values())
+
+        return self._answered(ask)
 
     def _partitions(self) -> list[int]:
         return sorted(self._listed().partitions)
 
     def _listed(self) -> TopicMetadata:
-        """Ask for the topic; a client that took its broker for lost finds it no more, so another one asks then."""
+        return self._answered(lambda: self._admin.list_topics(self.name, timeout=5).topics[self.name])
+
+    def _answered(self, ask: Callable[[], R]) -> R:
+        """Ask the broker; a client that took it for lost finds it no more, so another one asks then."""
         last = time.monotonic() + 120
         while True:
             try:
-                return self._admin.list_topics(self.name, timeout=5).topics[self.name]
+                return ask()
             except KafkaException:
                 if time.monotonic() > last:
                     raise
+            time.sleep(0.05)
             self._admin = AdminClient({**self.config, "log_level": 0})
 
     def content(self, level: str = "read_committed") -> list[Any]:
