@@ -6,6 +6,7 @@ contract stands in `dstream.spi.sink`.
 
 from reducers.file_sinks import to_files
 from reducers.grouping import grouping_by_to_icache, grouping_by_to_imap
+from reducers.into_processors import to_processor
 from reducers.kafka_sinks import to_kafka
 from reducers.lists import to_ilist
 from reducers.maps import to_icache, to_imap
@@ -30,6 +31,7 @@ __all__ = [
     "to_kafka",
     "to_logger",
     "to_nothing",
+    "to_processor",
     "to_socket",
     "to_sql",
     "updating_imap",

@@ -2,6 +2,7 @@
 
 Files: `text_files`, `json_lines`, `csv_rows`, `parquet_rows`, `avro_records`, `files`. Systems: `sql_rows`, `kafka`,
 `socket_lines`. What never ends: `watch_files`, `imap_journal`, `sql_changes`. Collections: `imap`, `icache`, `ilist`.
+Your own: `source_from`, `stream_source_from`, `from_processor`, `stream_from_processor`.
 Memory and the clock: `items`, `stream_of`, `item_stream`, `long_stream`; `Items`, `Range`, `Iterate`, `Generate`, which
 the factories of `dstream.Stream` use. Each one is a `dstream.spi.Source` or a `StreamSource`;
 `docs/how-to/write-a-source.md` adds another in 30 lines.
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sources.avro import avro_records
     from sources.csv_files import csv_rows
     from sources.from_functions import source_from, stream_source_from
+    from sources.from_processors import from_processor, stream_from_processor
     from sources.item_streams import item_stream, long_stream, stream_of
     from sources.journals import icache_journal, imap_journal
     from sources.jsonlines import json_lines
@@ -44,6 +46,7 @@ __all__ = [
     "avro_records",
     "csv_rows",
     "files",
+    "from_processor",
     "icache",
     "icache_journal",
     "ilist",
@@ -59,6 +62,7 @@ __all__ = [
     "source_from",
     "sql_changes",
     "sql_rows",
+    "stream_from_processor",
     "stream_of",
     "stream_source_from",
     "text_files",
@@ -71,6 +75,7 @@ _LATER = {
     "avro_records": "sources.avro",
     "csv_rows": "sources.csv_files",
     "files": "sources.whole_files",
+    "from_processor": "sources.from_processors",
     "icache": "sources.stored",
     "icache_journal": "sources.journals",
     "ilist": "sources.stored",
@@ -85,6 +90,7 @@ _LATER = {
     "source_from": "sources.from_functions",
     "sql_changes": "sources.sql_changing",
     "sql_rows": "sources.sql_queries",
+    "stream_from_processor": "sources.from_processors",
     "stream_of": "sources.item_streams",
     "stream_source_from": "sources.from_functions",
     "text_files": "sources.text",

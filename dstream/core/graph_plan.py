@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dstream.core.end_supplier import EndSupplier, Reading, Writing
-from dstream.core.nowhere import Nowhere
 from dstream.core.processors.peeking_processor import Peek as PeekOfVertex
 from dstream.errors import UnsupportedError
 from dstream.executor.arrivals_of_graphs import GraphBlock, users_items
@@ -28,6 +27,7 @@ from dstream.plan.nodes_of_stages import Spread
 from dstream.plan.stream_read import StreamRead
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.spi import StreamSource
+from dstream.spi.processor_ends import Nowhere
 
 __all__ = ["plan_of_graph"]
 

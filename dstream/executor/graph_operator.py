@@ -51,6 +51,11 @@ class GraphOperator:
         return (self.shards, *self.senders, *(each.name for each in self.graph.vertices))
 
     @property
+    def is_endless(self) -> bool:
+        """Whether some of its processors may go on for ever, to which nothing leads."""
+        return self.graph.is_endless
+
+    @property
     def inputs(self) -> int:
         """One for each inlet."""
         return len(self.graph.inlets)

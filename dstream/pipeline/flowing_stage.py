@@ -11,7 +11,7 @@ from dstream.pipeline.sink_stage import SinkStage
 from dstream.pipeline.stage_arguments import service_of, sink_of
 from dstream.pipeline.stage_record import StageRecord
 from dstream.pipeline.stage_view import StageView
-from dstream.pipeline.transforming import transformed
+from dstream.pipeline.transforming import before_sink, transformed
 from dstream.plan import Node, call_site
 from dstream.plan.nodes_of_stages import Action, Using
 from dstream.spi import Sink
@@ -70,7 +70,9 @@ class FlowingStage(AnyStage, Generic[T]):
         Raises:
             TypeError: `sink` is none.
         """
-        record = StageRecord("write_to", self._record.node, (self._record,), call_site(), sink=sink_of(sink))
+        where = call_site()
+        node = before_sink(self._record.node, sink_of(sink), where)
+        record = StageRecord("write_to", node, (self._record,), where, sink=sink)
         self._pipeline._add(record)
         return SinkStage(self._pipeline, record)
 

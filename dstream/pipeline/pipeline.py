@@ -21,9 +21,11 @@ from dstream.pipeline.sink_stage import SinkStage
 from dstream.pipeline.stage_arguments import named_source, sink_of
 from dstream.pipeline.stage_record import StageRecord, names_of
 from dstream.pipeline.stream_stage import StreamStage
-from dstream.plan import Read, Union, call_site
+from dstream.pipeline.transforming import before_sink
+from dstream.plan import Node, Read, Union, Where, call_site
 from dstream.plan.stream_read import StreamRead
-from dstream.spi import Sink, Source, StreamSource
+from dstream.spi import ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
+from dstream.stream.by_processors import emitted
 from dstream.stream.error_handling import delivery_of
 from dstream.stream.stream_arguments import kind_of
 
@@ -64,10 +66,12 @@ class Pipeline:
     # Building
 
     @overload
-    def read_from(self, source: Source[T], name: str | None = None) -> BatchStage[T]: ...
+    def read_from(self, source: Source[T] | ProcessorSource[T], name: str | None = None) -> BatchStage[T]: ...
 
     @overload
-    def read_from(self, source: StreamSource[T], name: str | None = None) -> StreamStage[T]: ...
+    def read_from(
+        self, source: StreamSource[T] | ProcessorStreamSource[T], name: str | None = None
+    ) -> StreamStage[T]: ...
 
     def read_from(self, source: Any, name: str | None = None) -> BatchStage[Any] | StreamStage[Any]:
         """Begin with the items of a source; what several stages need of them is read once.
@@ -82,15 +86,9 @@ class Pipeline:
             TypeError: `source` is no source.
             ValueError: the name is empty.
         """
-        if isinstance(source, type) or not isinstance(source, Source | StreamSource):
-            raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
-        if isinstance(source, StreamRead):  # It has the face of a source that ends.
-            raise TypeError(f"read_from() takes the source itself: read_from({shown(source.source)})")
-        is_endless = isinstance(source, StreamSource)
-        read: Any = StreamRead(source) if is_endless else source
         where = call_site()
-        node = Read(read, f"read_from({shown(source)})", delivery_of(read, None), where=where)
-        record = StageRecord("read_from", node, where=where)
+        record = StageRecord("read_from", _read(source, where), where=where)
+        is_endless = isinstance(source, StreamSource | ProcessorStreamSource)
         stage = StreamStage[Any](self, record) if is_endless else BatchStage[Any](self, record)
         if name is not None:
             stage.set_name(name)  # A name that is refused leaves no source behind, which would end nowhere.
@@ -118,7 +116,7 @@ class Pipeline:
         if len(stages) == 1:
             return stages[0].write_to(sink)
         where, records = call_site(), tuple(each._record for each in stages)
-        node = Union(tuple(record.node for record in records), where=where)
+        node = before_sink(Union(tuple(record.node for record in records), where=where), sink, where)
         record = StageRecord("write_to", node, records, where, sink=sink)
         self._add(record)
         return SinkStage(self, record)
@@ -214,6 +212,22 @@ class Pipeline:
             if each is not record and each.given_name == name:
                 raise IllegalStateError(f"{placed(name, each)} has that name already: names of stages are unique")
         record.given_name = name
+
+
+def _read(source: Any, where: Where | None) -> Node:
+    """Return the node of the items of a source.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(source, ProcessorSource | ProcessorStreamSource):
+        return emitted(source, "read_from", where)
+    if isinstance(source, type) or not isinstance(source, Source | StreamSource):
+        raise TypeError(f"read_from() takes a source, such as text_files(...), not {named_source(source)}")
+    if isinstance(source, StreamRead):  # It has the face of a source that ends.
+        raise TypeError(f"read_from() takes the source itself: read_from({shown(source.source)})")
+    read: Any = StreamRead(source) if isinstance(source, StreamSource) else source
+    return Read(read, f"read_from({shown(source)})", delivery_of(read, None), where=where)
 
 
 def _unpickled(state: bytes) -> Pipeline:

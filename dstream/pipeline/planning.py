@@ -27,7 +27,7 @@ from dstream.plan.nodes_of_forks import Shared
 from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Aggregate, Spread
 from dstream.plan.stream_read import StreamRead
-from dstream.spi import Sink
+from dstream.spi import ProcessorSink, Sink
 from dstream.stream.error_handling import Delivery
 
 __all__ = ["planned"]
@@ -171,7 +171,7 @@ def _nodes(records: Sequence[StageRecord], names: Mapping[int, str]) -> _Nodes:
     times = _times_read(records)
     for each in records:
         node = _own_node(each, found.own, given, names)
-        if each.sink is None:
+        if each.sink is None or isinstance(each.sink, ProcessorSink):
             node = _called(node, names[id(each)], each.given_name)
         if each.late_to is not None:
             both = Shared(node)
@@ -216,7 +216,7 @@ def _named(node: Node, stage: str) -> Node:
 def _in_partitions(record: StageRecord) -> Node | None:
     """Return the node of a stage which says itself in how many partitions it is; None: its items are spread before."""
     node, count = record.node, record.parallelism
-    if record.sink is not None:
+    if record.sink is not None and not isinstance(record.sink, ProcessorSink):
         return None  # Its node is that of another stage.
     if isinstance(node, Read):
         # Each partition of a source without an end is a part of its own.

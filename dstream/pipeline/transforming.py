@@ -1,4 +1,4 @@
-"""`custom_transform`: a processor of the user's as a step of a pipeline."""
+"""Processors of the user's as a step of a pipeline, by `custom_transform`, and as its end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dstream.plan import Node, call_site
 from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
+from dstream.plan.where import Where
+from dstream.spi import ProcessorSink, Sink
 from dstream.spi.processor_suppliers import AnySupplier, meta_supplier
+from dstream.stream.by_processors import OUTSIDE, taken
 from dstream.stream.stream_arguments import kind_of
 
-__all__ = ["transformed", "with_processors"]
-
-_OUTSIDE = ""
-"""Stands for the vertex before and behind; no vertex of a user's is called so."""
+__all__ = ["before_sink", "transformed", "with_processors"]
 
 
 def transformed(
@@ -43,10 +43,15 @@ def transformed(
     where = call_site()
     vertex = GraphVertex(name, meta_supplier(supplier), -1, Step(f"vertex {name!r}", where, 1, 1))
     routing = Routing.UNICAST if key is None else Routing.PARTITIONED
-    edges = GraphEdge(_OUTSIDE, 0, name, 0, routing=routing, key=key), GraphEdge(name, 0, _OUTSIDE, 0)
+    edges = GraphEdge(OUTSIDE, 0, name, 0, routing=routing, key=key), GraphEdge(name, 0, OUTSIDE, 0)
     graph = VertexGraph((vertex,), edges)
     blocks = Processing((upstream,), graph, called, repr(name), is_one_step=True, where=where)
     return ItemsOfOutlet(blocks, users_items, where=where)
+
+
+def before_sink(node: Node, sink: Sink[Any, Any], where: Where | None) -> Node:
+    """Return what comes to a sink of the items of a node: nothing, where its processors take them before."""
+    return taken(node, sink, "write_to", where) if isinstance(sink, ProcessorSink) else node
 
 
 def with_processors(node: Processing, count: int) -> Processing:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dstream.errors import UnsupportedError
 from dstream.failures import shown
-from dstream.spi import Collections, OpenedLater, Options, Source
+from dstream.spi import Collections, OpenedLater, Options, ProcessorSource, Source
 from dstream.storage.settings import MOST_BUCKETS
 from dstream.stream.stream_arguments import refuse_endless
 from dstream.values.fields import field_names
@@ -25,11 +25,11 @@ __all__ = [
 ]
 
 
-def checked_source(source: Any, context: Collections) -> Source[Any]:
+def checked_source(source: Any, context: Collections) -> Source[Any] | ProcessorSource[Any]:
     """Return `source` if it is one that ends; what is known by its name is opened first."""
     refuse_endless(source, "read()")
     opened = source.opened(context) if isinstance(source, OpenedLater) else source
-    if not isinstance(opened, Source):
+    if not isinstance(opened, Source | ProcessorSource):
         hint = ": stream(...) takes the items of an iterable" if isinstance(source, Iterable) else ""
         given = f"not {type(source).__name__}{hint}"
         raise TypeError(f"read() takes a source, such as text_files(...), {given}")

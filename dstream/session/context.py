@@ -23,7 +23,7 @@ from dstream.session.connect_arguments import (
 )
 from dstream.session.open_contexts import contexts
 from dstream.session.workers import refuse_on_a_worker
-from dstream.spi import Engine, Kind, Options, Source, Storage
+from dstream.spi import Engine, Kind, Options, ProcessorSource, Source, Storage
 from dstream.stream import Stream
 from dstream.stream.stream import from_iterable, read
 from dstream.values.secrets import shown_url
@@ -120,7 +120,7 @@ class Context:
         self.check_open()
         return from_iterable(iterable, partitions, self)
 
-    def read(self, source: Source[T]) -> Stream[T]:
+    def read(self, source: Source[T] | ProcessorSource[T]) -> Stream[T]:
         """Return a stream of the items of `source` on this context.
 
         Raises:

@@ -52,7 +52,7 @@ def _plan(node: Any, into: Any) -> Any:
     from dstream.plan import Collect, Loop, ToList, is_bounded, rewrite
     from dstream.plan.ends import Several
     from dstream.spi import Collector, Sink
-    from dstream.stream.writing import writing
+    from dstream.stream.writing import before, writing
 
     if isinstance(node, Several):
         return rewrite(node)
@@ -60,7 +60,7 @@ def _plan(node: Any, into: Any) -> Any:
         case Collector():
             return rewrite(Collect(node, into, given=into.name or "..."))
         case Sink():
-            return rewrite(writing(node, into, None))
+            return rewrite(writing(before(node, into), into, None))
     return rewrite(ToList(node) if is_bounded(rewrite(node)) else Loop(node))
 
 

@@ -11,6 +11,7 @@ from dstream.spi.gatherer import Downstream, Gatherer
 from dstream.spi.in_columns import InColumns
 from dstream.spi.in_parallel import AtEnd, ByPlace, Calling, InParallel, ItemWise, Outcome, Place, RunningValue
 from dstream.spi.integration import Integration
+from dstream.spi.processor_ends import ProcessorSink, ProcessorSource, ProcessorStreamSource
 from dstream.spi.records import Record, Records
 from dstream.spi.service import OpenedLater, Service
 from dstream.spi.sink import (
@@ -92,6 +93,9 @@ __all__ = [
     "Options",
     "Outcome",
     "Place",
+    "ProcessorSink",
+    "ProcessorSource",
+    "ProcessorStreamSource",
     "Reached",
     "Receipt",
     "Record",

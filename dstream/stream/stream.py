@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dstream.failures import shown
 from dstream.plan import Node, Read, Sorted, call_site, shown_function
-from dstream.spi import Runtime, Source
+from dstream.spi import ProcessorSource, Runtime, Source
 from dstream.stream.builder import StreamBuilder
 from dstream.stream.entry_operations import Entries
 from dstream.stream.error_handling import Recovering, delivery_of
@@ -311,8 +311,12 @@ def _key(key: Callable[[Any], Any] | None) -> str:
     return "" if key is None else f"key={shown_function(key)}"
 
 
-def read(source: Source[U], name: str = "read(...)", runtime: Runtime | None = None) -> Stream[U]:
+def read(source: Source[U] | ProcessorSource[U], name: str = "read(...)", runtime: Runtime | None = None) -> Stream[U]:
     """Return a stream of the items of `source` on a context, the default one if it is None."""
+    if isinstance(source, ProcessorSource):
+        from dstream.stream.by_processors import emitted  # here: few programs have processors
+
+        return Stream(emitted(source, "read", call_site()), runtime)
     return Stream(Read(source, name, delivery_of(source, runtime), where=call_site()), runtime)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard, TypeVar
 
 from dstream.errors import UnsupportedError
-from dstream.spi import AggregateOperation, Collector, OpenedLater, Sink, Source, StreamSource
+from dstream.spi import AggregateOperation, Collector, OpenedLater, ProcessorStreamSource, Sink, Source, StreamSource
 from dstream.spi.functions import refuse_one_that_would_not_run
 from dstream.spi.wrong_arguments import checked_function as function
 from dstream.spi.wrong_arguments import hint_of_a_collector, kind_of
@@ -173,6 +173,11 @@ def refuse_endless(source: object, call: str) -> None:
         raise UnsupportedError(
             f"{call} takes sources that end, and {source.label} has no end: pipeline.read_from(...) begins a job with "
             "it; source.begin(), .reach(...) and .split(...) give what is there now, range by range"
+        )
+    if isinstance(source, ProcessorStreamSource):
+        raise UnsupportedError(
+            f"{call} takes sources that end, and {source!r} has no end: pipeline.read_from(...) begins a job with it; "
+            "from_processor(...) takes processors that end"
         )
 
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import collectors
 from dstream.failures import naming
 from dstream.plan import Node, Where, Write, call_site, explained, last_step, rewrite
-from dstream.spi import Collector, Engine, Grouped, MapWriter, Runtime, Sink, Writer
+from dstream.spi import Collections, Collector, Engine, Grouped, MapWriter, ProcessorSink, Runtime, Sink, Writer
 
-__all__ = ["write", "writing"]
+__all__ = ["before", "write", "writing"]
 
 R = TypeVar("R")
 
@@ -39,7 +39,7 @@ def write(
     job = target.begin(sink.job or name, epoch)
     if job.is_done:
         return target.result()
-    end = writing(node, sink, job.writer)
+    end = writing(before(node, sink, runtime), sink, job.writer)
     with explained(end, "collect"):
         try:
             receipts = engine().submit(rewrite(end)).result()
@@ -50,6 +50,21 @@ def write(
             job.abort()
             raise
     return target.result()
+
+
+def before(node: Node, sink: Sink[Any, Any], runtime: Collections | None = None) -> Node:
+    """Return what comes to a sink of the items of a node: nothing, where its processors take them before.
+
+    Args:
+        node: the last node of the plan.
+        sink: what becomes of the items.
+        runtime: has the collections that processors may know by their names; None for a plan that is only explained.
+    """
+    if not isinstance(sink, ProcessorSink):
+        return node
+    from dstream.stream.by_processors import taken  # here: few programs have processors
+
+    return taken(node, sink if runtime is None else sink.opened(runtime), "collect", call_site())
 
 
 def writing(

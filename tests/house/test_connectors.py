@@ -10,7 +10,7 @@ import pytest
 
 import reducers
 import sources
-from dstream.spi import Sink, Source, StreamSource
+from dstream.spi import ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
 from reducers import to_ilist
 
 TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "connectors.md").read_text()
@@ -32,6 +32,7 @@ GIVEN = {
     "updating_imap": ("m", len, max), "processing_imap": ("m", len, max),
     "to_kafka": KAFKA,
     "to_logger": (), "to_nothing": (), "to_socket": ("h", 1), "to_sql": ("sqlite:///x.db", "t"),
+    "from_processor": ("p", list), "stream_from_processor": ("p", list), "to_processor": ("p", list),
 }  # fmt: skip
 """What makes one of each that does not take a path."""
 
@@ -70,8 +71,10 @@ def test_a_source_is_what_the_table_says(name):
     parallelism = said(sources, name, "Parallelism")
     is_one_task = parallelism.startswith("one task") and not parallelism.startswith("one task for each")
 
-    assert (bounded == "yes") == (isinstance(source, Source) and source.bounded)
-    assert (checkpointed == "yes") == (bounded == "no") == isinstance(source, StreamSource)
+    is_bounded = source.bounded if isinstance(source, Source) else isinstance(source, ProcessorSource)
+    assert (bounded == "yes") == is_bounded
+    is_read_in_epochs = isinstance(source, StreamSource | ProcessorStreamSource)
+    assert (checkpointed == "yes") == (bounded == "no") == is_read_in_epochs
     assert (replayable == "no") == said(sources, name, "Guarantee").startswith("none")
     assert (distributed == "yes") == (not is_one_task)
     assert said(sources, name, "On re-run")

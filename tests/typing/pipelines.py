@@ -9,12 +9,12 @@ from typing import Any, NoReturn, assert_type
 import dstream as ds
 from collectors import all_of, co_operation, counting, joining, summing_int, to_bags, to_list
 from dstream import Entry, JoinClause, Pipeline, Service, imap_service
-from dstream.core import processors
+from dstream.core import AbstractProcessor, processors
 from dstream.gatherers import window_fixed
 from dstream.pipeline import BatchStage, KeyedStage, PipelinePlan, SinkStage, StreamStage
 from dstream.plan.show.drawing import Drawing
-from reducers import to_ilist, to_imap
-from sources import Items, text_files
+from reducers import to_ilist, to_imap, to_processor
+from sources import Items, from_processor, stream_from_processor, text_files
 
 
 @dataclass
@@ -34,6 +34,9 @@ def whole(pipeline: Pipeline, texts: BatchStage[str]) -> None:
     """A pipeline gives stages of what its sources hold, and says what it is."""
     assert_type(pipeline.read_from(Items([1, 2])), BatchStage[int])
     assert_type(pipeline.read_from(text_files("*.txt"), name="lines"), BatchStage[str])
+    assert_type(pipeline.read_from(from_processor("numbers", AbstractProcessor)), BatchStage[Any])
+    assert_type(pipeline.read_from(stream_from_processor("ticks", AbstractProcessor)), StreamStage[Any])
+    assert_type(pipeline.read_from(Items([1])).write_to(to_processor("printer", AbstractProcessor)), SinkStage)
     assert_type(pipeline.write_to(to_ilist("x"), texts, texts), SinkStage)
     assert_type(pipeline.is_empty(), bool)
     assert_type(pipeline.explain(), None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from dstream.errors import UnsupportedError
+from dstream.executor.graph_operator import GraphOperator
 from dstream.executor.graph_steps import in_steps
 from dstream.jobs.unbounded.ranges import Whole
 from dstream.pipeline.pipeline_plan import PipelinePlan
@@ -44,7 +45,8 @@ class OpenPlan:
         steps: those whose state outlives an epoch, by their names.
         sources_of: the sources whose items each of `stamps` sees.
         stamps_of: which of `stamps` lead to each of `steps`.
-        inputs_of: the sources whose items come by each input of a step, for those that are told when an input ends.
+        inputs_of: the sources whose items come by each input of a step, for those that are told when an input ends; and
+            the steps of other graphs whose processors go on for ever, by which items come.
         read_steps: the calls that read them, by the names of their stages.
         refreshed: the seconds after which sides of joins are read again, by the `id` of what keeps them.
     """
@@ -59,6 +61,11 @@ class OpenPlan:
     read_steps: Mapping[str, Step] = field(default_factory=dict)
     refreshed: Mapping[int, float] = field(default_factory=dict)
     inputs_of: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
+
+    @property
+    def is_fed_by_processors(self) -> bool:
+        """Whether steps have to hear when processors of another graph have ended, which might have gone on for ever."""
+        return any(origins - self.sources.keys() for inputs in self.inputs_of.values() for origins in inputs)
 
 
 def _as_it_is(node: Processing) -> VertexGraph:
@@ -107,15 +114,23 @@ def open_plan(
         {reads[id(each)]: each.step for each in passing},
         _refreshed(order),
         {
-            name: tuple(_sources_above(upstream, reads) for upstream in each.upstreams)
+            name: tuple(_origins_of(upstream, each.step, reads) for upstream in each.upstreams)
             for name, each in steps.items()
             if isinstance(each.operator, OfFixedShards)
         },
     )
 
 
-def _sources_above(root: Core, reads: Mapping[int, str]) -> frozenset[str]:
-    return frozenset(reads[id(each)] for each in _reached([root], []) if isinstance(each, Read))
+def _origins_of(root: Core, step: Step, reads: Mapping[int, str]) -> frozenset[str]:
+    """Return the names of what the items of an operation come from; parts of a graph tell each other of an end."""
+    above = list(_reached([root], []))
+    endless = (each for each in above if isinstance(each, OverEpochs) and each.step is not step)
+    return frozenset(
+        (
+            *(reads[id(each)] for each in above if isinstance(each, Read)),
+            *(each.stage for each in endless if isinstance(each.operator, GraphOperator) and each.operator.is_endless),
+        )
+    )
 
 
 def _refreshed(order: Sequence[Core]) -> dict[int, float]:

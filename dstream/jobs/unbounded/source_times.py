@@ -54,6 +54,7 @@ class EventTime:
         is_resumed: it would be the first epoch of the driver.
         load: loads a pickled policy.
         retained: says how far the first of some stages that give timestamps was when others are waited for no longer.
+        is_over: all sources have ended, and processors that might go on for ever: the job has one epoch left.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class EventTime:
         is_resumed: bool = False,
         load: Callable[[bytes], Any] = pickle.loads,
         retained: RetainedWatermarks | None = None,
+        is_over: bool = False,
     ) -> None:
         self._retained = retained or RetainedWatermarks(None)
         self._plan = plan
@@ -74,6 +76,7 @@ class EventTime:
         self._now = now
         self._started_at = started_at
         self._is_resumed = is_resumed
+        self._is_over = is_over
         self._load = load
         self._known = {place: self._told(place) for place in self._places()}
 
@@ -135,7 +138,11 @@ class EventTime:
     def _ended_inputs(self, step: str) -> frozenset[int]:
         """Return the inputs of a step that have ended, if it is one that is told."""
         inputs = self._plan.inputs_of.get(step, ())
-        return frozenset(n for n, some in enumerate(inputs) if all(self._sources[each].has_ended for each in some))
+        return frozenset(n for n, origins in enumerate(inputs) if all(map(self._is_at_its_end, origins)))
+
+    def _is_at_its_end(self, origin: str) -> bool:
+        """Say whether nothing more comes from a source, or from processors that may go on for ever."""
+        return self._sources[origin].has_ended if origin in self._sources else self._is_over
 
     def _tells_end(self, step: str) -> bool:
         """Say whether an input of a step has ended of which the step has not heard yet."""

@@ -221,6 +221,7 @@ class UnboundedRun:
             before = mine = changed
         self._started_at = mine.now
         self._is_first = True
+        self._has_told_ends = False
         self._states = self._restored(before)
         self._folding = Folding(self._log, self._states.files, self._config.keep_seconds)
         self.record = mine
@@ -309,7 +310,8 @@ class UnboundedRun:
 
     def _loop(self) -> None:
         while True:
-            self._check_stop_between()
+            with self._lock:
+                self._check_stop()
             self._runner.show_held()
             self._pace.begins()
             before = self.record
@@ -321,13 +323,12 @@ class UnboundedRun:
                 self._epoch(before, news, time, now)
                 self._woken.wait(self._pace.after_news())
             elif all(some.mark.has_ended for some in news.values()):
-                return
+                if self._has_told_ends or not self._runner.open_plan.is_fed_by_processors:
+                    return
+                self._has_told_ends = True
+                self._epoch(before, news, self._time(before, news, now, is_over=True), now)
             else:
                 self._woken.wait(self._pace.after_nothing())
-
-    def _check_stop_between(self) -> None:
-        with self._lock:
-            self._check_stop()
 
     def _news(self, before: LogRecord, now: float) -> dict[str, News]:
         found, plan, keep = {}, self._runner.open_plan, self._config.keep_seconds
@@ -338,10 +339,10 @@ class UnboundedRun:
                 found[stage] = ranges_of(source, mark, most, now, keep)
         return found
 
-    def _time(self, before: LogRecord, news: Mapping[str, News], now: float) -> EventTime:
+    def _time(self, before: LogRecord, news: Mapping[str, News], now: float, *, is_over: bool = False) -> EventTime:
         marks = {stage: some.mark for stage, some in news.items()}
         others = (self._started_at, self._is_first, self._policies.load, self._retained)
-        return EventTime(self._runner.open_plan, before, marks, now, *others)
+        return EventTime(self._runner.open_plan, before, marks, now, *others, is_over=is_over)
 
     def _epoch(self, before: LogRecord, news: Mapping[str, News], time: EventTime, now: float) -> None:
         began = monotonic()

@@ -6,7 +6,7 @@ from typing import Any
 
 from dstream.core import AbstractProcessor, BroadcastKey, Inbox, Outbox, Processor, ProcessorContext, Watermark
 
-__all__ = ["CALLS", "Called", "Numbers", "Totals", "TotalsOfKeys"]
+__all__ = ["CALLS", "Called", "Numbers", "Slow", "Totals", "TotalsOfKeys"]
 
 CALLS: list[Any] = []
 """What processors were asked to do, in this process."""
@@ -41,6 +41,29 @@ class Totals(AbstractProcessor):
 
     def restore_entry(self, key: str, value: int) -> None:
         self.totals[key] = value
+
+
+class Slow(AbstractProcessor):
+    """Gives its items on, and says at its end how many there were, after many calls."""
+
+    def start(self, context: ProcessorContext) -> None:
+        self.items, self.calls_left = 0, 500
+
+    def try_process(self, ordinal: int, item: Any) -> bool:
+        if not self.try_emit(item):
+            return False
+        self.items += 1
+        return True
+
+    def complete(self) -> bool:
+        self.calls_left -= 1
+        return self.calls_left <= 0 and self.try_emit(("slowly", self.items))
+
+    def save_to_snapshot(self) -> bool:
+        return self.try_emit_to_snapshot("state", (self.items, self.calls_left))
+
+    def restore_entry(self, key: str, value: Any) -> None:
+        self.items, self.calls_left = value
 
 
 class TotalsOfKeys(Totals):

@@ -12,13 +12,13 @@ import pytest
 import dstream as ds
 from collectors import counting
 from dstream.core import DAG, Edge, ProcessorMetaSupplier, ProcessorSupplier, processors, whole_item
-from dstream.errors import UnsupportedError
+from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.jobs import JobStatus
 from dstream.testing import epochs
 from dstream.windows import limiting_lag, tumbling
-from reducers import to_ilist
-from sources import Items
-from tests.jobs.unbounded.counting_processors import CALLS, Called, Numbers, Totals
+from reducers import to_ilist, to_processor
+from sources import Items, stream_from_processor
+from tests.jobs.unbounded.counting_processors import CALLS, Called, Numbers, Slow, Totals
 from tests.jobs.unbounded.streams import Feed, eventually
 
 DRIVER = "from tests.jobs.unbounded.killed_graph import main; main()"
@@ -195,6 +195,55 @@ def test_a_source_vertex_gets_a_slice_in_each_epoch(ctx):
     found = sorted(ctx.get_list("numbers"))
 
     assert found == [(0, 1000 * n) for n in range(len(found))]
+
+
+def test_a_stage_of_processors_that_go_on_has_a_slice_in_each_epoch(ctx):
+    """`stream_from_processor` is such a vertex as a stage; processors behind it go on, too, with what they saved."""
+    pipeline = ds.Pipeline()
+    numbers = pipeline.read_from(stream_from_processor("numbers", Numbers)).set_local_parallelism(2)
+    words = numbers.filter(lambda pair: pair[1] % 1000 == 0).map(lambda pair: f"{pair[0]}")
+    words.grouping_key(whole_item).custom_transform("totals", Totals).write_to(to_ilist("totals"))
+    words.write_to(to_processor("called", Called)).set_local_parallelism(1)
+    job = ctx.new_job(pipeline, name="numbers")
+    eventually(lambda: job.epoch >= 3 and len(ctx.get_list("totals")) > 4)
+    job.restart()
+    before = job.epoch
+    eventually(lambda: job.status is JobStatus.RUNNING and job.epoch >= before + 2)
+    job.cancel()
+    with pytest.raises(CancelledError):
+        job.join(20)
+    counts = [[count for word, count in ctx.get_list("totals") if word == each] for each in "01"]
+
+    assert [sorted(each) for each in counts] == [list(range(1, len(each) + 1)) for each in counts]
+    assert all(len(each) > 2 for each in counts)
+
+
+def test_steps_hear_that_processors_have_ended_which_might_have_gone_on(ctx):
+    """Behind their last item, and once; then the job ends. One that takes its time to complete is waited for."""
+    pipeline = ds.Pipeline()
+    numbers = pipeline.read_from(stream_from_processor("numbers", lambda: Numbers(500))).set_local_parallelism(2)
+    words = numbers.map(lambda pair: f"{pair[0]}").custom_transform("totals", Totals).set_local_parallelism(1)
+    words.custom_transform("slow", Slow).set_local_parallelism(1).write_to(to_ilist("totals"))
+    job = ctx.new_job(pipeline)
+    job.join(60)
+    found = list(ctx.get_list("totals"))
+
+    assert job.status is JobStatus.COMPLETED
+    assert found.count(("end", 1000)) == 1
+    assert [each for each in found if each[0] == "0"] == [("0", n) for n in range(1, 501)]
+    assert found[-1] == ("slowly", len(found) - 1)
+
+
+def test_items_without_timestamps_of_processors_have_no_windows():
+    """As behind any processors."""
+    numbers = ds.Pipeline().read_from(stream_from_processor("numbers", Numbers))
+
+    with pytest.raises(
+        UnsupportedError, match=r"add_timestamps\(\) behind read_from\(stream_from_processor\('numbers'\)\)"
+    ):
+        numbers.add_timestamps(lambda pair: pair[1])
+    with pytest.raises(IllegalStateError, match="gives items without"):
+        numbers.window(tumbling(10))
 
 
 def test_a_side_that_ends_is_read_before_items_without_an_end():

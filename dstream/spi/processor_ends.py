@@ -1,0 +1,129 @@
+"""What stands at an end of a stream or a pipeline and is made of processors: where items come from, or where they go.
+
+A plan has a graph of one vertex in its place, so that processors run there as they do in a graph of the user's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+if TYPE_CHECKING:
+    from dstream.spi.processor_suppliers import AnySupplier, ProcessorMetaSupplier
+    from dstream.spi.sink import Collections, Receipt
+
+__all__ = ["Nowhere", "ProcessorSink", "ProcessorSource", "ProcessorStreamSource"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedProcessors:
+    """Processors that are alike, under the name of their vertex."""
+
+    name: str
+    supplier: ProcessorMetaSupplier
+
+    @classmethod
+    def of(cls, name: str, supplier: AnySupplier) -> Self:
+        """Return those that a supplier of any kind makes.
+
+        Raises:
+            TypeError: the name is no str, or the supplier none.
+            ValueError: the name is empty.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
+        if not name.strip():
+            raise ValueError("name must not be empty")
+        from dstream.spi.processor_suppliers import meta_supplier  # here: few programs have processors
+
+        return cls(name, meta_supplier(supplier))
+
+    def opened(self, context: Collections) -> Self:
+        """Return the same, whose supplier has what it knows by a name in the storage of a context."""
+        return replace(self, supplier=self.supplier.opened(context))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ProcessorSource(_NamedProcessors, Generic[T_co]):
+    """Items that processors emit until all of them are done."""
+
+    def __repr__(self) -> str:
+        return f"from_processor({self.name!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ProcessorStreamSource(_NamedProcessors, Generic[T_co]):
+    """Items that processors emit for as long as a job lives: in each epoch a slice of time."""
+
+    def __repr__(self) -> str:
+        return f"stream_from_processor({self.name!r})"
+
+
+class Nowhere:
+    """A sink, its target, what writes one epoch into it, and the writer: none of them keeps anything."""
+
+    __slots__ = ()
+
+    @property
+    def label(self) -> str:
+        """What stands in pictures."""
+        return "nowhere"
+
+    @property
+    def collector(self) -> None:
+        """None."""
+        return None
+
+    @property
+    def job(self) -> None:
+        """None."""
+        return None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a job of that name has written: never."""
+        return False
+
+    def open(self, context: Collections) -> Nowhere:
+        """Return one."""
+        return Nowhere()
+
+    def begin(self, job: str | None, epoch: int = 1) -> Self:
+        """Return it."""
+        return self
+
+    def result(self) -> None:
+        """Return None."""
+
+    @property
+    def writer(self) -> Self:
+        """It."""
+        return self
+
+    def write(self, items: Iterator[Any]) -> Iterator[Receipt]:
+        """Let the tasks do their work; give no receipts."""
+        deque(items, maxlen=0)
+        yield from ()
+
+    def commit(self, receipts: Sequence[Receipt]) -> None:
+        """Do nothing."""
+
+    def abort(self) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ProcessorSink(_NamedProcessors, Nowhere):
+    """Processors that take items and emit none. A plan runs them before this sink, to which nothing comes then."""
+
+    @property
+    def label(self) -> str:
+        """The call that made it."""
+        return f"to_processor({self.name!r})"
+
+    def __repr__(self) -> str:
+        return self.label
