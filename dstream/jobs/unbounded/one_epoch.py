@@ -23,6 +23,7 @@ from dstream.jobs.unbounded.log_record import LogRecord, Place
 from dstream.jobs.unbounded.open_plan import OpenPlan, open_plan
 from dstream.jobs.unbounded.ranges import News
 from dstream.jobs.unbounded.refreshed_sides import RefreshedSides
+from dstream.jobs.unbounded.source_marks import SameSources
 from dstream.jobs.unbounded.source_times import EventTime
 from dstream.jobs.unbounded.state_of_steps import StatesOfSteps
 from dstream.jobs.unbounded.steps_of_plan import Processors, with_kept_parallelism
@@ -120,6 +121,7 @@ class EpochRunner:
             self.close(error)
             raise
         self._sides = RefreshedSides(self.open_plan.refreshed)
+        self._sources = SameSources(self.open_plan)
 
     def _taking(self, stage: str) -> Callable[[int], None]:
         """Return what takes the counts of a stage, epoch after epoch."""
@@ -188,7 +190,7 @@ class EpochRunner:
             now: the one reading of the clock.
 
         Raises:
-            IllegalStateError: a sink says that the epoch was published before.
+            IllegalStateError: a sink says that the epoch was published before, or a source was made anew.
             Exception: what a function of the user's raised, or what kept the engine from running.
         """
         number, began = before.number + 1, perf_counter()
@@ -197,6 +199,7 @@ class EpochRunner:
             read = self._places(news)
             receipts = self._results(self._inputs(number, now, news, time, states, read, jobs))
             receipts.update((each.stage, taken) for each in self._letters if (taken := each.taken()))
+            self._sources.check(before.sources)
             record, after = self._record(before, number, now, news, time, read, receipts, states)
         except BaseException:
             self.abort(number)

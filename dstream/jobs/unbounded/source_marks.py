@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any, TypeAlias
 
 from dstream.errors import IllegalStateError, SourceUnavailableError
@@ -14,7 +15,7 @@ from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.spi import StreamSource
 from dstream.spi.sink import Collections
 
-__all__ = ["check_are_same", "check_sources_go_on", "is_same", "marks_of"]
+__all__ = ["SameSources", "check_are_same", "check_sources_go_on", "is_same", "marks_of"]
 
 Same: TypeAlias = Callable[[StreamSource[Any], SourceMark], bool]
 
@@ -83,6 +84,37 @@ def check_sources_go_on(
     if not forgets:
         check_are_same(opened, read, _may_be_same)
     marks_of(opened, read, 0.0, _may_be_same)
+
+
+class SameSources:
+    """Looks now and then, while a job runs, whether its sources are still those that it reads.
+
+    Args:
+        plan: with its sources.
+    """
+
+    def __init__(self, plan: OpenPlan) -> None:
+        self._plan = plan
+        self._looked_at = monotonic()
+
+    def check(self, read: Mapping[str, SourceMark]) -> None:
+        """Refuse a source that was made anew, such as a topic: what was read of it stands behind offsets of another.
+
+        Within five seconds nobody looks again, since a source may have to ask a server. One that does not answer now is
+        asked the next time.
+
+        Args:
+            read: how far sources were read, by the names of their stages.
+
+        Raises:
+            IllegalStateError: there is one.
+        """
+        if monotonic() - self._looked_at >= _PAUSE:
+            check_are_same(self._plan, read, _may_be_same)
+            self._looked_at = monotonic()
+
+
+_PAUSE = 5.0
 
 
 def check_are_same(plan: OpenPlan, read: Mapping[str, SourceMark], same: Same | None = None) -> None:

@@ -9,6 +9,7 @@ import pytest
 import dstream as ds
 from dstream.errors import IllegalStateError, SourceError, SourceUnavailableError
 from dstream.jobs import JobStatus
+from dstream.jobs.unbounded import source_marks
 from reducers import to_ilist
 from sources import imap_journal, watch_files
 from tests.jobs.unbounded.streams import Feed, eventually, pipeline_of
@@ -158,7 +159,7 @@ def topics(ctx):
 
 
 def test_a_part_that_came_up_meanwhile_is_no_other_source(connect, topics):
-    """It is asked for when a run begins, twice, and when partitions come up; in no other epoch."""
+    """It is asked for when a run begins, twice, and when partitions come up; in no other epoch of the next seconds."""
     asked, ctx = topics.asked_for_ids, connect()
     job = ctx.new_job(pipeline_of(topics, to_ilist("out")), name="topics")
     eventually(lambda: job.status is JobStatus.RUNNING)
@@ -168,6 +169,24 @@ def test_a_part_that_came_up_meanwhile_is_no_other_source(connect, topics):
         eventually(lambda number=number: job.epoch == number)
 
     assert (asked, topics.asked_for_ids, ctx.get_list("out").copy()) == (3, begun, ["a", "b", "c", "d"])
+
+
+def test_a_running_job_notices_that_a_part_was_made_anew(connect, topics, monkeypatch):
+    """Every few seconds; what was read of it is thrown away. One that does not answer is asked the next time."""
+    monkeypatch.setattr(source_marks, "_PAUSE", 0.0)
+    ctx = connect()
+    job = ctx.new_job(pipeline_of(topics, to_ilist("out")), name="topics")
+    eventually(lambda: job.status is JobStatus.RUNNING)
+    topics.silent = 1
+    read(ctx, job, "ab")
+    topics.give("c")
+    read(ctx, job, "abc")
+    topics.ids["1"] = "another"
+    topics.give("d")
+
+    with pytest.raises(IllegalStateError, match="another one, or one that was made anew"):
+        job.join(20)
+    assert ctx.get_list("out").copy() == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("part", ["0", "1"])
