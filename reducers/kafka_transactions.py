@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from dstream.errors import SinkError
 from dstream.values.idle_threads import in_a_thread
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Transactions", "transactions"]
 
 R = TypeVar("R")
+_Seeing: TypeAlias = Literal["read_committed", "read_uncommitted"]
+"""Whether to wait for transactions that have not ended, or to look past them."""
 
 PATIENCE = 30.0
 """Seconds without an answer after which a cluster counts as gone."""
@@ -60,31 +62,35 @@ class Transactions:
         self._group = f"dstream-{job}"
         self._lock = threading.Lock()
         self._client: Client | None = None
-        self._looking: Consumer | None = None
+        self._looking: dict[_Seeing, Consumer] = {}
 
     def epoch(self) -> int:
         """Return the number of the last epoch that is in the topic; 0 if there is none.
 
+        One that is about to come in, or that a process which has died has left open, is not there yet: nobody waits for
+        it here.
+
         Raises:
             SinkError: the cluster does not answer.
         """
-        return self._asked(self._looked_up)
+        return self._asked(lambda: self._looked_up("read_uncommitted"))
 
-    def _looked_up(self) -> int:
+    def _looked_up(self, seeing: _Seeing) -> int:
+        """Return that number; `read_committed` waits until each transaction that would change it has ended."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        [found] = self._consumer().committed([TopicPartition(self._topic, 0)], PATIENCE)
+        [found] = self._consumer(seeing).committed([TopicPartition(self._topic, 0)], PATIENCE)
         if found.error is not None:
             raise KafkaException(found.error)
         return max(0, found.offset)
 
-    def _consumer(self) -> Consumer:
+    def _consumer(self, seeing: _Seeing) -> Consumer:
         from confluent_kafka import Consumer
 
-        if self._looking is None:
-            fixed = {"group.id": self._group, "isolation.level": "read_committed"}
-            self._looking = Consumer(self._settings.for_client({}, {**fixed, "enable.auto.commit": False}))
-        return self._looking
+        if seeing not in self._looking:
+            fixed = {"group.id": self._group, "isolation.level": seeing, "enable.auto.commit": False}
+            self._looking[seeing] = Consumer(self._settings.for_client({}, fixed))
+        return self._looking[seeing]
 
     def publish(self, epoch: int, messages: Callable[[], Iterable[list[Message]]]) -> None:
         """Write an epoch, unless it, or one behind it, is there.
@@ -103,7 +109,8 @@ class Transactions:
         try:
             with self._lock:
                 client = self._begun()
-                if self.epoch() < epoch:
+                # What others began has ended, but Kafka may not have come to the number yet.
+                if self._asked(lambda: self._looked_up("read_committed")) < epoch:
                     self._write(client, epoch, messages())
         except KafkaException as error:
             failed = self._failure(error.args[0])
@@ -131,7 +138,10 @@ class Transactions:
         for batch in messages:
             handing.give(batch)
         handing.finish()
-        number, group = [TopicPartition(self._topic, 0, epoch)], self._consumer().consumer_group_metadata()
+        number, group = (
+            [TopicPartition(self._topic, 0, epoch)],
+            self._consumer("read_committed").consumer_group_metadata(),
+        )
         self._asked(lambda: _in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE)))
         self._asked(lambda: producer.commit_transaction(PATIENCE))
 
@@ -159,7 +169,7 @@ class Transactions:
     def _give_up(self) -> None:
         """Leave nothing of a transaction that failed; the next one begins with clients that know no broker as lost."""
         client, self._client = self._client, None
-        self._looking = None
+        self._looking = {}
         if client is not None:
             with suppress(Exception):  # Another one has taken over, or the cluster is gone and gives up by itself.
                 client.producer.purge()

@@ -1,30 +1,27 @@
-"""Drivers that copy a topic of Kafka into another, killed anywhere: no message may be missing or there twice.
+"""Drivers of a job that reads a topic of Kafka and writes two, killed anywhere: nothing may be missing or there twice.
 
 python -m tests.soak.kafka --runs 60
+python -m tests.soak.kafka --runs 30 --engine spark
 
-Each driver takes a few offsets of every partition as an epoch, stages it, keeps offsets and receipts in a file that
-replaces the one before, and commits. The next driver begins with the commit that the file names.
+One topic gets the messages as they are, the other how many there are in each window; both in every epoch. A driver that
+is killed is followed by another one with the same job.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dstream as ds
-from dstream.engine.local import LocalEngine
-from dstream.plan import Read, rewrite
-from dstream.stream.writing import writing
+from collectors import counting
+from dstream.windows import tumbling
 from reducers import to_kafka
 from sources import kafka
 from tests.servers.kafka_broker import missing, running_broker
@@ -32,76 +29,79 @@ from tests.servers.topics import Topic
 from tests.soak._ending import end_in_order
 
 _PARTITIONS = 3
-_STEP = 12
-_LIFE = (1.6, 2.6)
+_FRAME = 10
+_LIFE = {"local": (1.0, 3.0), "spark": (8.0, 16.0)}
+"""Seconds that a driver has."""
+_STEP = {"local": 6, "spark": 40}
+"""Messages of a partition in an epoch."""
+_PATIENCE = 300.0
+"""Seconds that the last driver has."""
 
 
-@dataclass(frozen=True)
-class Ranges:
-    """The ranges of an epoch, as a source."""
-
-    parts: list[Any]
-    ordered = bounded = True
-    in_caller = False
-
-    def splits(self, parallelism: int) -> list[Any]:
-        """Return them."""
-        return self.parts
+def pipeline_of(address: str, read: str, copied: str, counted: str) -> ds.Pipeline:
+    """Return the job: messages are `partition.number`, and the number is their time."""
+    config, pipeline = {"bootstrap.servers": address}, ds.Pipeline()
+    values = pipeline.read_from(kafka(read, config, value=bytes.decode)).map(lambda record: record.value)
+    values.write_to(to_kafka(copied, config, value=str))
+    counts = values.add_timestamps(_number, idle_timeout=3600).window(tumbling(_FRAME)).aggregate(counting())
+    counts.write_to(to_kafka(counted, config, value=lambda each: f"{each.start}: {each.result}"))
+    return pipeline
 
 
-def drive(address: str, read: str, written: str, folder: str) -> None:
-    """Copy until nothing is left."""
-    config = {"bootstrap.servers": address}
-    source, sink = kafka(read, config), to_kafka(written, config, value=lambda record: record.value)
-    target = sink.open(ds.connect(engine="local", storage=folder))
-    kept = Path(folder, "kept")
-    epoch, offsets, receipts = ast.literal_eval(kept.read_text()) if kept.exists() else (0, dict(source.begin()), None)
-    while True:
-        if receipts is not None:
-            target.begin("copy", epoch).commit(receipts)
-        reached = dict(source.reach(offsets, most=_STEP))
-        if reached == offsets:
-            return
-        epoch += 1
-        job = target.begin("copy", epoch)
-        ranges = Ranges([source.split(name, offsets[name], reached[name]) for name in offsets])
-        end = writing(Read(ranges), sink, job.writer)
-        offsets, receipts = reached, list(LocalEngine(2**20).submit(rewrite(end)).result())
-        _keep(kept, repr((epoch, offsets, receipts)))
+def _number(value: str) -> int:
+    return int(value.partition(".")[2])
 
 
-def _keep(path: Path, text: str) -> None:
-    unfinished = path.with_suffix(".unfinished")
-    with unfinished.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.rename(path)
+def drive(address: str, read: str, copied: str, counted: str, folder: str, engine: str) -> None:
+    """Run the job until somebody ends it."""
+    config = ds.JobConfig(epoch_length=0.05, max_items=_STEP[engine], auto_restart=(1000, 0.1))
+    place = f"{folder}/storage"
+    with (
+        ds.connect(engine="local", storage=place)
+        if engine == "local"
+        else ds.connect("local[2,4]", storage=place, progress=False)
+    ) as ctx:
+        ctx.new_job(pipeline_of(address, read, copied, counted), name="copy", config=config).join()
 
 
-def copied(runs: int, seed: int) -> tuple[int, int, int]:
-    """Kill drivers until one comes to the end; return how many, and how many messages are missing and there twice."""
+def copied(runs: int, seed: int, engine: str) -> tuple[int, int, int]:
+    """Kill drivers; return how many, how many messages are missing or foreign, and how many are there again."""
     chance, killed = random.Random(seed), 0
     with tempfile.TemporaryDirectory() as folder, running_broker(Path(folder)) as broker:
-        read, written = Topic(broker.address, _PARTITIONS), Topic(broker.address, 2)
-        count = 150 * max(runs, 1)
+        read, copy, counts = (Topic(broker.address, partitions) for partitions in (_PARTITIONS, 2, 1))
+        count = _FRAME * 15 * max(runs, 1)
         for partition in range(_PARTITIONS):
             read.send([f"{partition}.{number}" for number in range(count)], partition)
             read.send([f"no.{partition}"], partition, commit=False)
-        command = [sys.executable, "-m", "tests.soak.kafka", "--drive", broker.address, read.name, written.name]
-        while True:
-            driver = subprocess.Popen([*command, str(Path(folder, "storage"))])
-            time.sleep(chance.uniform(*_LIFE) if killed < runs else 0)
-            if killed >= runs or driver.poll() is not None:
-                break
+            read.send([f"{partition}.{count}"], partition)  # It closes the last window.
+        names = [broker.address, read.name, copy.name, counts.name, folder, engine]
+        command = [sys.executable, "-m", "tests.soak.kafka", "--drive", *names]
+        while killed < runs:
+            driver = subprocess.Popen(command)
+            time.sleep(chance.uniform(*_LIFE[engine]))
+            if driver.poll() is not None:
+                raise SystemExit(f"a driver ended after {killed} were killed; seed {seed}")
             driver.kill()
             driver.wait()
             killed += 1
-        if driver.wait():
-            raise SystemExit(f"a driver failed after {killed} were killed; seed {seed}")
-        found = Counter(value.decode() for _, _, value in written.content())
-        wanted = {f"{partition}.{number}" for partition in range(_PARTITIONS) for number in range(count)}
-        return killed, len(wanted ^ found.keys()), sum(number - 1 for number in found.values())
+        messages = Counter(f"{partition}.{number}" for partition in range(_PARTITIONS) for number in range(count + 1))
+        frames = Counter(f"{start}: {_FRAME * _PARTITIONS}" for start in range(0, count, _FRAME))
+        driver = subprocess.Popen(command)
+        last = time.monotonic() + _PATIENCE
+        while driver.poll() is None and time.monotonic() < last:
+            if sum(map(_size, (copy, counts))) >= messages.total() + frames.total():
+                break
+            time.sleep(0.5)
+        time.sleep(2)  # What is there twice may come late.
+        driver.kill()
+        driver.wait()
+        found = [Counter(value.decode() for _, _, value in topic.content()) for topic in (copy, counts)]
+        wrong = sum(len(one.keys() ^ other.keys()) for one, other in zip(found, (messages, frames), strict=True))
+        return killed, wrong, sum(number - 1 for each in found for number in each.values())
+
+
+def _size(topic: Topic) -> int:
+    return len(topic.content())
 
 
 def main() -> int:
@@ -109,8 +109,9 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=3, help="how many drivers are killed")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--drive", nargs=4, help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
+    parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument("--drive", nargs=6, help=argparse.SUPPRESS)
+    wanted: Any = parser.parse_args()
     if wanted.drive:
         drive(*wanted.drive)
         return 0
@@ -118,9 +119,9 @@ def main() -> int:
     if reason := missing():
         print(reason)
         return 0
-    killed, wrong, twice = copied(wanted.runs, wanted.seed)
-    print(f"{killed} drivers killed: {wrong} messages missing or foreign, {twice} there twice; seed {wanted.seed}")
-    return 1 if wrong or twice else 0
+    killed, wrong, again = copied(wanted.runs, wanted.seed, wanted.engine)
+    print(f"{killed} drivers killed: {wrong} messages missing or foreign, {again} there again; seed {wanted.seed}")
+    return 1 if wrong or again else 0
 
 
 if __name__ == "__main__":

@@ -113,6 +113,24 @@ def test_to_kafka_sends_once_though_a_commit_dies(storage, topic, monkeypatch, w
     assert (values(topic), case.target().begin("job").is_done) == (["a"], True)
 
 
+def test_to_kafka_does_not_wait_for_what_a_dead_driver_has_left_open(storage, topic, monkeypatch):
+    """Whether an epoch is there is known at once, though Kafka ends its transaction after a minute; then it is sent."""
+    monkeypatch.setattr(kafka_transactions, "PATIENCE", 10.0)
+    case = SinkCase(to_kafka(topic.name, topic.config), lambda: storage, ["a"], ["b"], lambda: values(topic), set)
+    job = case.target().begin("job")
+    receipts = case.written(job, case.first)
+    with monkeypatch.context() as patch:
+        patch.setattr(kafka_transactions.Transactions, "_begun", Dying.at("send_offsets_to_transaction"))
+        with pytest.raises(KeyboardInterrupt):
+            job.commit(receipts)
+    monkeypatch.setattr(kafka_transactions, "_OPEN", {})
+    again = case.target().begin("job")
+
+    assert again.is_done is False
+    again.commit(receipts)
+    assert (values(topic), case.target().begin("job").is_done) == (["a"], True)
+
+
 class Dying:
     """A producer that does one thing, and then its process is no more: it gives up no transaction."""
 
