@@ -25,7 +25,7 @@ def to_processor(name: str, supplier: AnySupplier) -> ProcessorSink:
     **On re-run**: all items are given again.
 
     Args:
-        name: what the vertex is called, in failures and pictures.
+        name: what the vertex, and in a pipeline its stage, is called.
         supplier: makes the processors: a class of processors, a function, a `ProcessorSupplier` or a
             `ProcessorMetaSupplier`.
 

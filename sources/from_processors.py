@@ -25,7 +25,7 @@ def from_processor(name: str, supplier: AnySupplier) -> ProcessorSource[Any]:
     **On re-run**: new processors emit again, also after a task was lost.
 
     Args:
-        name: what the vertex is called, in failures and pictures.
+        name: what the vertex, and in a pipeline its stage, is called.
         supplier: makes the processors: a class of processors, a function, a `ProcessorSupplier` or a
             `ProcessorMetaSupplier`.
 
@@ -61,7 +61,7 @@ def stream_from_processor(name: str, supplier: AnySupplier) -> ProcessorStreamSo
     **On re-run**: goes on where it stood; a new job begins anew.
 
     Args:
-        name: what the vertex is called, in failures and pictures.
+        name: what the vertex, and in a pipeline its stage, is called.
         supplier: makes the processors, as `from_processor` says.
 
     Raises:

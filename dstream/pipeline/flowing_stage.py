@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from dstream.errors import IllegalStateError
 from dstream.pipeline.any_stage import AnyStage
-from dstream.pipeline.sink_stage import SinkStage
+from dstream.pipeline.sink_stage import SinkStage, ended
 from dstream.pipeline.stage_arguments import service_of, sink_of
 from dstream.pipeline.stage_record import StageRecord
 from dstream.pipeline.stage_view import StageView
@@ -72,9 +72,7 @@ class FlowingStage(AnyStage, Generic[T]):
         """
         where = call_site()
         node = before_sink(self._record.node, sink_of(sink), where)
-        record = StageRecord("write_to", node, (self._record,), where, sink=sink)
-        self._pipeline._add(record)
-        return SinkStage(self._pipeline, record)
+        return ended(self._pipeline, StageRecord("write_to", node, (self._record,), where, sink=sink))
 
     # How stages are made
 

@@ -17,7 +17,7 @@ from dstream.pipeline.flowing_stage import FlowingStage
 from dstream.pipeline.pipeline_plan import PipelinePlan
 from dstream.pipeline.pipeline_text import as_lines
 from dstream.pipeline.planning import planned
-from dstream.pipeline.sink_stage import SinkStage
+from dstream.pipeline.sink_stage import SinkStage, ended
 from dstream.pipeline.stage_arguments import named_source, sink_of
 from dstream.pipeline.stage_record import StageRecord, names_of
 from dstream.pipeline.stream_stage import StreamStage
@@ -79,7 +79,7 @@ class Pipeline:
         Args:
             source: such as `text_files(...)` or `imap(...)`, whose items end; or such as `watch_files(...)` or
                 `imap_journal(...)`, whose items do not, and which a job reads epoch by epoch.
-            name: what the stage is called, as `set_name` does.
+            name: what the stage is called, as `set_name` does; unset, processors have their own.
 
         Raises:
             IllegalStateError: another stage has that name.
@@ -90,6 +90,8 @@ class Pipeline:
         record = StageRecord("read_from", _read(source, where), where=where)
         is_endless = isinstance(source, StreamSource | ProcessorStreamSource)
         stage = StreamStage[Any](self, record) if is_endless else BatchStage[Any](self, record)
+        if name is None and isinstance(source, ProcessorSource | ProcessorStreamSource):
+            name = source.name
         if name is not None:
             stage.set_name(name)  # A name that is refused leaves no source behind, which would end nowhere.
         self._add(record)
@@ -117,9 +119,7 @@ class Pipeline:
             return stages[0].write_to(sink)
         where, records = call_site(), tuple(each._record for each in stages)
         node = before_sink(Union(tuple(record.node for record in records), where=where), sink, where)
-        record = StageRecord("write_to", node, records, where, sink=sink)
-        self._add(record)
-        return SinkStage(self, record)
+        return ended(self, StageRecord("write_to", node, records, where, sink=sink))
 
     def _check_own(self, stage: FlowingStage[Any]) -> None:
         if stage.pipeline is not self:

@@ -19,7 +19,7 @@ from dstream.pipeline.pipeline_plan import (
 from dstream.pipeline.relinking import relinked, with_inputs
 from dstream.pipeline.source_in_parts import InParts
 from dstream.pipeline.stage_record import AS_MANY, StageRecord, names_of, names_of_late_sinks
-from dstream.pipeline.transforming import with_processors
+from dstream.pipeline.transforming import known_as, with_processors
 from dstream.plan import Node, PartitionBy, Read, Recover, is_bounded, rewrite, topological
 from dstream.plan.core_of_forks import Fork
 from dstream.plan.nodes_of_epochs import AddTimestamps, OverEpochs, in_time, late_ones_of
@@ -186,7 +186,7 @@ def _called(node: Node, stage: str, given_name: str | None) -> Node:
     if isinstance(node, AddTimestamps | OverEpochs):
         node = dataclasses.replace(node, known_as=stage)
     if isinstance(node, ItemsOfOutlet) and isinstance(node.upstream, Processing):
-        node = dataclasses.replace(node, upstream=dataclasses.replace(node.upstream, known_as=stage))
+        node = dataclasses.replace(node, upstream=known_as(node.upstream, stage))
     return node if given_name is None else _named(node, given_name)
 
 

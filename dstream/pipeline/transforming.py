@@ -17,7 +17,7 @@ from dstream.spi.processor_suppliers import AnySupplier, meta_supplier
 from dstream.stream.by_processors import OUTSIDE, taken
 from dstream.stream.stream_arguments import kind_of
 
-__all__ = ["before_sink", "transformed", "with_processors"]
+__all__ = ["before_sink", "known_as", "transformed", "with_processors"]
 
 
 def transformed(
@@ -52,6 +52,21 @@ def transformed(
 def before_sink(node: Node, sink: Sink[Any, Any], where: Where | None) -> Node:
     """Return what comes to a sink of the items of a node: nothing, where its processors take them before."""
     return taken(node, sink, "write_to", where) if isinstance(sink, ProcessorSink) else node
+
+
+def known_as(node: Processing, stage: str) -> Processing:
+    """Return the same under the name of its stage, which its one vertex has then: what is counted goes by that."""
+    (vertex,) = node.graph.vertices
+    edges = (
+        dataclasses.replace(
+            each,
+            source=stage if each.source == vertex.name else each.source,
+            destination=stage if each.destination == vertex.name else each.destination,
+        )
+        for each in node.graph.edges
+    )
+    graph = VertexGraph((dataclasses.replace(vertex, name=stage),), tuple(edges))
+    return dataclasses.replace(node, graph=graph, known_as=stage)
 
 
 def with_processors(node: Processing, count: int) -> Processing:

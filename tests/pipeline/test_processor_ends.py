@@ -9,7 +9,7 @@ import pytest
 
 from dstream import Context, Pipeline, connect
 from dstream.core import AbstractProcessor, Outbox, ProcessorContext, ProcessorMetaSupplier, ProcessorSupplier, traverse
-from dstream.errors import UnsupportedError
+from dstream.errors import IllegalStateError, UnsupportedError
 from dstream.spi.sink import Collections
 from reducers import to_ilist, to_processor
 from sources import Items, from_processor, stream_from_processor
@@ -131,7 +131,7 @@ def test_processors_take_the_items_of_a_stream(engine: EngineUnderTest, tmp_path
 def test_a_pipeline_begins_and_ends_with_processors(engine: EngineUnderTest, tmp_path: Path) -> None:
     """As many as the stages say, and beside another sink, which takes the same items."""
     pipeline = Pipeline()
-    numbers = pipeline.read_from(from_processor("numbers", Numbers), "numbers").set_local_parallelism(3)
+    numbers = pipeline.read_from(from_processor("numbers", Numbers)).set_local_parallelism(3)
     numbers.write_to(to_ilist(tmp_path.name))
     sink = numbers.map(str).write_to(to_processor("filing", Filings(tmp_path))).set_local_parallelism(2)
     job = engine.context.new_job(pickle.loads(pickle.dumps(pipeline)))
@@ -142,7 +142,27 @@ def test_a_pipeline_begins_and_ends_with_processors(engine: EngineUnderTest, tmp
     assert sorted(files) == ["0 of 2", "1 of 2"]
     assert sorted(int(line) for each in files.values() for line in each[:-1]) == list(range(COUNT))
     stages = job.metrics().stages
-    assert (stages["numbers"].items_out, stages[sink.name].items_in) == (COUNT, COUNT)
+    assert (numbers.name, sink.name) == ("numbers", "filing")
+    assert stages["numbers"].items_out_by_edge == stages["filing"].items_in_by_edge == (COUNT,)
+
+
+def test_stages_of_processors_have_their_names(local_context: Context, tmp_path: Path) -> None:
+    """Unless another one is given, under which their items are counted then; one that is taken is refused."""
+    pipeline = Pipeline()
+    numbers = pipeline.read_from(from_processor("numbers", Numbers), "other").set_local_parallelism(1)
+    sink = numbers.map(lambda n: n).set_name("numbers").write_to(to_processor("filing", Filings(tmp_path)))
+    with pytest.raises(IllegalStateError, match="has that name already"):
+        pipeline.read_from(from_processor("numbers", Numbers))
+    with pytest.raises(IllegalStateError, match="has that name already"):
+        numbers.write_to(to_processor("filing", Filings(tmp_path)))
+    assert (numbers.name, sink.name) == ("other", "filing")
+    sink.set_name("files").set_local_parallelism(1)
+    job = local_context.new_job(pipeline)
+    job.join()
+
+    stages = job.metrics().stages
+    assert stages["other"].items_out_by_edge == stages["files"].items_in_by_edge == (COUNT,)
+    assert (stages["numbers"].items_out, stages["numbers"].items_out_by_edge) == (COUNT, None)
 
 
 def test_several_stages_end_in_processors(local_context: Context, tmp_path: Path) -> None:
