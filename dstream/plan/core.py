@@ -350,10 +350,12 @@ class Write(End):
     Attributes:
         writer: takes the items of each partition; with a collector, the entries of each bucket. None: it only explains.
         collector: a keyed one whose groups are the entries, or None.
+        functions: what those of the user's are called that the writer calls for each item.
     """
 
     writer: Writer | MapWriter | None
     collector: Collector[Any, Any, Any] | None
+    functions: tuple[str, ...] = ()
 
 
 @node

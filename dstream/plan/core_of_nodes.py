@@ -173,7 +173,7 @@ def _(node: ends.ForEachPartition, inputs: Sequence[Core], step: Step) -> Core:
 
 @core_of.register
 def _(node: ends.Write, inputs: Sequence[Core], step: Step) -> Core:
-    return core.Write(inputs[0], node.writer, node.collector, step=step)
+    return core.Write(inputs[0], node.writer, node.collector, node.functions, step=step)
 
 
 @core_of.register

@@ -102,11 +102,13 @@ class Write(End):
             only explained.
         collector: a keyed one whose groups are the entries, or None.
         name: the call as the user wrote it.
+        functions: what those of the user's are called that the writer calls for each item.
     """
 
     writer: Writer | MapWriter | None
     collector: Collector[Any, Any, Any] | None
     name: str
+    functions: tuple[str, ...] = ()
 
     def label(self) -> str:
         return f".{self.name}"

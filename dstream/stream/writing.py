@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import collectors
-from dstream.failures import naming
+from dstream.failures import is_our_name, naming
 from dstream.plan import Node, Where, Write, call_site, explained, last_step, rewrite
 from dstream.spi import Collections, Collector, Engine, Grouped, MapWriter, ProcessorSink, Runtime, Sink, Writer
 
@@ -83,7 +84,29 @@ def writing(
         name: the method that the user called.
         where: the place of that call; None: here.
     """
-    return Write(node, writer, _collector(sink), f"{name}({sink.label})", where=where or call_site())
+    collector, functions = _collector(sink), tuple(dict.fromkeys(_functions(sink)))
+    return Write(node, writer, collector, f"{name}({sink.label})", functions, where=where or call_site())
+
+
+def _functions(value: Any, name: str = "") -> Iterator[str]:
+    """Give the names under which a sink of ours holds functions that it calls for each item."""
+    if name in _NOT_OF_ITEMS:
+        return
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _functions(each, name)
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _functions(each, name)
+    elif is_our_name(type(value).__module__):
+        if dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                yield from _functions(getattr(value, field.name), field.name)
+    elif callable(value) and not is_our_name(getattr(value, "__module__", None) or ""):
+        yield "partition_by" if name == "parts" else name
+
+
+_NOT_OF_ITEMS = frozenset(("commit", "create", "destroy", "flush", "prepare"))
 
 
 def _collector(sink: Sink[Any, Any]) -> Collector[Any, Any, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import subprocess
 import sys
 import time
@@ -12,15 +13,19 @@ import pytest
 
 import dstream as ds
 import reducers
-from collectors import counting, grouping_by
-from dstream import Stream, where
+from collectors import counting, grouping_by, summing
+from dstream import Pipeline, Stream, where
 from dstream.engine.spark.session import launch
 from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.gatherers import fold, scan, window_sliding
 from dstream.plan import ForEachPartition
 from dstream.plan.show.drawing import Drawing
 from dstream.session.context import Context
 from dstream.session.explaining import stages_on
-from sources import text_files
+from dstream.spi import Gatherer
+from dstream.windows import tumbling
+from reducers import sink_from, to_files, to_kafka, to_nothing
+from sources import stream_of, text_files
 
 
 def refuse(*args):
@@ -356,3 +361,51 @@ def test_explain_draws_routes_in_all_formats(unstarted):
 
     assert all("inlined" in stream.explain(kind) for kind in ("dot", "svg", "html"))
     assert all("in the loop of the task" in stream.explain(kind, routes=True) for kind in ("dot", "html"))
+
+
+@pytest.mark.parametrize(
+    ("gatherer", "named"),
+    [
+        (fold(lambda: 0, lambda total, n: total + n), "fn"),
+        (scan(lambda: 0, operator.add, operator.add), "fn"),
+        (fold(lambda: 0, lambda total, n: total + n, operator.add), "fn"),
+        (Gatherer.of(integrator=lambda _, n, downstream: downstream.push(n)), "integrator"),
+        (Gatherer.of(list, integrator=lambda _, n, down: down.push(n), combiner=operator.add), "integrator"),
+        (window_sliding(3), ""),
+    ],
+)
+def test_explain_says_that_gatherers_call_functions(unstarted, gatherer, named):
+    """In one partition as in several; those that only cut windows have none."""
+    for stream in (unstarted.stream(range(9)), unstarted.stream(range(9)).parallel(1)):
+        said = stream.gather(gatherer).explain("dot")
+        assert (f"{named}: Python: gather() takes items one by one" in said) == bool(named)
+
+
+def test_explain_says_that_sinks_call_functions(unstarted, tmp_path):
+    """Each function by the name of its argument, also inside of a format; those that take no item are left out."""
+    kafka = to_kafka("t", {"bootstrap.servers": "h:1"}, key=str, value=lambda n: f"{n}")
+    files = to_files(tmp_path, format="json", partition_by={"half": lambda n: n % 2})
+    own = sink_from(list, lambda made, n: made.append(n), flush=lambda made: made.clear(), destroy=lambda made: None)
+    numbers = unstarted.stream([1, 2])
+
+    assert "key, value: Python: to_kafka() takes items one by one" in numbers.explain("dot", into=kafka)
+    assert "partition_by: Python: to_files() takes items one by one" in numbers.explain("dot", into=files)
+    assert "receive: Python: sink_from() takes items one by one" in numbers.explain("dot", into=own)
+    assert "Python:" not in numbers.explain("dot", into=to_nothing())
+
+
+def test_explain_says_that_steps_with_a_state_call_functions():
+    """Those of timestamps, keys, windows and states."""
+    pipeline = Pipeline()
+    events = pipeline.read_from(stream_of([1, 2])).add_timestamps(lambda n: n)
+    by_key = events.grouping_key(lambda n: n % 2)
+    by_key.window(tumbling(10)).aggregate(summing(lambda n: n * 2)).write_to(to_nothing())
+    by_key.map_stateful(list, lambda state, key, n: n, ttl=5, on_evict=lambda *gone: None).write_to(to_nothing())
+    events.join_within(events, on=(abs, lambda n: -n), before=1, after=1).write_to(to_nothing())
+    stages = stages_on(4, pipeline.plan().several([None] * 3), None).stages
+    said = " ".join(call.note for stage in stages for call in stage.calls)
+
+    assert "fn: Python: add_timestamps() takes items one by one" in said
+    assert "keys, summing(fn): Python: aggregate() takes items one by one" in said
+    assert "key, fn, on_evict: Python: map_stateful() takes items one by one" in said
+    assert "left_key, right_key: Python: join_within() takes items one by one" in said

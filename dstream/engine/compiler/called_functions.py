@@ -3,36 +3,69 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import functools
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dstream.engine.compiler.compiling import Facts
 from dstream.engine.graph.decided import Decided
 from dstream.failures import is_our_name
 from dstream.plan.core import Called, Core
-from dstream.spi import Collector
+from dstream.spi import Collector, Gatherer
 
-__all__ = ["called_by"]
+__all__ = ["called_as", "called_by"]
 
 
 def called_by(node: Core, facts: Facts) -> tuple[Decided, ...]:
     """Return what is decided of the functions of an operation that takes items one by one; nothing if none is read."""
+    return called_as(node, [*(["fn"] if isinstance(node, Called) else []), *_names(node)], facts)
+
+
+def called_as(node: Core, names: Iterable[str], facts: Facts) -> tuple[Decided, ...]:
+    """Return the same of functions that are called so; what has to do with them names itself by its call."""
     if not facts.reads_functions:
         return ()
-    what = f"{node.step.label.partition('(')[0].lstrip('.')}() takes items one by one"
-    return tuple(Decided(name, obstacle=what) for name in _names(node))
+    what = f"{_method(node.step.label)}() takes items one by one"
+    return tuple(Decided(name, obstacle=what) for name in dict.fromkeys(names))
 
 
-def _names(node: Core) -> Iterator[str]:
+def _method(label: str) -> str:
+    """Return the name of the last call of a label, or of the sink that it is given."""
+    inside = re.fullmatch(r"\.?(?:write_to|collect)\((.*)\)", label)
+    calls = inside[1] if inside else label
+    while (without := re.sub(r"\([^()]*\)", "", calls)) != calls:
+        calls = without
+    return calls.rpartition(".")[2].partition("(")[0]
+
+
+def _names(value: Any) -> Iterator[str]:
     """Give the names of the fields that hold functions of the user's."""
-    if isinstance(node, Called):
+    for field in dataclasses.fields(value):
+        if field.name not in _NOT_OF_ITEMS:
+            yield from _names_in(field.name, getattr(value, field.name))
+
+
+def _names_in(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Collector):
+        yield from (each for each, _ in value.functions)
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _names_in(name, each)
+    elif name == "operator" and dataclasses.is_dataclass(value):
+        yield from _names(value)
+    elif isinstance(value, Gatherer):
+        yield from _of_gatherer(value.integrator)
+    elif callable(value) and not _is_ours(value):
+        yield name
+
+
+def _of_gatherer(integrator: Any) -> Iterator[str]:
+    """Give the name of what takes items: ours may call one of the user's for them."""
+    if not isinstance(integrator, functools.partial):
+        yield from () if _is_ours(integrator) else ("integrator",)
+    elif any(callable(each) and not _is_ours(each) for each in integrator.args):
         yield "fn"
-    for field in dataclasses.fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, tuple) and any(isinstance(each, Collector) for each in value):
-            yield from (name for each in value if isinstance(each, Collector) for name, _ in each.functions)
-        elif field.name not in _NOT_OF_ITEMS and callable(value) and not _is_ours(value):
-            yield field.name
 
 
 _NOT_OF_ITEMS = frozenset({"create", "kind", "take", "policy"})

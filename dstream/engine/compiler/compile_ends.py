@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from dstream.engine.compiler.called_functions import called_as
 from dstream.engine.compiler.compile_gatherers import gives_windows, reads_ahead
 from dstream.engine.compiler.compile_graph_groups import LastGroups, last_groups
 from dstream.engine.compiler.compile_inputs import chain_read
@@ -179,7 +180,8 @@ def _(end: Write, compiling: Compiling) -> Ending:
         end = dataclasses.replace(end, collector=collector)
         return compiling.decide(Buckets(items, end, compiling.facts, decided))
     receipts = piped(items, None, functools.partial(written, cast(Writer, end.writer), step))
-    return Last(Vertex(receipts, WriteItems(), step, notes=("each task writes its items, in place",)), Listed())
+    notes, decided = ("each task writes its items, in place",), called_as(end, end.functions, compiling.facts)
+    return Last(Vertex(receipts, WriteItems(), step, notes=notes, decided=decided), Listed())
 
 
 def _results_written_as_they_are(end: Write) -> Aggregate | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from dstream.engine.compiler.called_functions import called_as, called_by
 from dstream.engine.compiler.compile_inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
 from dstream.engine.graph.decisions import Done, Move
@@ -44,14 +45,17 @@ _SHARDS = 64
 @compile_node.register
 def _(node: Stamped, inputs: Sequence[Items], compiling: Compiling) -> Items:
     receipts = in_the_caller(telling(node.step, node.take), compiling)
-    return piped(inputs[0], node, stamping(node, receipts), "the watermark of a partition travels behind its items")
+    does = "the watermark of a partition travels behind its items"
+    decided = called_as(node, () if node.timestamp is None else ("fn",), compiling.facts)
+    return piped(inputs[0], node, stamping(node, receipts), does, decided)
 
 
 @compile_node.register
 def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
     receipts = in_the_caller(telling(node.step, node.take), compiling)
     does = "each task first reduces what it has of each shard of the state"
-    parts = (piped(items, node, reducing(node, number), does) for number, items in enumerate(inputs))
+    decided = called_by(node, compiling.facts)
+    parts = (piped(items, node, reducing(node, number), does, decided) for number, items in enumerate(inputs))
     items = one_after_another(tuple(chain.from_iterable(parts)))
     if not inputs:
         count = _SHARDS if node.state is None else node.state.shards

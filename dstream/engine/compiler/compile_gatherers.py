@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from dstream.engine.compiler.called_functions import called_by
 from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node
 from dstream.engine.graph import output_ports
-from dstream.engine.graph.decided import Gives, one_by_one, only_if
+from dstream.engine.graph.decided import Decided, Gives, one_by_one, only_if
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Totalled
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, piped
 from dstream.engine.kernels import gather as gather  # registers what each partition runs
@@ -48,22 +49,23 @@ _LARGEST_ALONE = 64 * 2**10
 
 @compile_node.register
 def _(node: Gather, inputs: Sequence[Items], compiling: Compiling) -> Items:
+    decided = called_by(node, compiling.facts)
     if isinstance(node.gatherer.parallel, ItemWise):
-        return piped(inputs[0], node, operation(node))
-    return across(node, inputs[0], compiling, lambda: _wide(node))
+        return piped(inputs[0], node, operation(node), decided=decided)
+    return across(node, inputs[0], compiling, lambda: _wide(node, decided), decided=decided)
 
 
-def _wide(node: Gather) -> Wide:
+def _wide(node: Gather, decided: Sequence[Decided]) -> Wide:
     match node.gatherer.parallel:
         case ByPlace() as kind if reads_ahead(node):
             return Ahead(node, kind)
         case ByPlace() as kind:
             return WithNeighbours(node, kind)
         case RunningValue() as kind:
-            return FromTotals(node, kind)
+            return FromTotals(node, kind, decided)
         case AtEnd() as kind:
-            return StatesTogether(node, kind)
-    return Integrated(node) if node.gatherer.combiner is not None else InOneTask(node)
+            return StatesTogether(node, kind, decided)
+    return Integrated(node, decided) if node.gatherer.combiner is not None else InOneTask(node, decided)
 
 
 def reads_ahead(node: Gather) -> bool:
@@ -141,9 +143,10 @@ def _in_one_task(
     whole: Operation,
     why: str = "all items come to one task, in order",
     note: str = "one item after another, in one task",
+    decided: Sequence[Decided] = (),
 ) -> Items:
     """Let one task take all items, or all states, in order."""
-    return piped((Rows((rows,), 1, why=why),), node, whole, note)
+    return piped((Rows((rows,), 1, why=why),), node, whole, note, decided)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +155,7 @@ class FromTotals(Wide):
 
     node: Gather
     kind: RunningValue[Any, Any]
+    decided: Sequence[Decided] = ()
     kept: Vertex | None = None
 
     def begin(self, inputs: Items, partitions: int) -> Move:
@@ -169,7 +173,7 @@ class FromTotals(Wide):
         reader = ReadRunning(self.kind, self.node.step, report)
         why = "the items stay where they are; this process learns the value of each partition"
         again = Rows((Taken(self.kept),), None, reader, why=why, notes=(_IF_LARGE,))
-        return Done(piped((again,), self.node, None, "each partition starts from the value before it"))
+        return Done(piped((again,), self.node, None, "each partition starts from the value before it", self.decided))
 
 
 def _values_before(kind: RunningValue[Any, Any], told: Sequence[Row]) -> dict[int, bytes]:
@@ -189,12 +193,14 @@ class StatesTogether(Wide):
 
     node: Gather
     kind: AtEnd[Any, Any]
+    decided: Sequence[Decided] = ()
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         step = self.node.step
         state = functools.partial(state_of_part, self.kind, step)
-        states = Vertex(piped(inputs, self.node, state, "each partition on its own"), WriteItems(), step)
+        each = piped(inputs, self.node, state, "each partition on its own", self.decided)
+        states = Vertex(each, WriteItems(), step)
         end = functools.partial(finish, self.node.gatherer, step)
         return Done(_in_one_task(Taken(states), self.node, end, _STATES, _COMBINES))
 
@@ -207,12 +213,13 @@ class Integrated(Wide):
     """
 
     node: Gather
+    decided: Sequence[Decided] = ()
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
-        step = self.node.step
+        step, integrated = self.node.step, WriteIntegrated(self.node.gatherer, self.node.step)
         does = "each partition with a state of its own"
-        kept = Vertex(inputs, WriteIntegrated(self.node.gatherer, step), step, is_kept=True, does=does)
+        kept = Vertex(inputs, integrated, step, is_kept=True, does=does, decided=self.decided)
         return Ask(self, kept, "places", output_ports.SUMMARY, step, "whether its integrator wanted no more")
 
     def next(self, report: Report) -> Move:
@@ -238,8 +245,9 @@ class InOneTask(Wide):
     """One task takes all items, one after another."""
 
     node: Gather
+    decided: Sequence[Decided] = ()
     counts = False
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         written = Vertex(inputs, WriteItems(), self.node.step)
-        return Done(_in_one_task(Taken(written), self.node, operation(self.node)))
+        return Done(_in_one_task(Taken(written), self.node, operation(self.node), decided=self.decided))
