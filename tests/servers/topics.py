@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec, TopicMetadata
 
 __all__ = ["Topic"]
@@ -126,13 +126,25 @@ class Topic:
 
     def content(self, level: str = "read_committed") -> list[Any]:
         """Return what readers see: (partition, key, value) of all messages, partition by partition."""
-        settings = {"group.id": "look", "enable.partition.eof": True, "isolation.level": level, "fetch.wait.max.ms": 10}
-        consumer = Consumer({**self.config, **settings, "auto.offset.reset": "earliest", "log_level": 0})
-        found: list[Any] = []
         self._settle()
-        for number in self._partitions():
-            consumer.assign([TopicPartition(self.name, number, 0)])
+        return [
+            (number, message.key(), message.value())
+            for number in self._partitions()
+            for message in self._messages(number, level)
+        ]
+
+    def _messages(self, partition: int, level: str) -> Iterator[Message]:
+        """Give the messages of a partition; one reader after another, since one may take the broker for lost."""
+        settings = {"group.id": "look", "enable.partition.eof": True, "isolation.level": level, "fetch.wait.max.ms": 10}
+        last, offset = time.monotonic() + 120, 0
+        while True:
+            consumer = Consumer({**self.config, **settings, "auto.offset.reset": "earliest", "log_level": 0})
+            consumer.assign([TopicPartition(self.name, partition, offset)])
             while (message := consumer.poll(10)) is not None and message.error() is None:
-                found.append((number, message.key(), message.value()))
-        consumer.close()
-        return found
+                offset = message.offset() + 1
+                yield message
+            consumer.close()
+            if message is not None and message.error().code() == KafkaError._PARTITION_EOF:
+                return
+            if time.monotonic() > last:
+                raise TimeoutError(f"{self.name}-{partition} behind {offset}: {message and message.error()}")
