@@ -33,15 +33,23 @@ def in_microseconds(values: Any) -> Any:
 
     Raises:
         pyarrow.ArrowInvalid: some of them are no whole microseconds.
+        pyarrow.ArrowNotImplementedError: they stand within a type in which Arrow does not change them.
     """
     import pyarrow as pa
 
+    to: Any
     if isinstance(values, pa.RecordBatch | pa.Table):
-        schema = values.schema
-        if not any(map(has_nanoseconds, schema.types)):
-            return values
-        return values.cast(pa.schema([field.with_type(_microseconds(field.type)) for field in schema]))
-    return values.cast(_microseconds(values.type)) if has_nanoseconds(values.type) else values
+        to = pa.schema([field.with_type(_microseconds(field.type)) for field in values.schema])
+        is_same = to.types == values.schema.types
+    else:
+        to = _microseconds(values.type)
+        is_same = to == values.type
+    if is_same:
+        return values
+    try:
+        return values.cast(to)
+    except pa.ArrowInvalid:  # It may be about values in lists of rows that are not among these.
+        return _alone(values, 0, len(values)).cast(to)
 
 
 def rows_in_microseconds(batch: Any) -> Iterator[Any]:
@@ -57,6 +65,13 @@ def rows_in_microseconds(batch: Any) -> Iterator[Any]:
             half = batch.num_rows // 2
             yield from rows_in_microseconds(batch.slice(0, half))
             yield from rows_in_microseconds(batch.slice(half))
+
+
+def _alone(values: Any, start: int, stop: int) -> Any:
+    """Return some rows without the values of others: Arrow's cast looks at those in the lists of a slice, too."""
+    import pyarrow as pa
+
+    return values.take(pa.array(range(start, stop), pa.int64()))
 
 
 def _unread(row: Any) -> UnreadRow:
@@ -94,4 +109,8 @@ def _microseconds(kind: Any) -> Any:
         return pa.list_(fields[0], kind.list_size)
     if is_type.is_large_list(kind):
         return pa.large_list(fields[0])
-    return pa.list_(fields[0]) if is_type.is_list(kind) else kind
+    if is_type.is_list(kind):
+        return pa.list_(fields[0])
+    if "[ns" in str(kind):
+        raise pa.ArrowNotImplementedError(f"nanoseconds are not read from a {kind}")
+    return kind

@@ -54,7 +54,8 @@ def stream_from_processor(name: str, supplier: AnySupplier) -> ProcessorStreamSo
 
     In each epoch `complete()` has a slice of 50 ms, and at the end of the epoch a processor saves how far it has come,
     in `save_to_snapshot()`. What they emit has no timestamps, so that windows and what else needs time are refused
-    behind them. Where functions suffice, `stream_source_from(...)` is shorter, and gives timestamps.
+    behind them. Steps behind them hear of an end when all sources of the job have ended. Where functions suffice,
+    `stream_source_from(...)` is shorter, and gives timestamps.
 
     **Parallelism**: one task for each processor, as `from_processor` says.
     **Guarantee**: exactly once, if they go on from what they have saved.

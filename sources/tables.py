@@ -34,6 +34,8 @@ def table_of(frame: Any) -> Any:
     # pyarrow takes some 200 ms to import, which only those who use it should pay.
     import pyarrow as pa
 
+    if _is_pandas(frame):
+        _refuse_objects_with_nanoseconds(frame)
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False) if _is_pandas(frame) else pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -48,11 +50,45 @@ def table_of(frame: Any) -> Any:
         raise ValueError(f"the table has more than one column {twice}: rename them before")
     try:
         return in_microseconds(table)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise TypeError(
             f"the table holds nanoseconds, which times of Python have not: {error}; round them before, such as with "
             '.dt.floor("us")'
         ) from error
+
+
+def _refuse_objects_with_nanoseconds(frame: Any) -> None:
+    """Refuse Timestamps and Timedeltas of pandas in columns of objects, whose nanoseconds Arrow would cut.
+
+    Raises:
+        TypeError: there is one.
+    """
+    from pandas.api.types import infer_dtype
+
+    for name in dict.fromkeys(frame.columns):
+        column = frame[name]
+        for each in [column] if column.ndim == 1 else []:  # Two columns of one name are refused later.
+            if each.dtype == object and infer_dtype(each, skipna=True) not in _WITHOUT_TIMES:
+                found = next((value for value in each if _has_nanoseconds(value)), None)
+                if found is not None:
+                    raise TypeError(
+                        f"column {name!r} holds nanoseconds, which times of Python have not: {found!r}; round them "
+                        "before"
+                    )
+
+
+_WITHOUT_TIMES = frozenset({"string", "bytes", "boolean", "integer", "floating", "decimal", "complex", "date", "time"})
+
+
+def _has_nanoseconds(value: Any) -> bool:
+    if isinstance(value, list | tuple | set):
+        return any(map(_has_nanoseconds, value))
+    if isinstance(value, dict):
+        return any(map(_has_nanoseconds, value.values()))
+    if getattr(getattr(value, "dtype", None), "hasobject", False):
+        return any(map(_has_nanoseconds, value.flat))
+    # A Timestamp has `nanosecond`, a Timedelta `nanoseconds`; those of NaT are NaN.
+    return bool(getattr(value, "nanosecond", 0) > 0 or getattr(value, "nanoseconds", 0) > 0)
 
 
 _CHANGED = frozenset({"pandas.period", "pandas.interval"})

@@ -68,6 +68,7 @@ class FlowingStage(AnyStage, Generic[T]):
             sink: what streams call a reducer.
 
         Raises:
+            IllegalStateError: it is `to_processor(name, ...)`, and another stage has that name.
             TypeError: `sink` is none.
         """
         where = call_site()

@@ -28,6 +28,7 @@ from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.nodes_of_stages import Aggregate, Spread
 from dstream.plan.stream_read import StreamRead
 from dstream.spi import ProcessorSink, Sink
+from dstream.spi.processor_ends import Nowhere
 from dstream.stream.error_handling import Delivery
 
 __all__ = ["planned"]
@@ -67,7 +68,8 @@ def _writes(
 ) -> Iterator[PlannedWrite]:
     if record.sink is not None:
         is_named = record.given_name is not None
-        yield PlannedWrite(names[id(record)], nodes.own[id(record)], record.sink, record.where, is_named)
+        sink = Nowhere(record.sink.label) if isinstance(record.sink, ProcessorSink) else record.sink
+        yield PlannedWrite(names[id(record)], nodes.own[id(record)], sink, record.where, is_named)
     if record.late_to is not None:
         yield PlannedWrite(late_names[id(record)], nodes.late[id(record)], record.late_to, record.where)
 

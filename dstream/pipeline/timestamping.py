@@ -24,6 +24,7 @@ from dstream.plan import (
     Recover,
     Unordered,
     call_site,
+    describe,
     fold,
     shown_function,
 )
@@ -98,7 +99,7 @@ def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = N
     """
     if not isinstance(upstream, Read):
         raise IllegalStateError(
-            f"native_timestamps() stands directly behind read_from(...), and here behind {upstream.label()}: steps "
+            f"native_timestamps() stands directly behind read_from(...), and here behind {describe(upstream)}: steps "
             "that follow have other items than the source"
         )
     source = upstream.source.source if isinstance(upstream.source, StreamRead) else upstream.source

@@ -12,10 +12,11 @@ from dstream.plan.nodes_of_graphs import ItemsOfOutlet, Processing
 from dstream.plan.steps import Step
 from dstream.plan.vertex_graph import GraphEdge, GraphVertex, Routing, VertexGraph
 from dstream.plan.where import Where
-from dstream.spi import ProcessorSink, Sink
+from dstream.spi import Sink
 from dstream.spi.processor_suppliers import AnySupplier, meta_supplier
-from dstream.stream.by_processors import OUTSIDE, taken
+from dstream.stream.by_processors import OUTSIDE
 from dstream.stream.stream_arguments import kind_of
+from dstream.stream.writing import ended
 
 __all__ = ["before_sink", "known_as", "transformed", "with_processors"]
 
@@ -51,7 +52,7 @@ def transformed(
 
 def before_sink(node: Node, sink: Sink[Any, Any], where: Where | None) -> Node:
     """Return what comes to a sink of the items of a node: nothing, where its processors take them before."""
-    return taken(node, sink, "write_to", where) if isinstance(sink, ProcessorSink) else node
+    return ended(node, sink, None, "write_to", where)[0]
 
 
 def known_as(node: Processing, stage: str) -> Processing:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dstream.plan.core import Cache, Chain, Core, Limit, Read, Table
+from dstream.plan.core_of_graphs import Processing
 from dstream.plan.properties import configuration, parallelism
 from dstream.plan.recalling import Cached, Found, nothing_kept
 from dstream.plan.walk import inputs_first
@@ -93,6 +94,8 @@ def _items(operation: Core, inputs: Sequence[_Items], kept: Found) -> _Items:
             return _of_cached(operation, cached)
         case Chain(ops=ops) if all(op.action in ("map", "peek", "count") and not op.guards for op in ops):
             return inputs[0]
+        case Processing(upstreams=()):
+            return _Items(math.inf, f"{operation.label()} runs its processors on workers")
         case Limit(count=most) if inputs[0].is_sure:
             return _Items(min(inputs[0].number, most), is_sure=True)
     # Ever doubled, the exact number would be too long to write.

@@ -22,7 +22,11 @@ def local_stages(found: Found, node: Any, into: Any) -> Stages:
     """Return the stages of a plan on the local engine."""
     from dstream.engine.local.local_stages import stages
     from dstream.plan import rewrite
+    from dstream.spi import Sink
+    from dstream.stream.writing import ended
 
+    if isinstance(into, Sink):
+        node, into = ended(node, into)
     return stages(rewrite(node), into, found)
 
 
@@ -52,7 +56,7 @@ def _plan(node: Any, into: Any) -> Any:
     from dstream.plan import Collect, Loop, ToList, is_bounded, rewrite
     from dstream.plan.ends import Several
     from dstream.spi import Collector, Sink
-    from dstream.stream.writing import before, writing
+    from dstream.stream.writing import ended, writing
 
     if isinstance(node, Several):
         return rewrite(node)
@@ -60,7 +64,7 @@ def _plan(node: Any, into: Any) -> Any:
         case Collector():
             return rewrite(Collect(node, into, given=into.name or "..."))
         case Sink():
-            return rewrite(writing(before(node, into), into, None))
+            return rewrite(writing(*ended(node, into), None))
     return rewrite(ToList(node) if is_bounded(rewrite(node)) else Loop(node))
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from dstream.errors import UnsupportedError
+
 if TYPE_CHECKING:
     from dstream.spi.processor_suppliers import AnySupplier, ProcessorMetaSupplier
     from dstream.spi.sink import Collections, Receipt
@@ -63,15 +65,15 @@ class ProcessorStreamSource(_NamedProcessors, Generic[T_co]):
         return f"stream_from_processor({self.name!r})"
 
 
+@dataclass(frozen=True, slots=True)
 class Nowhere:
-    """A sink, its target, what writes one epoch into it, and the writer: none of them keeps anything."""
+    """A sink, its target, what writes one epoch into it, and the writer: none of them keeps anything.
 
-    __slots__ = ()
+    Attributes:
+        label: what stands in pictures.
+    """
 
-    @property
-    def label(self) -> str:
-        """What stands in pictures."""
-        return "nowhere"
+    label: str = "nowhere"
 
     @property
     def collector(self) -> None:
@@ -88,9 +90,9 @@ class Nowhere:
         """Whether a job of that name has written: never."""
         return False
 
-    def open(self, context: Collections) -> Nowhere:
-        """Return one."""
-        return Nowhere()
+    def open(self, context: Collections) -> Self:
+        """Return it."""
+        return self
 
     def begin(self, job: str | None, epoch: int = 1) -> Self:
         """Return it."""
@@ -117,13 +119,35 @@ class Nowhere:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ProcessorSink(_NamedProcessors, Nowhere):
-    """Processors that take items and emit none. A plan runs them before this sink, to which nothing comes then."""
+class ProcessorSink(_NamedProcessors):
+    """Processors that take items and emit none. A plan runs them before a `Nowhere` that stands in its place."""
 
     @property
     def label(self) -> str:
         """The call that made it."""
         return f"to_processor({self.name!r})"
+
+    @property
+    def collector(self) -> None:
+        """None."""
+        return None
+
+    @property
+    def job(self) -> None:
+        """None."""
+        return None
+
+    def open(self, context: Collections) -> Nowhere:
+        """Refuse: nobody has put the processors into a plan.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(
+            f"{self.label} takes the items of stream.collect(...) and of stage.write_to(...), and none that came too "
+            "late or failed in a job: sink_from(...) takes these; in a graph, dag.new_vertex(name, supplier) takes the "
+            "processors themselves"
+        )
 
     def __repr__(self) -> str:
         return self.label

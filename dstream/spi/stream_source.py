@@ -107,7 +107,8 @@ class Identified(Protocol):
         identity: a text, or texts by the names of the parts of which some may come up later, as topics do. A job that
             went on with the offsets of one map in another of the same name would leave items out, so it refuses a
             source that has another identity than the one it has read, or another one of a part that it has read. It is
-            asked for when a run of a job begins, and when partitions come up.
+            asked for when a run of a job begins, when partitions come up, and once in some seconds while there are
+            epochs; what it raises in such an epoch is no failure.
     """
 
     @property

@@ -104,7 +104,7 @@ class Recovering(BaseStream[T]):
             raise IllegalStateError(
                 f".{name}() is about the step before it, which must run a function on each item (map, filter, "
                 "flat_map, map_multi and their kin, gather(map_concurrent(...))) or read records of files; "
-                f"here it is {self._node.label() or 'none'}"
+                f"here it is {_written(self._node)}"
             )
         return self._then(Recover(self._node, checked, name=name, where=call_site(), **treatment))
 
@@ -114,6 +114,11 @@ class Recovering(BaseStream[T]):
         return Delivery(reducer, self._runtime)
 
 
+def _written(node: Node) -> str:
+    """Return the call that a node stands for, or the one before it that the user wrote."""
+    return node.label() or next((_written(each) for each in node.inputs()), "none")
+
+
 def _calls_for_each_item(step: Node) -> bool:
     """Say whether a step runs a function of the user's on each item, or parses it, so that `Recover` may follow it."""
     match step:
@@ -121,7 +126,9 @@ def _calls_for_each_item(step: Node) -> bool:
             return fn is not unchanged
         case Read(source=source):
             return hasattr(source, "on_bad")
-        case Filter() | FlatMap() | MapMulti() | Recover() | Using():
+        case FlatMap():
+            return bool(step.label())  # Nobody has written one that only takes apart what others give.
+        case Filter() | MapMulti() | Recover() | Using():
             return True
         case Gather(gatherer=gatherer):
             return isinstance(gatherer.parallel, Calling)

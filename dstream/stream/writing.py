@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import collectors
 from dstream.failures import is_our_name, naming
 from dstream.plan import Node, Where, Write, call_site, explained, last_step, rewrite
 from dstream.spi import Collections, Collector, Engine, Grouped, MapWriter, ProcessorSink, Runtime, Sink, Writer
+from dstream.spi.processor_ends import Nowhere
 
-__all__ = ["before", "write", "writing"]
+__all__ = ["ended", "write", "writing"]
 
 R = TypeVar("R")
 
@@ -36,11 +37,12 @@ def write(
         name: that of the job in the target, unless the sink names it.
         epoch: its number.
     """
+    node, sink = ended(node, sink, runtime)
     target = sink.open(runtime)
     job = target.begin(sink.job or name, epoch)
     if job.is_done:
         return target.result()
-    end = writing(before(node, sink, runtime), sink, job.writer)
+    end = writing(node, sink, job.writer)
     with explained(end, "collect"):
         try:
             receipts = engine().submit(rewrite(end)).result()
@@ -53,19 +55,28 @@ def write(
     return target.result()
 
 
-def before(node: Node, sink: Sink[Any, Any], runtime: Collections | None = None) -> Node:
-    """Return what comes to a sink of the items of a node: nothing, where its processors take them before.
+def ended(
+    node: Node,
+    sink: Sink[Any, R],
+    runtime: Collections | None = None,
+    name: str = "collect",
+    where: Where | None = None,
+) -> tuple[Node, Sink[Any, R]]:
+    """Return what comes to a sink of the items of a node, and the sink: processors take the items before one.
 
     Args:
         node: the last node of the plan.
         sink: what becomes of the items.
-        runtime: has the collections that processors may know by their names; None for a plan that is only explained.
+        runtime: has the collections that processors may know by their names; None: they learn of them later.
+        name: the method that the user called.
+        where: the place of that call; None: here.
     """
     if not isinstance(sink, ProcessorSink):
-        return node
+        return node, sink
     from dstream.stream.by_processors import taken  # here: few programs have processors
 
-    return taken(node, sink if runtime is None else sink.opened(runtime), "collect", call_site())
+    opened = sink if runtime is None else sink.opened(runtime)
+    return taken(node, opened, name, where or call_site()), cast("Sink[Any, R]", Nowhere(sink.label))
 
 
 def writing(

@@ -35,6 +35,8 @@ GIVEN = {
     "from_processor": ("p", list), "stream_from_processor": ("p", list), "to_processor": ("p", list),
 }  # fmt: skip
 """What makes one of each that does not take a path."""
+OF_PROCESSORS = frozenset({"from_processor", "stream_from_processor", "to_processor"})
+"""They have neither splits nor writers; `tests/pipeline/test_processor_ends.py` proves what the table says of them."""
 
 
 def factories(module):

@@ -7,13 +7,30 @@ from pathlib import Path
 
 import pytest
 
+from collectors import counting
 from dstream import Context, Pipeline, connect
-from dstream.core import AbstractProcessor, Outbox, ProcessorContext, ProcessorMetaSupplier, ProcessorSupplier, traverse
+from dstream.core import (
+    AbstractProcessor,
+    Outbox,
+    ProcessorContext,
+    ProcessorMetaSupplier,
+    ProcessorSupplier,
+    processors,
+    traverse,
+)
 from dstream.errors import IllegalStateError, UnsupportedError
+from dstream.jobs import JobStatus
+from dstream.plan import ToList, nothing_kept, rewrite
+from dstream.plan.placing import place
 from dstream.spi.sink import Collections
+from dstream.stream.by_processors import emitted
+from dstream.windows import tumbling
 from reducers import to_ilist, to_processor
-from sources import Items, from_processor, stream_from_processor
+from sources import Items, from_processor, stream_from_processor, stream_of
 from tests.conftest import EngineUnderTest
+from tests.house.test_connectors import SINKS, SOURCES
+from tests.jobs.unbounded.counting_processors import Numbers as Counting
+from tests.jobs.unbounded.streams import eventually
 
 COUNT = 50
 
@@ -23,6 +40,17 @@ class Numbers(AbstractProcessor):
 
     def start(self, context: ProcessorContext) -> None:
         self.numbers = traverse(range(context.index, COUNT, context.total_parallelism))
+
+    def complete(self) -> bool:
+        return self.emit_from_traverser(self.numbers)
+
+
+class Indexed(AbstractProcessor):
+    """Share the numbers below `COUNT`, each with who emits it."""
+
+    def start(self, context: ProcessorContext) -> None:
+        shared = range(context.index, COUNT, context.total_parallelism)
+        self.numbers = traverse([(context.index, number) for number in shared])
 
     def complete(self) -> bool:
         return self.emit_from_traverser(self.numbers)
@@ -165,6 +193,41 @@ def test_stages_of_processors_have_their_names(local_context: Context, tmp_path:
     assert (stages["numbers"].items_out, stages["numbers"].items_out_by_edge) == (COUNT, None)
 
 
+def test_the_table_of_connectors_is_right_about_processors(engine: EngineUnderTest, tmp_path: Path) -> None:
+    """Replayable and distributed; a run again emits, and gives, all items again. Checkpointed are endless ones."""
+    assert SOURCES["from_processor"] == ["yes", "yes", "no", "yes", "emits again"]
+    assert SOURCES["stream_from_processor"] == ["no", "yes", "yes", "yes", "goes on where it stood"]
+    assert SINKS["to_processor"] == ["yes", "at least once", "gives again"]
+    for _ in range(2):
+        pipeline = Pipeline()
+        numbers = pipeline.read_from(from_processor("numbers", Indexed)).set_local_parallelism(2)
+        numbers.write_to(to_processor("filing", Filings(tmp_path))).set_local_parallelism(2)
+        engine.context.new_job(pipeline).join()
+    lines = [line for each in filed(tmp_path).values() for line in each if line != "done"]
+
+    assert sorted(filed(tmp_path)) == ["0 of 2", "1 of 2"]
+    assert sorted(lines) == sorted(2 * [f"({n % 2}, {n})" for n in range(COUNT)])
+
+
+def test_processors_that_go_on_for_ever_are_checkpointed(tmp_path: Path) -> None:
+    """A job that goes on with another driver has each item once; both tasks have some."""
+    pipeline = Pipeline()
+    numbers = pipeline.read_from(stream_from_processor("numbers", Counting)).set_local_parallelism(2)
+    numbers.write_to(to_ilist("numbers"))
+    for _ in range(2):
+        with connect(engine="local", storage=str(tmp_path)) as ctx:
+            job = ctx.new_job(pipeline, name="numbers")
+            before = len(ctx.get_list("numbers"))
+            eventually(lambda ctx=ctx, before=before: len(ctx.get_list("numbers")) > before + 20)
+            assert job.status is JobStatus.RUNNING
+    with connect(engine="local", storage=str(tmp_path)) as ctx:
+        found = list(ctx.get_list("numbers"))
+    sizes = [len([n for index, n in found if index == each]) for each in range(2)]
+
+    assert sorted(found) == [(index, n) for index, size in enumerate(sizes) for n in range(size)]
+    assert all(sizes)
+
+
 def test_several_stages_end_in_processors(local_context: Context, tmp_path: Path) -> None:
     """`pipeline.write_to(sink, *stages)` gives them the items of all."""
     pipeline = Pipeline()
@@ -206,6 +269,42 @@ def test_a_stream_does_not_read_processors_that_go_on_for_ever(local_context: Co
         local_context.read(stream_from_processor("numbers", Numbers))  # type: ignore[arg-type]
 
 
+def test_processors_take_what_nothing_else_takes_silently(local_context: Context, tmp_path: Path) -> None:
+    """A sink of them is refused where a job has letters or late items for it, and in graphs; letters of a stream go."""
+    sink = to_processor("filing", Filings(tmp_path))
+    letters = Pipeline()
+    letters.read_from(Items(["1", "x"])).map(int).on_error(ValueError, into=sink).write_to(to_ilist("o"))
+    late = Pipeline()
+    window = late.read_from(stream_of([1])).add_timestamps(int).window(tumbling(5), late_to=sink)
+    window.aggregate(counting()).write_to(to_ilist("o"))
+    for pipeline in (letters, late):
+        with pytest.raises(UnsupportedError, match=r"to_processor\('filing'\) takes the items of stream.collect"):
+            local_context.new_job(pipeline).join(20)
+    with pytest.raises(TypeError, match="made of processors"):
+        processors.write(sink)
+    with pytest.raises(TypeError, match="made of processors"):
+        processors.read(from_processor("numbers", Numbers))
+
+    assert local_context.stream(["1", "x"]).map(int).on_error(ValueError, into=sink).to_list() == [1]
+    [letter] = [line for each in filed(tmp_path).values() for line in each if line != "done"]
+    assert letter.startswith("DeadLetter(item='x'")
+
+
+def test_failures_of_processors_are_not_handled_item_by_item() -> None:
+    """No function of the user's runs on each item; a second reader would have found processors that share a state."""
+    numbers = Pipeline().read_from(stream_from_processor("numbers", Numbers))
+    for refused in (numbers, numbers.custom_transform("filing", Numbers)):
+        with pytest.raises(IllegalStateError, match="is about the step before it"):
+            refused.ignore(ValueError)
+
+
+def test_processors_run_on_spark_though_a_stream_has_no_items_yet() -> None:
+    """`engine="auto"` does not know how many they emit."""
+    plan = rewrite(ToList(emitted(from_processor("numbers", Numbers), "read", None)))
+
+    assert not place(plan, nothing_kept).is_here
+
+
 @pytest.mark.parametrize("make", [from_processor, stream_from_processor, to_processor])
 def test_wrong_arguments_are_refused_at_the_call(make) -> None:
     """A name that is none, and what makes no processor."""
@@ -223,5 +322,5 @@ def test_plans_show_the_processors(tmp_path: Path) -> None:
         read = ctx.read(from_processor("numbers", Numbers)).explain("dot")
         written = ctx.stream([1]).explain("dot", into=to_processor("filing", Filings(tmp_path)))
 
-    assert "from_processor('numbers')" in read
-    assert "to_processor('filing')" in written
+    assert "read(from_processor('numbers'))" in read
+    assert ".to_processor('filing')" in written

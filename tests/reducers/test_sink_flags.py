@@ -13,12 +13,13 @@ import pytest
 import dstream as ds
 import reducers
 from dstream.testing.engines import MASTER, SETTINGS
-from tests.house.test_connectors import SINKS
+from tests.house import test_connectors
 from tests.jobs.unbounded.streams import eventually
 from tests.reducers.flagged_sinks import ITEMS, KEPT, Given
 from tests.reducers.noted_sinks import NotedSink, tasks_that_wrote
 from tests.storage.sinks.sink_contract import SinkCase
 
+SINKS = {name: row for name, row in test_connectors.SINKS.items() if name not in test_connectors.OF_PROCESSORS}
 EXACT = sorted(name for name, (_, guarantee, _) in SINKS.items() if guarantee == "exactly once")
 WEAK = sorted(SINKS.keys() - set(EXACT))
 AGAIN = sorted(name for name in KEPT if "job" in inspect.signature(getattr(reducers, name)).parameters)

@@ -182,3 +182,56 @@ def test_tables_have_times_of_python(kind, value):
     assert not isinstance(found[0], datetime.datetime | datetime.timedelta) or type(found[0]).__module__ == "datetime"
     with pytest.raises(TypeError, match=r"the table holds nanoseconds, .*round them before"):
         table_of(pa.table({"at": _column(kind, value, 7)}))
+
+
+_NS = pa.timestamp("ns")
+INSIDE = {
+    "list": lambda numbers: pa.array([[n] for n in numbers], pa.list_(pa.int64())).cast(pa.list_(_NS)),
+    "large list": lambda numbers: pa.array([[n] for n in numbers], pa.large_list(pa.int64())).cast(pa.large_list(_NS)),
+    "fixed list": lambda numbers: pa.array([[n] for n in numbers], pa.list_(pa.int64())).cast(pa.list_(_NS, 1)),
+    "map": lambda numbers: pa.array([[("k", n)] for n in numbers], pa.map_(pa.string(), pa.int64())).cast(
+        pa.map_(pa.string(), _NS)
+    ),
+    "lists in records": lambda numbers: pa.StructArray.from_arrays([INSIDE["list"](numbers)], ["inner"]),
+}
+
+
+@pytest.mark.parametrize("kind", INSIDE)
+def test_one_bad_list_is_one_bad_row(local_context, tmp_path, kind):
+    """Arrow looks at the values of other rows when it casts some rows of lists; none of these is bad for that."""
+    column = INSIDE[kind]([1000 * n + (n == 5000) for n in range(9_000)])
+    table = pa.table({"number": range(9_000), "at": column})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    read = parquet_rows(tmp_path / "a.parquet", on_bad="skip")
+    numbers = [row["number"] for row in local_context.read(read)]
+
+    assert numbers == [n for n in range(9_000) if n != 5000]
+    assert [row["number"] for row in local_context.from_df(table.slice(4990, 5))] == list(range(4990, 4995))
+    with pytest.raises(SourceError, match=r"row 5,?001"):
+        local_context.read(parquet_rows(tmp_path / "a.parquet")).to_list()
+
+
+@pytest.mark.parametrize("kind", [pa.list_view(_NS), pa.large_list_view(_NS)])
+def test_nanoseconds_in_types_that_arrow_does_not_change_are_refused(local_context, tmp_path, kind):
+    """They would become Timestamps of pandas, or what Arrow makes of them."""
+    table = pa.table({"at": pa.array([[1000], [3001]], kind)})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+
+    with pytest.raises(TypeError, match="nanoseconds are not read from a"):
+        local_context.from_df(table)
+    with pytest.raises(SourceError, match="nanoseconds are not read from a"):
+        local_context.read(parquet_rows(tmp_path / "a.parquet")).to_list()
+
+
+def test_objects_of_pandas_with_nanoseconds_are_refused(local_context):
+    """In columns of objects, where Arrow would cut them; others pass, as do missing ones."""
+    pandas = pytest.importorskip("pandas")
+    late, span = pandas.Timestamp(1001, unit="ns"), pandas.Timedelta(1001, unit="ns")
+    for bad in (late, span, [late], {"k": late}, (1, [late])):
+        frame = pandas.DataFrame({"at": pandas.Series([None, bad], dtype=object)})
+        with pytest.raises(TypeError, match="column 'at' holds nanoseconds"):
+            local_context.from_df(frame)
+    good = [pandas.Timestamp(1000, unit="ns"), None, pandas.NaT]
+    rows = local_context.from_df(pandas.DataFrame({"at": pandas.Series(good, dtype=object)})).to_list()
+
+    assert [row["at"] for row in rows] == [MOMENT, None, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dstream.core.end_supplier import Reading, Writing
-from dstream.spi import Sink, Source, StreamSource
+from dstream.spi import ProcessorSink, ProcessorSource, ProcessorStreamSource, Sink, Source, StreamSource
 from dstream.spi.processor_suppliers import ProcessorMetaSupplier
 from dstream.stream.stream_arguments import is_sink, kind_of
 
@@ -28,6 +28,8 @@ def read(source: Source[Any] | StreamSource[Any]) -> ProcessorMetaSupplier:
         >>> DAG().new_vertex("lines", processors.read(text_files("books/*.txt")))
         Vertex('lines')
     """
+    if isinstance(source, ProcessorSource | ProcessorStreamSource):
+        raise TypeError(f"read: {source!r} is made of processors: dag.new_vertex(name, supplier) takes them")
     if not isinstance(source, Source | StreamSource):
         raise TypeError(f"read: source must be a source, such as text_files(...), not {kind_of(source)}")
     return Reading(source=source)
@@ -48,6 +50,8 @@ def write(sink: Sink[Any, Any]) -> ProcessorMetaSupplier:
         >>> DAG().new_vertex("sink", processors.write(to_ilist("lines")))
         Vertex('sink')
     """
+    if isinstance(sink, ProcessorSink):
+        raise TypeError(f"write: {sink.label} is made of processors: dag.new_vertex(name, supplier) takes them")
     if not is_sink(sink):
         raise TypeError(f"write: sink must be a sink, such as to_imap(...), not {kind_of(sink)}")
     return Writing(sink=sink)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, TypeAlias
@@ -16,6 +17,8 @@ from dstream.spi import StreamSource
 from dstream.spi.sink import Collections
 
 __all__ = ["SameSources", "check_are_same", "check_sources_go_on", "is_same", "marks_of"]
+
+_log = logging.getLogger("dstream.jobs")
 
 Same: TypeAlias = Callable[[StreamSource[Any], SourceMark], bool]
 
@@ -100,8 +103,8 @@ class SameSources:
     def check(self, read: Mapping[str, SourceMark]) -> None:
         """Refuse a source that was made anew, such as a topic: what was read of it stands behind offsets of another.
 
-        Within five seconds nobody looks again, since a source may have to ask a server. One that does not answer now is
-        asked the next time.
+        Within five seconds nobody looks again, since a source may have to ask a server. One that cannot say now what it
+        is, for whatever reason, is asked the next time.
 
         Args:
             read: how far sources were read, by the names of their stages.
@@ -110,11 +113,20 @@ class SameSources:
             IllegalStateError: there is one.
         """
         if monotonic() - self._looked_at >= _PAUSE:
-            check_are_same(self._plan, read, _may_be_same)
+            check_are_same(self._plan, read, _is_said_to_be_same)
             self._looked_at = monotonic()
 
 
 _PAUSE = 5.0
+
+
+def _is_said_to_be_same(source: StreamSource[Any], mark: SourceMark) -> bool:
+    """Say the same of a source that is read; what it raises now is no reason to end its job."""
+    try:
+        return is_same(source, mark)
+    except Exception as error:
+        _log.debug("%s does not say what it is: %r", source.label, error)
+        return True
 
 
 def check_are_same(plan: OpenPlan, read: Mapping[str, SourceMark], same: Same | None = None) -> None:

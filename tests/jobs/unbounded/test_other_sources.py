@@ -134,6 +134,7 @@ class Topics(Feed):
     ids: dict[str, str] = field(default_factory=lambda: {"0": "first"})
     asked_for_ids: int = 0
     silent: int = 0
+    error: Exception = field(default_factory=lambda: SourceUnavailableError("topics(): nobody answers"))
 
     @property
     def identity(self):
@@ -141,7 +142,7 @@ class Topics(Feed):
         self.asked_for_ids += 1
         if self.silent:
             self.silent -= 1
-            raise SourceUnavailableError("topics(): nobody answers")
+            raise self.error
         return dict(self.ids)
 
 
@@ -172,12 +173,12 @@ def test_a_part_that_came_up_meanwhile_is_no_other_source(connect, topics):
 
 
 def test_a_running_job_notices_that_a_part_was_made_anew(connect, topics, monkeypatch):
-    """Every few seconds; what was read of it is thrown away. One that does not answer is asked the next time."""
+    """Every few seconds; what was read of it is thrown away. One that fails to say it is asked the next time."""
     monkeypatch.setattr(source_marks, "_PAUSE", 0.0)
     ctx = connect()
     job = ctx.new_job(pipeline_of(topics, to_ilist("out")), name="topics")
     eventually(lambda: job.status is JobStatus.RUNNING)
-    topics.silent = 1
+    topics.silent, topics.error = 1, RuntimeError("nobody knows")
     read(ctx, job, "ab")
     topics.give("c")
     read(ctx, job, "abc")
