@@ -109,7 +109,10 @@ class Scalar:
     def avro(self, name: str) -> Any:
         """Return the type with its meaning."""
         if self.kind not in _AVRO:
-            raise Misfit("Avro has no type for a timedelta: make a number of it before, or write format='parquet'")
+            raise TypeError(
+                f"the column {name!r} holds timedeltas, for which Avro has no type: make numbers of them before, or "
+                "write format='parquet'"
+            )
         return _AVRO[self.kind]
 
 

@@ -85,8 +85,10 @@ def opened_table(
         connection.rollback()
         connection.execute(sa.select(sa.func.count()).select_from(epochs_table(table)))
     is_whole_key = set(keys) <= {one["name"] for one in chosen}
+    keeps_floats = connection.dialect.name == "sqlite"
     return tuple(
-        StagedColumn(one["name"], one["type"], one["nullable"], is_whole_key and one["name"] in keys) for one in chosen
+        StagedColumn(one["name"], one["type"], one["nullable"], is_whole_key and one["name"] in keys, keeps_floats)
+        for one in chosen
     )
 
 

@@ -25,12 +25,14 @@ class StagedColumn:
     Attributes:
         type: that of SQLAlchemy.
         is_key: it is a part of the primary key, all of which is written.
+        keeps_floats: the database keeps numbers with a point as floats, whatever the type says, and NaN as NULL.
     """
 
     name: str
     type: Any
     is_nullable: bool
     is_key: bool
+    keeps_floats: bool = False
 
 
 def row_of(item: Any, columns: tuple[StagedColumn, ...], call: str, is_exact: bool) -> dict[str, Any]:
@@ -83,8 +85,35 @@ def _check(column: StagedColumn, value: Any) -> None:
     if value is None:
         if not column.is_nullable:
             raise _UnfitError(f"the column {column.name!r} takes no None")
-    elif misfit := _misfit(column.type, value):
+    elif misfit := _misfit(column.type, value) or _changed(column, value):
         raise _UnfitError(f"the column {column.name!r} takes {misfit}")
+
+
+def _changed(column: StagedColumn, value: Any) -> str | None:
+    """Return what a column of numbers takes, and what the value is, if another one would come back."""
+    try:
+        expected = column.type.python_type
+    except NotImplementedError:
+        return None
+    if expected not in (float, decimal.Decimal):
+        return None
+    if isinstance(value, float):
+        return "no NaN, which it would keep as NULL" if column.keeps_floats and value != value else None
+    scale = getattr(column.type, "scale", None)
+    if expected is float or column.keeps_floats:
+        return None if _is_float(value) else f"floats, of which none is {value}"
+    if isinstance(value, decimal.Decimal) and value.is_finite() and scale is not None:
+        digits = -int(value.normalize().as_tuple().exponent)
+        return f"{scale} digits behind the point, not {value}" if digits > scale else None
+    return None
+
+
+def _is_float(value: Any) -> bool:
+    """Say whether a number is what Python shows of a float."""
+    try:
+        return bool(decimal.Decimal(repr(float(value))) == value)
+    except (ArithmeticError, TypeError, ValueError):
+        return False
 
 
 def _misfit(kind: Any, value: Any) -> str | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
 from dstream.values.blaming import shown
-from dstream.values.fields import field_names, is_typed_dict
+from dstream.values.fields import field_names, has_default, is_typed_dict
 from sources.forms import MADE, Anything, Each, Fixed, Form, FormOfItem, Mapped, Modelled, OneOf, Record, Scalar, Whole
 from sources.text_forms import PARSED, Spelled
 
@@ -202,9 +202,8 @@ def _fields(kind: Any, hints: dict[str, Any]) -> dict[str, bool]:
     if is_typed_dict(kind):
         return {name: _is_required(kind, name, hint) for name, hint in hints.items()}
     if dataclasses.is_dataclass(kind):
-        none = dataclasses.MISSING
         given = [each for each in dataclasses.fields(kind) if each.init]
-        return {each.name: each.default is none and each.default_factory is none for each in given}
+        return {each.name: not has_default(each) for each in given}
     return {name: name not in kind._field_defaults for name in field_names(kind)}
 
 

@@ -104,6 +104,8 @@ class WholeFile:
                 yield from _given(self.reader(file.name, stream), file)
             except Exception as error:
                 stack.pop_all().close()
+                with contextlib.suppress(Exception):  # A class of the user's may take none.
+                    error.add_note(f"In the file {file.name}")
                 with reading(file.name) if _is_torn(file, error) else contextlib.nullcontext():
                     raise
 

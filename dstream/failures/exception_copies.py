@@ -68,7 +68,10 @@ def _is_slot(value: object) -> bool:
 def copied(error: E, without: Iterable[str]) -> E:
     """Return another exception that says the same, without some of its notes."""
     left = [note for note in error.__dict__.get("__notes__", ()) if note not in set(without)]
-    copy = rebuilt(type(error), arguments_of(error), state_of(error))
+    try:
+        copy = rebuilt(type(error), arguments_of(error), state_of(error))
+    except TypeError:  # A class in C without a constructor, as that of pydantic: nobody raises one object of it twice.
+        return error
     if left:
         copy.__dict__["__notes__"] = left
     for name in ("__cause__", "__context__", "__suppress_context__", "__traceback__"):

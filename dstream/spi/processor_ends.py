@@ -42,7 +42,10 @@ class _NamedProcessors:
             raise ValueError("name must not be empty")
         from dstream.spi.processor_suppliers import meta_supplier  # here: few programs have processors
 
-        return cls(name, meta_supplier(supplier))
+        try:
+            return cls(name, meta_supplier(supplier))
+        except TypeError as error:
+            raise TypeError(f"supplier: {error}") from None
 
     def opened(self, context: Collections) -> Self:
         """Return the same, whose supplier has what it knows by a name in the storage of a context."""

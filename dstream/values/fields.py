@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NamedTuple, cast
 
-__all__ = ["columns_of_fields", "field_names", "has_plain_fields", "is_typed_dict"]
+__all__ = ["columns_of_fields", "field_names", "has_default", "has_plain_fields", "is_missing", "is_typed_dict"]
 
 
 def field_names(kind: type) -> tuple[str, ...]:
@@ -133,3 +133,13 @@ def _is_read_alike(name: str) -> bool:
         and not keyword.iskeyword(name)
         and unicodedata.normalize("NFKC", name) == name
     )
+
+
+def has_default(field: dataclasses.Field[Any]) -> bool:
+    """Say whether a field of a dataclass need not be given."""
+    return not (is_missing(field.default) and is_missing(field.default_factory))
+
+
+def is_missing(default: object) -> bool:
+    """Say whether it stands for no default; a class that came pickled by value has an object of its own for that."""
+    return isinstance(default, type(dataclasses.MISSING))

@@ -126,6 +126,7 @@ def test_a_wrong_argument_of_a_stream_is_refused_at_its_call(label):
 
 
 GOOD = {
+    "supplier": list,
     "x": len,
     "y": len,
     "fractions": [0.5],

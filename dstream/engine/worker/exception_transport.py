@@ -11,7 +11,7 @@ import pickle
 import re
 import traceback
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import cloudpickle
 
@@ -92,12 +92,13 @@ def _content(error: BaseException) -> bytes:
     candidates: tuple[tuple[Any, ...], ...] = (
         (type(error), args, state),
         (type(error), args, {}),
+        (None, error, state),  # Made in C by a class without a constructor, as that of pydantic: it says how.
         (type(error), tuple(map(shown, args)), {}),
     )
     for candidate in candidates:
         try:
             data: bytes = cloudpickle.dumps(candidate)
-            pickle.loads(data)
+            _made(*pickle.loads(data))
         except Exception:
             continue
         return data
@@ -119,7 +120,7 @@ def _light(known: Failure) -> Failure:
 def _unpacked(packed: _Packed) -> BaseException:
     kind, args, state = pickle.loads(packed.content)
     members = [_unpacked(member) for member in packed.members]
-    error: BaseException = rebuilt(kind, (*args, members) if members else args, state)
+    error = _made(kind, (*args, members) if members else args, state)
     if packed.notes:
         error.__dict__["__notes__"] = packed.notes
     if packed.known is not None:
@@ -127,3 +128,13 @@ def _unpacked(packed: _Packed) -> BaseException:
     if packed.cause is not None:
         BaseException.__setattr__(error, "__cause__", _unpacked(packed.cause))
     return error
+
+
+def _made(kind: type[BaseException] | None, args: Any, state: dict[str, Any]) -> BaseException:
+    """Return an exception of its class and arguments; or one that has pickled itself, with its attributes."""
+    if kind is None:
+        args.__dict__.update(state)
+        return cast(BaseException, args)
+    if issubclass(kind, BaseExceptionGroup) and len(args) == 1:
+        args = (*args, [Exception()])  # Its members come by themselves.
+    return rebuilt(kind, args, state)

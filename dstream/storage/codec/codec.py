@@ -325,7 +325,8 @@ class Codec:
         if array is not None or value is None:
             return array
         position = next(at for at, found in enumerate(values) if found is not None and not value.fits(found))
-        place = f"item {position}" if self.kind == "list" else f"the value of {_shown(keys[position])}"
+        # A list is stored in parts, so the place of an item within one says nothing.
+        place = "an item" if self.kind == "list" else f"the value of {_shown(keys[position])}"
         raise TypeError(f"{self}: {place} is {_described(values[position])}, no {value.name}{_MIXED}")
 
     def _refused(self, error: ClassRefusedError, option: str) -> TypeError:

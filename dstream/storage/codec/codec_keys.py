@@ -20,6 +20,7 @@ from dstream.errors import NullElementError, UnstableKeyError
 from dstream.keys import NAN, FieldNan, compared_fields, has_generated_eq, has_generated_hash
 from dstream.storage.codec import fielded, moment_keys, number_keys
 from dstream.storage.codec.classes import Classes, ClassRefusedError, reference
+from dstream.values.fields import has_default, is_missing
 
 __all__ = ["bucket_of", "decode_key", "encode_key", "identity", "without_numpy"]
 
@@ -186,8 +187,7 @@ def _is_stable(kind: type) -> bool:
 
 
 def _can_be_filled(field: dataclasses.Field[Any]) -> bool:
-    has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-    return field.compare or has_default
+    return field.compare or has_default(field)
 
 
 def _join(parts: Iterable[bytes]) -> bytes:
@@ -242,7 +242,8 @@ def _decode_dataclass(data: bytes, classes: Classes) -> Any:
 
 
 def _default_of(field: dataclasses.Field[Any]) -> Any:
-    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    make: Any = field.default_factory
+    return field.default if is_missing(make) else make()
 
 
 _ENCODERS: tuple[tuple[type, Callable[[Any], bytes]], ...] = (

@@ -281,5 +281,5 @@ def test_batch_names_the_entry_that_does_not_fit():
         made.batch(["a", "b"], [1, 1.5])
     with pytest.raises(TypeError, match=r"map 'm': the key 7 of type int is no str"):
         made.batch(["a", 7], [1, 2])
-    with pytest.raises(TypeError, match=r"list 'm': item 1 is 'x' of type str, no int"):
+    with pytest.raises(TypeError, match=r"list 'm': an item is 'x' of type str, no int"):
         codec("list", value=int).batch([], [1, "x"])
