@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import datetime
 import decimal
 import enum
@@ -15,6 +16,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 import pytest
 
 from dstream.errors import SourceError
+from dstream.values.fields import has_default
 from sources import json_lines
 
 
@@ -234,3 +236,20 @@ def test_a_number_that_a_float_does_not_hold_does_not_fit(tmp_path, text, field,
         list(bad.read())
 
     assert list(good.read()) == [Price(decimal.Decimal(text), [decimal.Decimal("0.5"), decimal.Decimal(1)])]
+
+
+def test_a_class_that_came_pickled_by_value_keeps_its_required_fields():
+    """Such a class has an object of its own in the place of `dataclasses.MISSING`."""
+
+    @dataclasses.dataclass
+    class Order:
+        number: int
+        note: str = ""
+        lines: list[str] = dataclasses.field(default_factory=list)
+
+    for each in dataclasses.fields(Order):
+        for name in ("default", "default_factory"):
+            if getattr(each, name) is dataclasses.MISSING:
+                setattr(each, name, type(dataclasses.MISSING)())
+
+    assert [has_default(each) for each in dataclasses.fields(Order)] == [False, True, True]

@@ -7,8 +7,10 @@ import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pytest
+import sqlalchemy
 from sqlalchemy.dialects.mssql import DATETIMEOFFSET
 
 from dstream.errors import IllegalStateError, SinkError
@@ -293,3 +295,44 @@ def test_a_table_of_the_same_file_is_read(local_context, path, url, monkeypatch,
         copying.collect(to_sql(url, "copy"))
 
     assert rows(path, "SELECT count(*) FROM copy") == [(5_000 if mode == "WAL" else 0,)]
+
+
+@pytest.fixture
+def measured(path):
+    """The database, with a table of two columns for numbers with a point."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE measured (exact NUMERIC(30, 5), rough REAL)")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ((Decimal("12345678901234567890.12345"), None), "'exact' takes floats, of which none is 12345678901234567890"),
+        ((Decimal("NaN"), None), "'exact' takes floats, of which none is NaN"),
+        ((None, 2**53 + 1), "'rough' takes floats, of which none is 9007199254740993"),
+        ((None, float("nan")), "'rough' takes no NaN, which it would keep as NULL"),
+    ],
+)
+def test_numbers_that_would_come_back_as_others_are_refused(local_context, measured, url, item, words):
+    """SQLite keeps all numbers with a point as floats, and NaN as NULL."""
+    with pytest.raises(SinkError, match=words):
+        local_context.stream([item]).collect(to_sql(url, "measured"))
+    assert rows(measured, "SELECT * FROM measured") == []
+
+
+def test_numbers_that_come_back_the_same_are_taken(local_context, measured, url):
+    """Ints and Decimals that a float shows, and infinity."""
+    items = [(Decimal("1.10"), 2**53), (7, Decimal("0.1")), (1.25, float("inf")), (None, -0.0)]
+    local_context.stream(items).collect(to_sql(url, "measured"))
+
+    assert rows(measured, "SELECT * FROM measured") == [(1.1, 2.0**53), (7, 0.1), (1.25, float("inf")), (None, 0.0)]
+
+
+def test_a_decimal_has_no_more_digits_than_its_column():
+    """A server would round it."""
+    column = StagedColumn("exact", sqlalchemy.Numeric(10, 2), True, False)
+
+    assert row_of((Decimal("1.20"),), (column,), "to_sql()", True) == {"exact": Decimal("1.20")}
+    with pytest.raises(SinkError, match=r"'exact' takes 2 digits behind the point, not 1\.205"):
+        row_of((Decimal("1.205"),), (column,), "to_sql()", True)
