@@ -98,9 +98,10 @@ def natively_stamped(upstream: Node, allowed_lag: Duration, drop_before: Any = N
         UnsupportedError: the source has none.
     """
     if not isinstance(upstream, Read):
+        before = upstream.label() or describe(upstream)
         raise IllegalStateError(
-            f"native_timestamps() stands directly behind read_from(...), and here behind {describe(upstream)}: steps "
-            "that follow have other items than the source"
+            f"native_timestamps() stands directly behind read_from(...), and here behind {before}: steps that follow "
+            "have other items than the source"
         )
     source = upstream.source.source if isinstance(upstream.source, StreamRead) else upstream.source
     if not isinstance(source, Timestamped):
