@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,16 +18,32 @@ from dstream.spi import Collector, InColumns, Keyed
 from dstream.values.blaming import each, given, shown
 from dstream.values.plain_functions import plain
 
-__all__ = ["entries", "merged"]
+__all__ = ["entries", "merged", "merged_or_removed"]
 
 Split = Callable[[list[Any]], tuple[list[Any], list[Any]]]
 """Makes the keys and the values of some items."""
 
+Merge = Callable[[Any, Any], Any]
+"""Makes one value of two."""
+
 _BATCH = 512
 
 
+class _Removed(enum.Enum):
+    """What is left of a key whose values merge to None; to merge it with another value gives that value."""
+
+    REMOVED = "REMOVED"
+
+
+_REMOVED = _Removed.REMOVED
+
+
 def entries(
-    key: Callable[[Any], Any] | None, value: Callable[[Any], Any] | None, merge: Callable[[Any, Any], Any] | None
+    key: Callable[[Any], Any] | None,
+    value: Callable[[Any], Any] | None,
+    merge: Merge | None,
+    *,
+    removes: bool = False,
 ) -> Collector[Any, Any, dict[Any, Any]]:
     """Make one entry of the items of each key.
 
@@ -33,15 +51,19 @@ def entries(
         key: gives the key of an item; None with `value`: the items are entries or pairs.
         value: gives the value of an item.
         merge: makes one value of two, in encounter order; None: the last one stays.
+        removes: a None of `merge` leaves the key without a value, as Java's `Map.merge` does; otherwise it is refused.
     """
     split: Split = _parts if key is None or value is None else partial(_mapped, key, value)
-    accumulate_all = partial(_accumulate, split, merge)
-    one: Collector[Any, Any, Any] = Collector(_nothing, _never, _last if merge is None else partial(merged, merge))
+    of_two = None if merge is None else partial(_left_of if removes else merged, merge)
+    one: Collector[Any, Any, Any] = Collector(_nothing, _never, of_two or _last)
+    if removes:
+        one = _Removing(_nothing, _never, of_two or _last, _there)
+    accumulate_all = partial(_accumulate, split, of_two)
     # A Counter adds ones at the speed of C. It holds ints only; for other values a dictionary takes its place.
     return Collector(
         Counter if merge is operator.add else dict,
-        partial(_accumulate_one, split, merge),
-        partial(_combine, merge),
+        partial(_accumulate_one, split, of_two),
+        partial(_combine, of_two),
         accumulate_all=accumulate_all,
         keyed=Keyed(lambda item: split([item])[0][0], one, dict, takes_entries=split is _parts),
         in_columns=_counted(key, value, accumulate_all) if merge is operator.add else None,
@@ -88,9 +110,7 @@ def _mapped(key: Callable[[Any], Any], value: Callable[[Any], Any], items: list[
     return keys, values
 
 
-def _accumulate(
-    split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], items: Iterable[Any]
-) -> dict[Any, Any]:
+def _accumulate(split: Split, of_two: Merge | None, found: dict[Any, Any], items: Iterable[Any]) -> dict[Any, Any]:
     for batch in chunked(items, _BATCH):
         keys, values = split(batch)
         kinds = set(map(type, values))
@@ -99,52 +119,84 @@ def _accumulate(
         keys = canonical_all(keys)
         if type(found) is Counter and kinds != {int}:
             found = dict(found)
-        if merge is None:
+        if of_two is None:
             found.update(zip(keys, values, strict=True))
         elif type(found) is Counter and values.count(1) == len(values):
             found.update(keys)
         else:
-            _merge_each(merge, found, keys, values)
+            _merge_each(of_two, found, keys, values)
     return found
 
 
-def _merge_each(merge: Callable[[Any, Any], Any], found: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
+def _merge_each(of_two: Merge, found: dict[Any, Any], keys: list[Any], values: list[Any]) -> None:
     held = found.get
     for key, value in zip(keys, values, strict=True):
         left = held(key)  # No value is None.
-        found[key] = value if left is None else merged(merge, left, value)
+        value = value if left is None else of_two(left, value)
+        if value is _REMOVED:
+            del found[key]
+        else:
+            found[key] = value
 
 
-def _accumulate_one(
-    split: Split, merge: Callable[[Any, Any], Any] | None, found: dict[Any, Any], item: Any
-) -> dict[Any, Any]:
-    return _accumulate(split, merge, found, (item,))
+def _accumulate_one(split: Split, of_two: Merge | None, found: dict[Any, Any], item: Any) -> dict[Any, Any]:
+    return _accumulate(split, of_two, found, (item,))
 
 
-def _combine(merge: Callable[[Any, Any], Any] | None, left: dict[Any, Any], right: dict[Any, Any]) -> dict[Any, Any]:
+def _combine(of_two: Merge | None, left: dict[Any, Any], right: dict[Any, Any]) -> dict[Any, Any]:
     if type(left) is not type(right):
         left = dict(left)
-    for key, value in right.items():
-        left[key] = merged(merge, left[key], value) if merge is not None and key in left else value
+    if of_two is None:
+        left.update(right)
+    else:
+        _merge_each(of_two, left, list(right), list(right.values()))
     return left
 
 
-def merged(merge: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def merged(merge: Merge, left: Any, right: Any) -> Any:
     """Return what the user's function makes of two values; its exceptions say which.
 
     Raises:
         NullElementError: it gives None.
     """
+    value = merged_or_removed(merge, left, right)
+    if value is None:
+        raise NullElementError(
+            f"merge gave None for {shown(left)} and {shown(right)}; a map holds no None values: with "
+            'on_existing="merge" a None removes the entry'
+        )
+    return value
+
+
+def merged_or_removed(merge: Merge, left: Any, right: Any) -> Any:
+    """Do the same where None is an answer: that nothing is left."""
     try:
-        value = merge(left, right)
+        return merge(left, right)
     except Exception as error:
         given(error, f"when merge was given {shown(left)} and {shown(right)}")
         raise
-    if value is None:
-        raise NullElementError(
-            f"merge gave None for {shown(left)} and {shown(right)}; a map holds no None values: updating_imap() "
-            "removes an entry of which its function makes None"
-        )
+
+
+def _left_of(merge: Merge, left: Any, right: Any) -> Any:
+    """Return what is left of two values of a key, of which each may be nothing already."""
+    if left is _REMOVED:
+        return right
+    if right is _REMOVED:
+        return left
+    value = merged_or_removed(merge, left, right)
+    return _REMOVED if value is None else value
+
+
+@dataclass(frozen=True, repr=False)
+class _Removing(Collector[Any, Any, Any]):
+    """Merges the values of one key; a key of which nothing is left gets no entry."""
+
+    def finished(self, groups: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        return (group for group in groups if group[1] is not _REMOVED)
+
+
+def _there(value: Any) -> Any:
+    """Return the value: `_Removing.finished` leaves out what is nothing."""
     return value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from dstream.spi import Reducer
 from dstream.values.places import Place, checked_place, shown_place
-from reducers.entries import entries, merged
+from reducers.entries import entries, merged_or_removed
 from reducers.writing import CacheSink, MapSink, checked_function, checked_text
 
 if TYPE_CHECKING:
@@ -73,8 +73,9 @@ def to_imap(
         value: gives the value of an item.
         merge: makes one value of two values of a key within the job, in encounter order. It should return a new
             value: on the local engine the values may be objects of the caller's own.
-        on_existing: what happens to a value that the map has already: `"overwrite"` it, or `"merge"`
-            it with the new one (existing value first), atomically.
+        on_existing: what happens to a value that the map has already: `"overwrite"` it, or `"merge"` it with the new
+            one (existing value first), atomically. With `"merge"` a None of `merge` removes the entry; of two new
+            values it says that nothing is left of them, and the one that the map has stays.
         job: a job of this name is committed once, however often it runs; a second run does nothing.
         storage: a folder or a URL, as for `connect`, of another storage that has the collection; unset, that of the
             context.
@@ -83,7 +84,7 @@ def to_imap(
         TypeError: an argument cannot be called, only one of `key` and `value` is given, or, when it
             runs, an item is neither an entry nor a pair.
         ValueError: `on_existing` is none of its choices, or asks for a merge without `merge`.
-        NullElementError: when it runs: a key or a value is None, or what `merge` gives; `updating_imap` can remove.
+        NullElementError: when it runs: a key or a value is None, or, with `on_existing="overwrite"`, what `merge` gives.
         UnstableKeyError: when it runs: a key cannot be kept.
 
     Example:
@@ -173,8 +174,8 @@ def _to_entries(
         raise ValueError(f"on_existing must be 'overwrite' or 'merge', not {on_existing!r}")
     if on_existing == "merge" and merge is None:
         raise ValueError("on_existing='merge' needs merge=, which makes one value of two")
-    existing = partial(merged, merge) if merge is not None and on_existing == "merge" else None
+    existing = partial(merged_or_removed, merge) if merge is not None and on_existing == "merge" else None
     place = checked_place(storage)
     label = f"{function}({name!r}{shown_place(place)})"
-    merges = merge is not None
-    return sink(name, label, entries(key, value, merge), existing, merges_items=merges, job=job, storage=place)
+    collector = entries(key, value, merge, removes=existing is not None)
+    return sink(name, label, collector, existing, merges_items=merge is not None, job=job, storage=place)

@@ -334,9 +334,12 @@ class _LiveMerge:
     merge: Callable[[Any, Any], Any]
     clock: Clock
 
-    def __call__(self, stored: Expiring[Any], new: Expiring[Any]) -> Expiring[Any]:
+    def __call__(self, stored: Expiring[Any], new: Expiring[Any]) -> Expiring[Any] | None:
         old = live(stored, self.clock())
-        return new if old is None else new._replace(value=self.merge(old, new.value))
+        if old is None:
+            return new
+        value = self.merge(old, new.value)
+        return None if value is None else new._replace(value=value)
 
 
 @dataclass(frozen=True, slots=True)

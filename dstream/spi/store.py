@@ -119,7 +119,10 @@ class Update:
 
 
 Merge = Callable[[Any, Any], Any] | Revision | Update
-"""Makes one value of the value that is there and the one that a job writes, or a new one of the key and the former."""
+"""Makes one value of the value that is there and the one that a job writes, or a new one of the key and the former.
+
+None removes the entry; that of a `Revision` is never None.
+"""
 
 
 class Storage(Protocol):

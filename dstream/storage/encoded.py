@@ -159,14 +159,16 @@ def merged(
 ) -> dict[bytes, bytes]:
     """Return the new entries, each merged with the old value of its key where there is one.
 
-    Where there is none, a revision makes no entry: its value is empty, which no encoded value is.
+    An entry that is removed has an empty value, which no encoded value is, and so has one without an old value of which
+    a revision makes nothing.
     """
     result = dict.fromkeys(new, b"") if isinstance(merge, Revision) else dict(new)
     for key, there in old.items():
         known, before = codec.decode_key(key), codec.decode_value(there)
         value = merge.fn(known, before) if isinstance(merge, Revision) else merge(before, codec.decode_value(new[key]))
-        codec.checked(known, value)
-        result[key] = codec.encode_value(value)
+        if value is not None:
+            codec.checked(known, value)
+        result[key] = b"" if value is None else codec.encode_value(value)
     return result
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import dstream as ds
 from dstream import Entry, errors
-from reducers import to_imap
+from reducers import to_icache, to_imap
 
 
 def one(item):
@@ -70,14 +70,34 @@ def test_to_imap_merges_with_what_is_there(ctx):
     assert dict(ctx.get_map("m")) == {"a": "Aaa", "b": "b", "z": "Z"}
 
 
-def test_to_imap_removes_nothing_by_a_merge(ctx):
-    """Of None it says which values were merged, and what removes an entry; the map stays as it is."""
-    ctx.get_map("m").update({"a": "A", "z": "Z"})
-    words = r"merge gave None for 'A' and 'a'; a map holds no None values: updating_imap\(\) removes an entry"
-    with pytest.raises(errors.NullElementError, match=words):
-        ctx.stream("ab", 2).collect(to_imap("m", str, str, lambda there, new: None, on_existing="merge"))
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+def test_to_imap_removes_by_a_merge_to_none(ctx, partitions):
+    """As Jet's `mapWithMerging` and Java's `Map.merge` do; what cancels out within the job changes nothing."""
+    cases = {"gone": (5, [-2, -3]), "stays": (5, [2, -2]), "none": (None, [1, -1]), "later": (None, [1, -1, 4])}
+    cases |= {"left": (7, [1]), "new": (None, [3]), "again": (2, [-2, 1, 6]), "other": (9, [])}
+    m = ctx.get_map("m")
+    m.update({key: there for key, (there, _) in cases.items() if there})
+    items = [(key, new[turn]) for turn in range(3) for key, (_, new) in cases.items() if turn < len(new)]
+    ctx.stream(items, partitions).collect(to_imap("m", merge=_sum_or_none, on_existing="merge"))
 
-    assert dict(ctx.get_map("m")) == {"a": "A", "z": "Z"}
+    sums = {key: (there or 0) + sum(new) for key, (there, new) in cases.items()}
+    assert dict(m) == {key: value for key, value in sums.items() if value}
+
+
+def test_to_icache_removes_by_a_merge_to_none(ctx):
+    """What a cache has is removed, too, and what cancels out is not written."""
+    cache = ctx.get_cache("c", ttl=60)
+    cache.put("a", 5)
+    cache.put("b", 5)
+    ctx.stream([("a", -5), ("b", 1), ("c", 1), ("c", -1)], 2).collect(
+        to_icache("c", merge=_sum_or_none, on_existing="merge")
+    )
+
+    assert {key: cache.get(key) for key in "abc"} == {"a": None, "b": 6, "c": None}
+
+
+def _sum_or_none(left, right):
+    return left + right or None
 
 
 def test_to_imap_takes_equal_keys_as_one(ctx):
@@ -137,9 +157,12 @@ def test_to_imap_refuses_none(ctx, pair):
 
 
 def test_to_imap_refuses_a_merge_that_gives_none(ctx):
-    """A merge to None is no way to leave an entry out."""
-    with pytest.raises(errors.NullElementError, match="merge gave None"):
+    """Where values take the place of others, None would not say of which; the map stays, and the message advises."""
+    ctx.get_map("m")["a"] = 7
+    words = r"merge gave None for 1 and 1; a map holds no None values: with on_existing=\"merge\" a None removes"
+    with pytest.raises(errors.NullElementError, match=words):
         ctx.stream("aa", 2).collect(to_imap("m", str, one, lambda left, right: None))
+    assert dict(ctx.get_map("m")) == {"a": 7}
 
 
 def test_to_imap_refuses_keys_without_an_encoding(ctx):
@@ -189,14 +212,6 @@ def test_a_merge_that_fails_names_its_values(ctx):
         assert "when merge was given 1 and 0" in raised.value.__notes__[1]
         assert str(ds.failure(raised.value).step).startswith("step 2 of 2: .collect(to_imap('m'))")
         assert m == {"a": 1}
-
-
-def test_a_merge_with_the_map_must_not_give_none(ctx):
-    """The message says that it was `merge`, not the item."""
-    ctx.stream([("a", 1)]).collect(to_imap("m"))
-
-    with pytest.raises(errors.NullElementError, match="merge gave None for 1 and 2"):
-        ctx.stream([("a", 2)]).collect(to_imap("m", merge=lambda old, new: None, on_existing="merge"))
 
 
 def test_an_item_without_a_repr_is_refused_for_what_it_is(ctx):

@@ -181,7 +181,8 @@ def _merged(layout: Layout, keys: list[Any], olds: list[Any], values: list[Any],
     else:
         merged = [value if old is None else plan.merge(old, value) for old, value in zip(given, values, strict=True)]
     for key, value in zip(keys, merged, strict=True):
-        layout.codec.checked(key, value)
+        if value is not None:  # it removes the entry
+            layout.codec.checked(key, value)
     return merged
 
 

@@ -95,15 +95,34 @@ def test_values_as_items_of_a_list_come_back_exactly(storage, use):
 
 
 def test_values_none_is_refused_in_a_map(storage, use):
-    """None means that there is no value: a job cannot write it, nor can a merge make it."""
+    """None means that there is no value: a job cannot write it."""
     store = use.map(storage)
-    with pytest.raises(NullElementError):
-        use.tasks(store.begin("job"), {"k": None})
     use.put(store, {"k": 1})
     with pytest.raises(NullElementError):
-        use.run(store, "job", {"k": 2}, merge=lambda old, new: None)
+        use.tasks(store.begin("job"), {"k": None})
 
     assert use.content(store) == {"k": 1}
+
+
+def test_values_that_a_merge_makes_none_are_removed(storage, use):
+    """Alone, beside others, and where the value has changed since the tasks merged; a new key gets its value."""
+    store = use.map(storage, journal=True)
+    use.put(store, {"gone": 1, "kept": 2, "stays": 3})
+    use.run(store, "job", {"gone": -1, "kept": 1, "new": 5}, merge=_sum_or_none)
+
+    assert use.content(store) == {"kept": 3, "stays": 3, "new": 5}
+    use.run(store, "another", {"new": -5}, merge=_sum_or_none)
+    job = store.begin("raced", merge=_sum_or_none)
+    receipts = use.tasks(job, {"kept": -4, "stays": -3})
+    use.put(store, {"kept": 4, "stays": 1})
+    job.commit(receipts)
+    assert use.content(store) == {"stays": -2}
+    kinds = [(event.kind, event.key, event.old_value) for event in store.journal(0) if event.new_value is None]
+    assert sorted(kinds) == [("REMOVED", "gone", 1), ("REMOVED", "kept", 4), ("REMOVED", "new", 5)]
+
+
+def _sum_or_none(old, new):
+    return old + new or None
 
 
 @pytest.mark.parametrize("value", [[1], {"a": [1]}, Order(1, decimal.Decimal(1), [])], ids=lambda v: type(v).__name__)
