@@ -88,7 +88,8 @@ def options(with_path: object, on_bad: object, into: object) -> Options:
     if not isinstance(with_path, bool):
         raise TypeError(f"with_path must be True or False, not {type(with_path).__name__}")
     if on_bad not in get_args(OnBad):
-        raise ValueError(f"on_bad must be 'fail' or 'skip', not {on_bad!r}")
+        kept = f"; into={on_bad!r} sends bad records there" if isinstance(on_bad, Sink) else ""
+        raise ValueError(f"on_bad must be 'fail' or 'skip', not {on_bad!r}{kept}")
     if into is not None and (isinstance(into, type) or not isinstance(into, Sink)):
         raise TypeError(f"into must be a reducer, such as to_ilist(...), not {type(into).__name__}")
     if into is not None and on_bad == "skip":

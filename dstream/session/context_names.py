@@ -7,6 +7,23 @@ from dstream.stream.stream_names import meant_by
 __all__ = ["no_such_name"]
 
 _TEXTS = "read(text_files(path))"
+_SOURCES = (
+    "avro_records",
+    "csv_rows",
+    "files",
+    "from_processor",
+    "icache",
+    "ilist",
+    "imap",
+    "items",
+    "json_lines",
+    "kafka",
+    "parquet_rows",
+    "socket_lines",
+    "source_from",
+    "sql_rows",
+    "text_files",
+)
 _MEANT = {
     "broadcast": "a variable that your function captures",
     "cache": "get_cache(name)",
@@ -38,8 +55,8 @@ _MEANT = {
     "stop": "close()",
     "table": "from_df(ctx.spark.table(name))",
     "textfile": _TEXTS,
-    "textfiles": _TEXTS,
     "wholetextfiles": _TEXTS,
+    **{name.replace("_", ""): f"read({name}(...))" for name in _SOURCES},
 }
 """By their `plain` form: without underscores, in small letters."""
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+import sources
 from collectors import to_list
 from dstream.gatherers import window_fixed
 
@@ -21,6 +22,15 @@ def test_a_context_says_what_is_meant(local_context, name):
     """Names of Spark, pandas and Java lead to the right place."""
     with pytest.raises(AttributeError, match=f"a Context has no '{name}'; use {NAMES[name]}"):
         getattr(local_context, name)
+
+
+def test_each_source_is_read_by_a_context(local_context):
+    """By its name, those of streams without an end apart, which pipelines read."""
+    endless = {"icache_journal", "imap_journal", "item_stream", "long_stream", "sql_changes", "stream_from_processor"}
+    endless |= {"stream_of", "stream_source_from", "watch_files"}
+    for name in {name for name in sources.__all__ if name.islower()} - endless:
+        with pytest.raises(AttributeError, match=rf"a Context has no '{name}'; use read\({name}\(\.\.\.\)\)"):
+            getattr(local_context, name)
 
 
 def test_collectors_and_gatherers_are_told_apart(local_context):

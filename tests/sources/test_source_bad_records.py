@@ -200,6 +200,8 @@ def test_options_are_checked_at_the_call(make):
     """By their names."""
     with pytest.raises(ValueError, match="on_bad must be 'fail' or 'skip', not 'drop'"):
         make("a", on_bad="drop")
+    with pytest.raises(ValueError, match=r"or 'skip', not to_ilist\('bad'\); into=to_ilist\('bad'\) sends bad records"):
+        make("a", on_bad=to_ilist("bad"))
     with pytest.raises(TypeError, match=r"into must be a reducer, such as to_ilist\(...\), not int"):
         make("a", into=5)
     with pytest.raises(ValueError, match="give one of the two"):
