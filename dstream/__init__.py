@@ -5,6 +5,7 @@ Start with `connect()` or with `Stream.of(...)`; collectors come from `collector
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from dstream import errors, gatherers, neighbours
@@ -62,7 +63,6 @@ __all__ = [
 
 del neighbours
 
-_OF_CORE = frozenset({"DAG", "Edge", "Vertex"})
 _WHEN_ASKED_FOR = {
     "IStreamCache": "dstream.distributed.cache",
     "IStreamCounter": "dstream.distributed.counter",
@@ -85,9 +85,19 @@ if not TYPE_CHECKING:  # A type checker would take it for every name.
         if name in _WHEN_ASKED_FOR:
             found = globals()[name] = getattr(import_module(_WHEN_ASKED_FOR[name]), name)
             return found
-        if name in _OF_CORE:
-            raise AttributeError(f"module 'dstream' has no attribute {name!r}; it is in dstream.core")
-        raise AttributeError(f"module 'dstream' has no attribute {name!r}")
+        raise AttributeError(f"module 'dstream' has no attribute {name!r}{_where_it_is(name)}")
+
+
+def _where_it_is(name: str) -> str:
+    if name.startswith("_"):
+        return ""
+    if find_spec(f"dstream.{name}") is not None:
+        return f"; import dstream.{name} first"
+    place = next((each for each in _OTHER_PLACES if name in import_module(each).__all__), None)
+    return "" if place is None else f"; it is in {place}: from {place} import {name}"
+
+
+_OTHER_PLACES = ("collectors", "reducers", "sources", "dstream.windows", "dstream.gatherers", "dstream.core")
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,28 @@ from typing import Any
 
 from dstream.stream.names_elsewhere import ELSEWHERE, OF_NUMBERS
 
-__all__ = ["meant_by", "no_such_name", "plain"]
+__all__ = ["REDUCERS", "meant_by", "no_such_name", "plain"]
+
+REDUCERS = (
+    "grouping_by_to_icache",
+    "grouping_by_to_imap",
+    "processing_imap",
+    "replacing",
+    "sink_from",
+    "to_files",
+    "to_icache",
+    "to_ilist",
+    "to_imap",
+    "to_iset",
+    "to_kafka",
+    "to_logger",
+    "to_nothing",
+    "to_processor",
+    "to_socket",
+    "to_sql",
+    "updating_imap",
+)
+"""The names of the package `reducers`, which this one does not import."""
 
 _CLOSE = 0.82
 """How alike a typing error and what was meant are; names that mean different things are less alike."""
@@ -43,19 +64,19 @@ _INSTEAD = {"concat": "{}.{}(a, b), or a + b", "empty": "{}.{}(), or first().is_
 def _of_a_stream(cls: type[Any], name: str, of_objects: type[Any]) -> str:
     """Return what is meant: a name of this type written otherwise, one from elsewhere, a typing error."""
     if issubclass(cls, of_objects):
-        return meant_by(cls, name, {**_collectors_and_gatherers(), **ELSEWHERE})
+        return meant_by(cls, name, {**_calls(), **ELSEWHERE})
     boxed = _written_otherwise(of_objects, name)
     if boxed and not hasattr(cls, boxed) and plain(name) not in OF_NUMBERS:
         return f"boxed().{boxed}"
-    return meant_by(cls, name, {**_collectors_and_gatherers(), **ELSEWHERE, **OF_NUMBERS})
+    return meant_by(cls, name, {**_calls(), **ELSEWHERE, **OF_NUMBERS})
 
 
-def _collectors_and_gatherers() -> dict[str, str]:
-    """Return what to call where the name of a collector or of a gatherer stands for a method."""
+def _calls() -> dict[str, str]:
+    """Return what to call where the name of a collector, a reducer or a gatherer stands for a method."""
     import collectors
     from dstream import gatherers
 
-    collected = {plain(name): f"collect({name}(...))" for name in collectors.__all__}
+    collected = {plain(name): f"collect({name}(...))" for name in (*collectors.__all__, *REDUCERS)}
     return collected | {plain(name): f"gather({name}(...))" for name in gatherers.__all__ if name.islower()}
 
 

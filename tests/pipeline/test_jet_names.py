@@ -129,6 +129,21 @@ def test_what_only_endless_stages_have_leads_to_a_source_without_an_end(name):
         getattr(Pipeline().read_from(sources.items(1)), name)
 
 
+def test_collectors_and_reducers_are_called_in_their_place():
+    """What a stage lacks since it is a function of another package is given to a method that it has."""
+    stage = Pipeline().read_from(sources.items(1))
+    endless = Pipeline().read_from(sources.long_stream(1, 0)).ingestion_timestamps()
+    for view, name, offered in (
+        (stage, "counting", "aggregate(counting(...))"),
+        (endless, "counting", "window(...).aggregate(counting(...))"),
+        (stage, "to_files", "write_to(to_files(...))"),
+        (endless, "to_imap", "write_to(to_imap(...))"),
+        (stage.grouping_key(abs), "to_imap", "aggregate(op).write_to(to_imap(...))"),
+    ):
+        with pytest.raises(AttributeError, match=re.escape(f"has no {name!r}; use {offered}") + "$"):
+            getattr(view, name)
+
+
 def test_no_operation_of_streams_is_left_without_words():
     """Each is an operation of stages, or leads to one."""
     lost = [name for name in dir(Stream) if not name.startswith("_") and not hasattr(BatchStage, name)]

@@ -11,7 +11,7 @@ import dstream as ds
 import reducers
 from dstream import IntStream, Stream
 from dstream.stream.names_elsewhere import ELSEWHERE, OF_NUMBERS
-from dstream.stream.stream_names import no_such_name, plain
+from dstream.stream.stream_names import REDUCERS, no_such_name, plain
 from tests.stream.foreign_names import FOREIGN_NAMES
 
 
@@ -106,6 +106,13 @@ METHODS_ELSEWHERE = {
     "from_df",
 }
 METHODS_ELSEWHERE |= {"range", "range_closed", "of_nullable"}
+
+
+def test_a_reducer_is_collected_into():
+    """All of the package are known, and their names say what to call."""
+    assert sorted(REDUCERS) == sorted(reducers.__all__)
+    with pytest.raises(AttributeError, match=r"^a Stream has no 'to_files'; use collect\(to_files\(\.\.\.\)\)$"):
+        Stream.of(1).to_files  # noqa: B018 - asking is what is tested
 
 
 @pytest.mark.parametrize("stream", [Stream.of(1), IntStream.of(1)], ids=["objects", "numbers"])
