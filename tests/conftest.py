@@ -70,14 +70,16 @@ SparkContext._gateway.proc.wait()
 def archived_classes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let the Java processes of a long run map the classes that one of them has loaded: each takes half as long.
 
-    Making the archive takes as long as it saves five of them. Without one, as with an older Java, they load classes.
+    Making the archive takes as long as it saves five of them, so the first process of the run makes it for all. Without
+    one, as before it is there and with an older Java, they load classes.
     """
-    options = os.environ["SPARK_SUBMIT_OPTS"]
-    archive = tmp_path_factory.getbasetemp() / "classes.jsa"
+    options, process = os.environ["SPARK_SUBMIT_OPTS"], os.environ.get("PYTEST_XDIST_WORKER")
+    folder = tmp_path_factory.getbasetemp()
+    archive = (folder if process is None else folder.parent) / "classes.jsa"
     if len(request.session.items) >= _MANY_TESTS:
-        with suppress(subprocess.TimeoutExpired):
-            _archive(archive, options)
-    if archive.exists():
+        if process in (None, "gw0"):
+            with suppress(subprocess.TimeoutExpired):
+                _archive(archive, options)
         # If it does not fit, as with the jars in another folder, Java is to load classes and say nothing of it.
         quiet = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
         os.environ["SPARK_SUBMIT_OPTS"] = f'{options} {quiet} "-XX:SharedArchiveFile={archive}"'
