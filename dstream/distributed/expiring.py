@@ -256,21 +256,16 @@ class ExpiringStore:
         return self._store.journal_before(when)
 
     def begin(
-        self,
-        job: str | None,
-        epoch: int = 1,
-        *,
-        merge: Merge | None = None,
-        replace: bool = False,
+        self, job: str | None, epoch: int = 1, *, merge: Merge | None = None, replace: bool = False
     ) -> WriteJob[MapWriter]:
         """Prepare a job whose values are stamped where they are written."""
-        merging: Merge | None
         if isinstance(merge, Update):
             raise UnsupportedError(f"cache {self.name!r} takes entries from jobs; maps take updates, too")
+        merging: Merge | None = None
         if isinstance(merge, Revision):
             merging = Revision(_LiveRevision(merge.fn, self._expiry, self._clock))
-        else:
-            merging = None if merge is None else _LiveMerge(merge, self._clock)
+        elif merge is not None:
+            merging = _LiveMerge(merge, self._clock)
         return _StampingJob(self._store.begin(job, epoch, merge=merging, replace=replace), self._expiry, self._clock)
 
     def destroy(self) -> None:
@@ -336,9 +331,7 @@ class _LiveMerge:
 
     def __call__(self, stored: Expiring[Any], new: Expiring[Any]) -> Expiring[Any] | None:
         old = live(stored, self.clock())
-        if old is None:
-            return new
-        value = self.merge(old, new.value)
+        value = new.value if old is None else self.merge(old, new.value)
         return None if value is None else new._replace(value=value)
 
 

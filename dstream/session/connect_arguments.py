@@ -65,6 +65,10 @@ def columns_of(df: Any) -> list[str]:
         raise TypeError(
             f"df must be a DataFrame of Spark or pandas, or have Arrow's __arrow_c_stream__, not {type(df).__name__}"
         )
+    from sources.names import repeated  # here: few programs have a DataFrame
+
+    if twice := repeated(columns):
+        raise ValueError(f"the DataFrame has more than one column {twice}: rename them before")
     return columns
 
 

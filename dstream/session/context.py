@@ -144,7 +144,7 @@ class Context:
         DataFrame, is taken as it is now. Its rows are dictionaries, in order, on every engine; a missing value of
         pandas (NaN, NaT, NA) is None, and an index is left out: `reset_index()` makes columns of it.
 
-        A Spark DataFrame gives its rows unordered, and Spark runs it when the stream needs it.
+        A Spark DataFrame gives its rows unordered, with moments in UTC; Spark runs it when the stream needs it.
 
         Args:
             df: such a table; one of Spark's belongs to this context's session, `ctx.spark`.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import pickle
+import uuid
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -27,6 +29,11 @@ class Name(NamedTuple):
     name: str
 
 
+@dataclass(frozen=True)
+class Moment:
+    at: dt.datetime
+
+
 PEOPLE = [Person("Ada", 36), Person("Bob", 7, dt.date(2019, 5, 1))]
 
 
@@ -44,6 +51,25 @@ def test_to_df_runs_the_stream_once(spark_context):
     df = spark_context.stream([1, 2], 2).peek(seen.append).to_df()
 
     assert (df.count(), df.agg({"value": "sum"}).first()[0], seen) == (2, 3, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "instead"),
+    [
+        (uuid.UUID(int=7), "extension<arrow.uuid>", "str"),
+        (dt.time(1, 2), r"time64\[us\]", "str"),
+        ([dt.time(1, 2)], r"time64\[us\]", "str"),
+        ({"a": {"b": decimal.Decimal(10) ** 50}}, r"decimal256\(51, 0\)", "str, or to Decimals of 38 digits at most"),
+    ],
+)
+def test_to_df_names_a_column_that_spark_has_no_type_for(spark_context, value, kind, instead):
+    """In our words, and with the step."""
+    words = (
+        f"column 'x' holds {kind}, and DataFrames of Spark have no such type: map\\(\\) it before, as to {instead}\n"
+    )
+    with pytest.raises(TypeError, match=words) as caught:
+        spark_context.stream([{"n": 1, "x": value}]).to_df()
+    assert ".to_df() at " in "".join(caught.value.__notes__)
 
 
 def test_to_df_of_nothing_has_no_columns(spark_context):
@@ -80,6 +106,42 @@ def test_from_df_is_not_run_before_it_is_needed(spark_context):
     df = spark_context.spark.range(3).selectExpr("raise_error('too early') as x")
 
     spark_context.from_df(df).map(str).explain("dot")
+
+
+def test_from_df_keeps_the_zone_of_moments(spark_context):
+    """Two moments of an hour that comes twice stay two, also inside of other values; what has no zone gets none."""
+    hours = [dt.datetime(2026, 11, 1, hour, 30, tzinfo=dt.UTC) for hour in (5, 6)]
+    local = dt.datetime(2026, 11, 1, 1, 30)
+    items = [{"at": hour, "list": [hour], "within": {"at": hour}, "local": local} for hour in hours]
+    spark_context.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        df = spark_context.stream(items).to_df()
+        as_map = df.selectExpr("map(at, at) as m")
+        found = spark_context.from_df(df).sorted(key=lambda row: row["at"]).map(lambda row: row.asDict(True)).to_list()
+        maps = spark_context.from_df(as_map).map(lambda row: row.m).to_list()
+        moments = spark_context.from_df(df, Moment).map(lambda each: each.at).distinct().sorted().to_list()
+    finally:
+        spark_context.spark.conf.unset("spark.sql.session.timeZone")
+    assert found == items
+    assert sorted(maps, key=list) == [{hour: hour} for hour in hours]
+    assert moments == hours
+    assert {str(moment.tzinfo) for moment in moments} == {"UTC"}
+
+
+def test_from_df_takes_any_names_of_columns(spark_context):
+    """Those that Spark writes in quotes, and those that differ in capitals alone."""
+    df = spark_context.spark.sql("select 1 as `a.b`, 2 as `c``d`, 3 as `two words`, 'Ada' as name, 'Bob' as NAME")
+
+    assert spark_context.from_df(df).map(lambda row: row.asDict()).to_list() == [
+        {"a.b": 1, "c`d": 2, "two words": 3, "name": "Ada", "NAME": "Bob"}
+    ]
+    assert spark_context.from_df(df, Name).to_list() == [Name("Ada")]
+
+
+def test_from_df_refuses_two_columns_of_one_name(spark_context):
+    """As of the tables of other libraries."""
+    with pytest.raises(ValueError, match="the DataFrame has more than one column 'a': rename them before"):
+        spark_context.from_df(spark_context.spark.sql("select 1 as a, 2 as a, 3 as b"))
 
 
 @pytest.mark.parametrize(

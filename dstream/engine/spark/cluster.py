@@ -17,6 +17,7 @@ from dstream.engine.kernels.caches import Caches
 from dstream.engine.kernels.core_operations import Operation
 from dstream.engine.memory_bound import DEFAULT_BROADCAST
 from dstream.engine.progress import Call
+from dstream.engine.spark.frame_columns import columns_of_spark
 from dstream.engine.spark.port.forked_processes import check_process, left_to_parent
 from dstream.engine.spark.port.spark_port import Port
 from dstream.engine.spark.service_home import ServiceHome
@@ -209,26 +210,24 @@ class Cluster:
 
     def columns(self, frame: DataFrame, schema: pa.Schema) -> DataFrame:
         """Return a DataFrame of the Arrow batches that the payloads of `frame` hold, in the columns of `schema`."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
+        columns = columns_of_spark(schema)
         path = tuple(os.path.abspath(entry) for entry in sys.path)
 
         def dstream_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return read_columns(schema, path, batches)
 
-        return self.port.mapped(frame, dstream_columns, from_arrow_schema(schema))
+        return self.port.mapped(frame, dstream_columns, columns)
 
     def table(self, splits: Sequence[Any], schema: pa.Schema) -> DataFrame:
         """Return a DataFrame of the Arrow batches that splits read, one task for each."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
+        columns = columns_of_spark(schema)
         pickled = [packed_split(split, "this collection") for split in splits]
         path = tuple(os.path.abspath(entry) for entry in sys.path)
 
         def dstream_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return read_tables(pickled, path, batches)
 
-        return self.port.mapped(self.numbers(len(pickled)), dstream_table, from_arrow_schema(schema))
+        return self.port.mapped(self.numbers(len(pickled)), dstream_table, columns)
 
     def shuffled(self, frame: DataFrame, targets: int) -> DataFrame:
         """Return the rows each in the partition of its target, one target after another, in the order of their sources.

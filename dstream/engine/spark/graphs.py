@@ -287,18 +287,25 @@ class SparkGraphRun:
         """Pin the rows, so that the number of their partitions is known; they are computed when a job needs them."""
         if id(node) not in self._tables:
             cluster = self._cluster
-            table: Any = node.table
-            if node.kind is not None:
-                table = table.select(*(f"`{name}`" for name in field_names(node.kind)))
+            table, schema = _chosen(node)
             if not cluster.port.reads(table):
                 with naming(node.step):
                     raise UnsupportedError(
                         "with Spark Connect, a DataFrame is read in its own session: make it with ctx.spark, and leave "
                         "out configure(...), which gives a run a session of its own"
                     )
-            rows = cluster.port.pinned(cluster.stage(table, TableInput(table.schema, node.kind), WriteItems()))
+            rows = cluster.port.pinned(cluster.stage(table, TableInput(schema, node.kind), WriteItems()))
             self._tables[id(node)] = Frame(rows, cluster.partitions(rows))
         return self._tables[id(node)]
+
+
+def _chosen(node: Table) -> tuple[Any, Any]:
+    """Return those columns of a DataFrame that are read, under names that need no quotes, and their schema."""
+    table, schema = node.table, node.table.schema
+    fields = schema.names if node.kind is None else field_names(node.kind)
+    places = [schema.names.index(name) for name in fields]
+    numbered = table.toDF(*(f"c{place}" for place in range(len(schema.names))))
+    return numbered.select(*(f"c{place}" for place in places)), type(schema)([schema[place] for place in places])
 
 
 def _read_by(vertex: Vertex) -> list[Vertex]:

@@ -218,5 +218,4 @@ def _data_frame(rows: DataFrame, step: Step, run: SparkRun) -> DataFrame:
     pinned = run.cluster.port.pinned(rows)
     schemas = run.payloads(chosen_rows(pinned, output_ports.SCHEMAS), COLUMNS)
     with naming(step):
-        schema = schema_of(schemas)
-    return run.cluster.columns(chosen_rows(pinned, output_ports.ITEMS), schema)
+        return run.cluster.columns(chosen_rows(pinned, output_ports.ITEMS), schema_of(schemas))

@@ -22,6 +22,7 @@ from dstream.engine.kernels.reading import items_of
 from dstream.engine.memory_bound import give_back_large_blocks, holding
 from dstream.engine.worker.behind_items import rows_of_failure, rows_of_watermarks
 from dstream.engine.worker.exception_transport import raise_to_driver
+from dstream.engine.worker.frame_rows import rows_of_frame
 from dstream.engine.worker.rows import Row, from_record_batches, to_record_batch
 from dstream.engine.worker.sent_files import SentFiles
 from dstream.engine.worker.shared_services import NO_RUN, RunOfTask, leave_all
@@ -128,7 +129,7 @@ class TableInput:
     """Reads the rows of a DataFrame: as `pyspark.sql.Row`, or as what `kind` makes of their fields.
 
     Attributes:
-        schema: that of the DataFrame, a `pyspark.sql.types.StructType`.
+        schema: that of the DataFrame, a `pyspark.sql.types.StructType`; the columns that come in have other names.
     """
 
     schema: Any
@@ -142,11 +143,8 @@ class TableInput:
         yield StageTask(context.partitionId(), task_memory), self._items(batches)
 
     def _items(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-        import pyarrow as pa
-        from pyspark.sql.conversion import ArrowTableToRowsConversion
-
         for batch in batches:
-            rows = ArrowTableToRowsConversion.convert(pa.Table.from_batches([batch]), self.schema)
+            rows = rows_of_frame(batch, self.schema)
             yield from rows if self.kind is None else (self.kind(**row.asDict()) for row in rows)
 
 

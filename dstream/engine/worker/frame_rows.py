@@ -1,0 +1,67 @@
+"""The rows of a DataFrame of Spark as Python has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["rows_of_frame"]
+
+
+def rows_of_frame(batch: pa.RecordBatch, schema: Any) -> list[Any]:
+    """Return rows as `pyspark.sql.Row`, as `collect()` does (4.3), with moments in UTC.
+
+    PySpark takes the zone of a moment away, and gives it in the local time of the process. Two moments of an hour that
+    comes twice would be one.
+
+    Args:
+        batch: the columns.
+        schema: of the DataFrame, a `pyspark.sql.types.StructType`; its fields stand for the columns by place.
+    """
+    import pyarrow as pa
+    from pyspark.sql.conversion import ArrowTableToRowsConversion
+
+    columns = [_in_utc(column) for column in batch.columns]
+    table = pa.Table.from_arrays(columns, [str(place) for place in range(len(columns))])
+    if not columns:
+        table = pa.Table.from_batches([batch])
+    rows: list[Any] = ArrowTableToRowsConversion.convert(table, _as_they_are(schema))
+    return rows
+
+
+def _in_utc(column: pa.Array) -> pa.Array:
+    kind = _kind_in_utc(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def _kind_in_utc(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_timestamp(kind):
+        return kind if kind.tz is None else pa.timestamp(kind.unit, "UTC")
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_kind_in_utc(kind.value_type)))
+    if types.is_map(kind):
+        return pa.map_(_kind_in_utc(kind.key_type), kind.item_field.with_type(_kind_in_utc(kind.item_type)))
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_kind_in_utc(field.type)) for field in kind.fields])
+    return kind
+
+
+def _as_they_are(kind: Any) -> Any:
+    """Return a type with others in place of moments, so that PySpark leaves their values alone."""
+    from pyspark.sql import types
+
+    if isinstance(kind, types.TimestampType):
+        return types.LongType()
+    if isinstance(kind, types.ArrayType):
+        return types.ArrayType(_as_they_are(kind.elementType), kind.containsNull)
+    if isinstance(kind, types.MapType):
+        return types.MapType(_as_they_are(kind.keyType), _as_they_are(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, types.StructType):
+        fields = [types.StructField(each.name, _as_they_are(each.dataType), each.nullable) for each in kind.fields]
+        return types.StructType(fields)
+    return kind
