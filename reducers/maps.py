@@ -84,7 +84,7 @@ def to_imap(
         TypeError: an argument cannot be called, only one of `key` and `value` is given, or, when it
             runs, an item is neither an entry nor a pair.
         ValueError: `on_existing` is none of its choices, or asks for a merge without `merge`.
-        NullElementError: when it runs: a key or a value is None, or, with `on_existing="overwrite"`, what `merge` gives.
+        NullElementError: when it runs: a key or a value is None, or what `merge` gives with `on_existing="overwrite"`.
         UnstableKeyError: when it runs: a key cannot be kept.
 
     Example:

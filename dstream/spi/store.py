@@ -119,10 +119,7 @@ class Update:
 
 
 Merge = Callable[[Any, Any], Any] | Revision | Update
-"""Makes one value of the value that is there and the one that a job writes, or a new one of the key and the former.
-
-None removes the entry; that of a `Revision` is never None.
-"""
+"""Makes one value of two, the one that is there first, or as the classes say; None of a function removes the entry."""
 
 
 class Storage(Protocol):
