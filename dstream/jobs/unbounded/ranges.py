@@ -153,7 +153,7 @@ def _read_to(reached: dict[str, Offset], mark: SourceMark, now: float, keep: flo
 def _identity_after(source: StreamSource[Any], mark: SourceMark, reached: Mapping[str, Offset]) -> Identity:
     """Return what offsets belong to: of what was read before as it was then, so that the next run compares that."""
     before = mark.identity
-    if before == "":
+    if not before:  # it did not say yet
         return identity_of(source)
     if isinstance(before, str) or reached.keys() <= mark.offsets.keys():
         return before

@@ -199,6 +199,21 @@ def test_a_job_does_not_go_on_where_a_part_was_made_anew(connect, topics, part):
         connect().new_job(pipeline_of(topics, to_ilist("out")), name="topics")
 
 
+def test_what_a_source_says_later_is_learned(ctx, connect):
+    """As one that could not say anything yet when the job began."""
+    made = Topics({"0": ["a"]}, ids={})
+    job = ctx.new_job(pipeline_of(made, to_ilist("out")), name="topics")
+    read(ctx, job, "a")
+    made.ids["0"] = "first"
+    made.give("b")
+    read(ctx, job, "ab")
+    ctx.close()
+    made.ids["0"] = "another"
+
+    with pytest.raises(IllegalStateError, match="or one that was made anew"):
+        connect().new_job(pipeline_of(made, to_ilist("out")), name="topics")
+
+
 @pytest.mark.parametrize("known", [{}, {"1": "second"}])
 def test_a_part_that_does_not_say_what_it_is_goes_on(connect, topics, known):
     """As one of a server that cannot say it, or one that is gone."""
