@@ -132,7 +132,8 @@ def find_files(paths: Iterable[str]) -> list[File]:
 
     A path that exists is itself, even with a `*` in its name; else it is a glob. A glob means the
     files that it matches, a directory the files directly inside it; both without those whose names start
-    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself.
+    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself. A directory that holds nothing but
+    `_SUCCESS` is what a run without items left behind, and stands for no files.
 
     Raises:
         SourceError: a path does not exist, a glob matches no file, a directory holds none, or is a table of Delta.
@@ -164,6 +165,8 @@ def _find_local(path: str) -> list[File]:
         with os.scandir(path) as listed:
             entries = list(listed)
         _refuse_table(path, [entry.name for entry in entries])
+        if _is_result_of_nothing(entry.name for entry in entries):
+            return []
         names = [entry.path for entry in entries if not _is_hidden(entry.name) and not entry.is_dir()]
         return _some([_local(name) for name in names], f"the directory {path} holds no files")
     if not glob.has_magic(path) or os.path.lexists(path):
@@ -206,6 +209,8 @@ def _find_remote(fs: Any, path: str, url: str) -> list[File]:
         return [_remote(fs, {**info, "name": path}, chain)]  # obstore leaves out the bucket (0.12).
     named = {each["name"].rstrip("/").rpartition("/")[2]: each for each in fs.ls(path, detail=True)}
     _refuse_table(shown_url(url), named)
+    if _is_result_of_nothing(named):
+        return []
     infos = [each for name, each in named.items() if each["type"] == "file" and not _is_hidden(name)]
     return _some([_remote(fs, each, chain) for each in infos], f"the directory {shown_url(url)} holds no files")
 
@@ -240,6 +245,12 @@ def _is_meant(name: str, pattern: str) -> bool:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
+
+
+def _is_result_of_nothing(names: Iterable[str]) -> bool:
+    """Say whether a directory has the mark of a run that has ended, of this library, Spark or Hadoop, and no more."""
+    found = list(names)
+    return "_SUCCESS" in found and all(map(_is_hidden, found))
 
 
 def _some(files: list[File], complaint: str) -> list[File]:

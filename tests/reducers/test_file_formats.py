@@ -21,7 +21,7 @@ from reducers import to_files
 from reducers.file_formats import NO_LIMIT
 from reducers.json_objects import JsonLines, plain
 from reducers.line_formats import LineFormat, TextLines
-from sources import csv_rows, json_lines, text_files
+from sources import csv_rows, json_lines, parquet_rows, text_files
 
 
 class Level(enum.IntEnum):
@@ -51,6 +51,18 @@ class Ship:
     name: str
     at: Point
     crew: list[str] = field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("form", "read"), [("text", text_files), ("json", json_lines), ("csv", csv_rows), ("parquet", parquet_rows)]
+)
+def test_nothing_that_was_written_is_read_as_nothing(ctx, tmp_path, form, read):
+    """What a stream without items leaves behind is a result like any other."""
+    columns = {"columns": ["a"]} if form == "csv" else {}
+    ctx.stream([], 2).collect(to_files(tmp_path / "out", format=form, **columns))
+    found = ctx.read(read(str(tmp_path / "out")))
+
+    assert (found.to_list(), found.count(), found.map(str).sorted().to_list()) == ([], 0, [])
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\r", "\n"])

@@ -135,6 +135,33 @@ def test_find_files_names_what_is_missing(folder, path, words):
     assert caught.value.__cause__ is not None
 
 
+@pytest.mark.parametrize("others", [(), (".dstream", "_metadata")])
+def test_a_directory_with_nothing_but_the_mark_of_a_run_has_no_files(folder, others):
+    """A run that gave nothing has ended there, ours or one of Spark."""
+    for name in ("_SUCCESS", *others):
+        (folder / "done" / name).mkdir(parents=True) if name == ".dstream" else _touched(folder / "done" / name)
+
+    assert find_files([str(folder / "done")]) == []
+    assert find_files([f"file://{folder}/done"]) == []
+    (folder / "done" / "country=NO").mkdir()
+    with pytest.raises(SourceError, match="done holds no files"):
+        find_files([str(folder / "done")])
+
+
+def test_a_remote_directory_with_the_mark_alone_has_no_files():
+    """As one of this machine."""
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/ended/_SUCCESS", b"")
+
+    assert find_files(["memory://ended"]) == []
+    memory.rm("/ended", recursive=True)
+
+
+def _touched(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
 def test_find_files_reports_a_link_that_leads_nowhere(folder):
     """A file that a directory lists but that cannot be read is never left out in silence."""
     os.symlink("nothing", folder / "link")
