@@ -255,7 +255,7 @@ def _no_text(text: object) -> Exception:
 
 def _broken(text: object) -> Exception:
     return ValueError(
-        "the text of an item has a line break, so it would be read as several lines; format='json' keeps line breaks"
+        "the text of an item has a line break, so it would be read as several lines; json.dumps(...) of it has none"
     )
 
 

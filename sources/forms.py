@@ -60,6 +60,12 @@ class Unfit(ValueError):
         place = "".join(part if part.startswith("[") else f".{part}" for part in self.place).removeprefix(".")
         return f"{unit} {place}: {self.reason}" if place else self.reason
 
+    def plain(self) -> ValueError:
+        """Return it as users see it, who know no class of this module."""
+        found = ValueError(self.said("field"))
+        found.__cause__ = self.__cause__
+        return found
+
     def __str__(self) -> str:
         return self.said("field")
 

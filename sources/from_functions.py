@@ -12,7 +12,7 @@ from dstream.spi.functions import is_async, shown_function
 from dstream.spi.source import Source
 from dstream.spi.stream_source import Offset, StreamSource
 from dstream.spi.wrong_arguments import checked_function
-from dstream.values.blaming import shown
+from dstream.values.blaming import given, shown
 
 __all__ = [
     "FunctionSource",
@@ -158,6 +158,15 @@ class FunctionSource(Generic[S, T]):
         return self.label
 
 
+def _read(label: str, function: Callable[..., Iterable[T]], *given_to_it: Any) -> Iterator[T]:
+    """Give what a function reads; an exception of its own says of what."""
+    try:
+        yield from _iterable(function(*given_to_it), function, label)
+    except Exception as error:
+        given(error, f"when {shown_function(function)} was given {', '.join(map(shown, given_to_it))}")
+        raise
+
+
 def _iterable(found: Any, fn: Any, label: str) -> Iterable[Any]:
     if not isinstance(found, Iterable):
         raise SourceError(f"{label}: {shown_function(fn)} must give several items, not {shown(found)}")
@@ -174,7 +183,7 @@ class FunctionSplit(Generic[S, T]):
 
     def read(self) -> Iterator[T]:
         """Call the function."""
-        return iter(_iterable(self.function(self.part), self.function, self.label))
+        return _read(self.label, self.function, self.part)
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,5 +242,4 @@ class RangeSplit(Generic[T]):
 
     def read(self) -> Iterator[T]:
         """Call the function."""
-        found = self.function(self.partition, self.start, self.stop)
-        return iter(_iterable(found, self.function, self.label))
+        return _read(self.label, self.function, self.partition, self.start, self.stop)

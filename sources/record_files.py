@@ -15,6 +15,7 @@ from dstream.errors import SourceError
 from dstream.spi import ArrowRows, Misread, Sink
 from dstream.values import BadRecord
 from sources.file_access import File
+from sources.forms import Unfit
 from sources.found_files import find_files, written_call
 
 __all__ = ["Format", "OnBad", "OnMisread", "Options", "RecordFiles", "RecordSplit", "misread_at", "options"]
@@ -221,16 +222,17 @@ def misread_at(
         said: what follows the place in the message.
         unit: what is numbered.
     """
+    seen = problem.plain() if isinstance(problem, Unfit) else problem
 
     def record() -> BadRecord:
         return BadRecord(file.name, number(), _cut(text, LONGEST_TEXT))
 
     def error() -> SourceError:
         found = SourceError(f"{file.name}, {unit} {number():,}{said}: {_cut(text, SHOWN)}")
-        found.__cause__ = problem
+        found.__cause__ = seen
         return found
 
-    return Misread(problem, record, error)
+    return Misread(seen, record, error)
 
 
 def _cut(text: str, most: int) -> str:

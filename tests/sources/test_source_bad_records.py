@@ -105,6 +105,18 @@ def test_methods_stand_behind_a_source(engine, lines):
     assert any("What to do: correct the record" in note for note in caught.value.__notes__)
 
 
+def test_what_does_not_fit_a_class_is_a_value_error_for_methods(local_context, lines, bad, capsys):
+    """No class of ours, which nobody can import, is shown to functions, in dead letters or on stderr."""
+    path = lines(b'{"user": "a", "ms": "x"}')
+    visits = local_context.read(json_lines(path, Visit))
+
+    told = visits.resolve(ValueError, lambda bad, error: Visit(f"{type(error).__name__}: {error}", 0)).to_list()
+    assert told == [Visit("ValueError: field ms: expected int, got str 'x'", 0)]
+    assert visits.on_error(ValueError, into=to_ilist(bad)).count() == 0
+    assert [letter.error for letter in local_context.get_list(bad)] == ["ValueError"]
+    assert "1 item failed with ValueError and was sent to" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("with_path", [False, True])
 @pytest.mark.parametrize("make", [csv_rows, json_lines, parquet_rows])
 def test_a_bad_record_is_told_without_another_item_and_without_names_of_ours(engine, tmp_path, make, with_path):

@@ -7,6 +7,7 @@ import pytest
 from dstream.errors import SourceError
 from dstream.spi import Source, StreamSource
 from dstream.spi.stream_source import Timestamped
+from dstream.values.blaming import given_to
 from sources import source_from, stream_source_from
 
 
@@ -49,14 +50,24 @@ def test_parts_are_asked_for_lazily(local_context):
 
 
 def test_an_exception_of_the_function_is_the_users(local_context):
-    """As it is, with the step."""
+    """As it is, with the step and the part."""
 
     def broken(part):
         yield 1 // part
 
     with pytest.raises(ZeroDivisionError) as raised:
         local_context.read(source_from([1, 0], broken)).to_list()
-    assert "read(source_from(" in "\n".join(raised.value.__notes__)
+    said = "\n".join(raised.value.__notes__)
+    assert "read(source_from(" in said
+    assert ", when broken was given 0\n" in said
+
+
+def test_an_exception_names_the_range(local_context):
+    """The partition, and both offsets."""
+    source = feed(read=lambda partition, start, stop: 1 // 0)
+    with pytest.raises(ZeroDivisionError) as raised:
+        list(source.split("one", 1, 3).read())
+    assert given_to(raised.value) == "when lambda was given 'one', 1, 3"
 
 
 def test_what_is_no_iterable_is_named(local_context):
