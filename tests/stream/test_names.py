@@ -70,6 +70,13 @@ MEANT = {
     "mapConcurrent": "gather(map_concurrent(n, fn))",
     "partitioner": "",
     "lookup": "",
+    "nlargest": "top(n, key)",
+    "tail": "to_list()[-n:]",
+    "first_true": "filter(predicate).find_first()",
+    "unzip": "pluck(place) once for each place",
+    "randomSplit": "filter(predicate) once for each part",
+    "saveAsTextFile": "collect(to_files(folder))",
+    "unique_justseen": "",
     "coalesce": "parallel(n)",
 }
 
