@@ -202,12 +202,12 @@ class DAG(NamesOfJet):
         return plan_of_graph(self.graph())
 
     @overload
-    def explain(self, format: Literal["text"] = "text") -> None: ...
+    def explain(self, format: Literal["text"] = "text", *, routes: bool = False) -> None: ...
 
     @overload
-    def explain(self, format: Literal["dot", "mermaid", "svg", "html"]) -> Drawing: ...
+    def explain(self, format: Literal["dot", "mermaid", "svg", "html"], *, routes: bool = False) -> Drawing: ...
 
-    def explain(self, format: str = "text") -> Drawing | None:
+    def explain(self, format: str = "text", *, routes: bool = False) -> Drawing | None:
         """Say in which stages the graph would run, where items are shuffled and why. Nothing runs or starts.
 
         It is explained for the default context, or for the one that `connect()` would make.
@@ -215,6 +215,7 @@ class DAG(NamesOfJet):
         Args:
             format: `"text"` prints; `"dot"`, `"mermaid"`, `"svg"` and `"html"` return a drawing, which is
                 a str; a notebook shows the last two.
+            routes: whether to say why each function is called for each item.
 
         Raises:
             UnsupportedError: no engine runs such a graph.
@@ -222,7 +223,7 @@ class DAG(NamesOfJet):
         """
         from dstream.pipeline.drawn_plan import explained_in
 
-        return explained_in(format, self.plan)
+        return explained_in(format, self.plan, routes=routes)
 
     def __repr__(self) -> str:
         from dstream.core.drawn_dag import as_lines

@@ -14,7 +14,7 @@ from dstream.failures import is_our_name
 from dstream.plan.core import Called, Core
 from dstream.spi import Collector, Gatherer
 
-__all__ = ["called_as", "called_by"]
+__all__ = ["called_as", "called_by", "is_ours"]
 
 
 def called_by(node: Core, facts: Facts) -> tuple[Decided, ...]:
@@ -56,15 +56,15 @@ def _names_in(name: str, value: Any) -> Iterator[str]:
         yield from _names(value)
     elif isinstance(value, Gatherer):
         yield from _of_gatherer(value.integrator)
-    elif callable(value) and not _is_ours(value):
+    elif callable(value) and not is_ours(value):
         yield name
 
 
 def _of_gatherer(integrator: Any) -> Iterator[str]:
     """Give the name of what takes items: ours may call one of the user's for them."""
     if not isinstance(integrator, functools.partial):
-        yield from () if _is_ours(integrator) else ("integrator",)
-    elif any(callable(each) and not _is_ours(each) for each in integrator.args):
+        yield from () if is_ours(integrator) else ("integrator",)
+    elif any(callable(each) and not is_ours(each) for each in integrator.args):
         yield "fn"
 
 
@@ -72,6 +72,6 @@ _NOT_OF_ITEMS = frozenset({"create", "kind", "take", "policy"})
 """What makes a state, or runs in the caller's process."""
 
 
-def _is_ours(fn: Any) -> bool:
+def is_ours(fn: Any) -> bool:
     """Say whether dstream has written a function, or its class."""
     return is_our_name(getattr(fn, "__module__", None) or type(fn).__module__)

@@ -13,6 +13,8 @@ from itertools import chain
 from dstream.engine.compiler.called_functions import called_as, called_by
 from dstream.engine.compiler.compile_inputs import in_the_caller, nothing, numbers
 from dstream.engine.compiler.compiling import Compiling, Facts, Wide, across, compile_node
+from dstream.engine.compiler.functions_of_graphs import called_in_graph
+from dstream.engine.graph.decided import Decided
 from dstream.engine.graph.decisions import Done, Move
 from dstream.engine.graph.vertices import (
     Input,
@@ -54,16 +56,18 @@ def _(node: Stamped, inputs: Sequence[Items], compiling: Compiling) -> Items:
 def _(node: OverEpochs, inputs: Sequence[Items], compiling: Compiling) -> Items:
     receipts = in_the_caller(telling(node.step, node.take), compiling)
     does = "each task first reduces what it has of each shard of the state"
-    decided = called_by(node, compiling.facts)
-    parts = (piped(items, node, reducing(node, number), does, decided) for number, items in enumerate(inputs))
+    graph = getattr(node.operator, "graph", None)
+    reduced = called_by(node, compiling.facts) if graph is None else ()
+    applied = () if graph is None else called_in_graph(graph, compiling.facts)
+    parts = (piped(items, node, reducing(node, number), does, reduced) for number, items in enumerate(inputs))
     items = one_after_another(tuple(chain.from_iterable(parts)))
     if not inputs:
         count = _SHARDS if node.state is None else node.state.shards
         items = piped(numbers(count, node.step), None, nothing)
     if _may_be_read_together(items) and (compiling.facts.is_sequential or _are_few(items)):
         items = in_one_task(items)
-    wide = WhereStateIs(node, receipts, compiling.facts)
-    return across(node, items, compiling, lambda: wide, applying_all(node, receipts))
+    wide = WhereStateIs(node, receipts, compiling.facts, applied)
+    return across(node, items, compiling, lambda: wide, applying_all(node, receipts), applied)
 
 
 def _may_be_read_together(items: Items) -> bool:
@@ -98,6 +102,7 @@ class WhereStateIs(Wide):
     node: OverEpochs
     receipts: Op
     facts: Facts
+    decided: Sequence[Decided]
 
     def begin(self, inputs: Items, partitions: int) -> Move:
         node, step = self.node, self.node.step
@@ -107,7 +112,7 @@ class WhereStateIs(Wide):
         reader = ReadShards(targets, partitions, step)
         why = "items of a key meet where their state is"
         met = Rows((routed,), targets, reader, is_ordered=False, why=why, notes=(_BEHIND, _COUNTED))
-        return Done(piped((met,), node, applying(node, self.receipts), _APPLIES))
+        return Done(piped((met,), node, applying(node, self.receipts), _APPLIES, self.decided))
 
 
 _BEHIND = "watermarks travel behind the items, to every task"

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from dstream.engine.compiler.combining_edges import with_first_stages
 from dstream.engine.compiler.compile_inputs import in_the_caller, nothing, numbers
-from dstream.engine.compiler.compiling import Compiling, compile_node
+from dstream.engine.compiler.compiling import Compiling, Facts, compile_node
+from dstream.engine.compiler.functions_of_graphs import called_in_graph
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.output_ports import EVERYTHING
 from dstream.engine.graph.vertices import (
@@ -57,16 +58,16 @@ def _(node: Processing, inputs: Sequence[Items], compiling: Compiling) -> Items:
     node = dataclasses.replace(node, graph=with_parallelism(node.graph, compiling.facts.cores))
     if not is_whole:
         return in_parts(node, inputs, compiling)
-    return _by_one_task(node, inputs, in_the_caller(telling(node.step, node.take), compiling))
+    return _by_one_task(node, inputs, in_the_caller(telling(node.step, node.take), compiling), compiling.facts)
 
 
 def in_parts(node: Processing, inputs: Sequence[Items], compiling: Compiling) -> Items:
     """Return the blocks of a graph whose items end, and whose vertices say how many processors they have."""
     receipts = in_the_caller(telling(node.step, node.take), compiling)
-    return (compiling.decide(InParts(node, tuple(inputs), receipts, compiling.facts.cores)),)
+    return (compiling.decide(InParts(node, tuple(inputs), receipts, compiling.facts)),)
 
 
-def _by_one_task(node: Processing, inputs: Sequence[Items], receipts: Op) -> Items:
+def _by_one_task(node: Processing, inputs: Sequence[Items], receipts: Op, facts: Facts) -> Items:
     """Let one task read all inlets, in the order of their priorities, and run all processors."""
     order = by_priority(node.graph.inlets)
     items = one_after_another(tuple(chain.from_iterable(piped(inputs[each], None, Inlet(each)) for each in order)))
@@ -78,7 +79,8 @@ def _by_one_task(node: Processing, inputs: Sequence[Items], receipts: Op) -> Ite
         written = Taken(Vertex(items, WriteItems(), node.step))
         items = (Rows((written,), 1, why="one task runs all processors of a graph"),)
     runs = RunsGraph(node.graph, node.guarantee, receipts)
-    return piped(items, node, InOneTask(runs), "one task runs all processors of the graph")
+    does = "one task runs all processors of the graph"
+    return piped(items, node, InOneTask(runs), does, called_in_graph(node.graph, facts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ class InParts:
     node: Processing
     inputs: tuple[Items, ...]
     receipts: Op
-    cores: int
+    facts: Facts
 
     counts = True
 
@@ -99,8 +101,8 @@ class InParts:
             each.order is None for each in graph.inlets
         )
         if is_one or sum(each or 0 for each in partitions) == 1:
-            return Done(_by_one_task(self.node, inputs, self.receipts))
-        cutting = _Cutting(self.node, inputs, [each or 0 for each in partitions], self.receipts, self.cores)
+            return Done(_by_one_task(self.node, inputs, self.receipts, self.facts))
+        cutting = _Cutting(self.node, inputs, [each or 0 for each in partitions], self.receipts, self.facts)
         return Done(cutting.items())
 
 
@@ -112,16 +114,16 @@ class _Cutting:
         inputs: one for each inlet of the graph.
         partitions: in how many partitions each of these stands.
         receipts: takes the counts of the edges.
-        cores: how many tasks run at the same time.
+        facts: what is known of the engine.
     """
 
     def __init__(
-        self, node: Processing, inputs: Sequence[Items], partitions: Sequence[int], receipts: Op, cores: int
+        self, node: Processing, inputs: Sequence[Items], partitions: Sequence[int], receipts: Op, facts: Facts
     ) -> None:
         self._inputs = inputs
         self._partitions = partitions
         self._receipts = receipts
-        self._cores = cores
+        self._facts = facts
         combining = with_first_stages(node.graph, list(map(self._readers_of, range(len(inputs)))))
         node = self._node = dataclasses.replace(node, graph=combining.graph)
         self._first_stages = combining.first_stages
@@ -160,7 +162,7 @@ class _Cutting:
     def _readers_of(self, inlet: int) -> int | None:
         """Return how many tasks may read an input each for itself; None: it is no source."""
         is_source = all(isinstance(each, Splits) for each in self._inputs[inlet])
-        return min(self._partitions[inlet], self._cores) or None if is_source else None
+        return min(self._partitions[inlet], self._facts.cores) or None if is_source else None
 
     def _readers(self, part: int) -> list[int]:
         """Return the parts to which one leads."""
@@ -228,7 +230,8 @@ class _Cutting:
             items = (Rows(taken, processors, reader, is_ordered=False, why=_GO, counted=_EACH),)
         runs = RunsPart(RunsGraph(part, self._node.guarantee, self._receipts, senders, first_stages=self._first_stages))
         names = ", ".join(each.name for each in part.vertices)
-        return piped(items, self._node, runs, f"each task runs one processor of {names}")
+        does = f"each task runs one processor of {names}"
+        return piped(items, self._node, runs, does, called_in_graph(part, self._facts))
 
     def _read_by_part(self, number: int) -> Items | None:
         """Return what the tasks of a part read of sources themselves; None: it has to come from other tasks.
@@ -242,7 +245,7 @@ class _Cutting:
         inlet = self._inlets[part.inlets[0].way]
         splits = tuple(each for each in self._inputs[inlet] if isinstance(each, Splits))
         count = self._partitions[inlet]
-        if len(splits) < len(self._inputs[inlet]) or count < processors or processors < min(count, self._cores):
+        if len(splits) < len(self._inputs[inlet]) or count < processors or processors < min(count, self._facts.cores):
             return None
         return (Splits(splits, tasks=processors, for_each=_to_each_processor),)
 
