@@ -147,6 +147,7 @@ class FunctionSource(Generic[S, T]):
 
     bounded = True
     in_caller = False
+    is_of_functions = True
 
     def splits(self, parallelism: int) -> Iterator[FunctionSplit[S, T]]:
         """Give a split for each part, as they come."""

@@ -173,12 +173,33 @@ def _of_entry(entry: Any) -> int:
     return int(entry[0])
 
 
+def test_a_function_that_looks_at_no_entry_is_called_for_each(watched: Watched) -> None:
+    """Entries come one by one, whatever a function makes of them; only to count them takes none."""
+    entries = numbers().key_by(_add_one).join(numbers().key_by(_squared), how="full")
+
+    assert check(entries.map(_one).map(_add_one), watched)[".map(_one)"] == ["inlined"]
+    (note,) = check(entries, watched, mapping(_one, summing(_add_one)))[".collect(mapping(...))"]
+    assert note == "mapping(fn), summing(fn): Python: the items before it come one by one"
+
+
+def _one(entry: Any) -> int:
+    return 1
+
+
 def test_windows_stand_in_columns_where_each_part_reads_on(watched: Watched) -> None:
     """That is what a task makes of the inside of its part; what lies across borders comes one by one."""
     stream = numbers().map(_triple).gather(window_sliding(2)).map(_of_two)
 
     notes = check(stream, watched, summing(_add_one))
     assert notes[".map(_of_two)"] == ["columns if all items are numbers of one type", "inlined"]
+
+
+def test_windows_behind_a_sort_may_stand_in_one_task(watched: Watched) -> None:
+    """Where all keys are in one range, that task makes them one by one."""
+    stream = numbers().map(_add_one).sorted(key=_negated).gather(window_sliding(2)).map(_of_two)
+
+    note, _ = check(stream, watched, to_list())[".map(_of_two)"]
+    assert note.endswith("and all items are numbers of one type and there is more than one partition")
 
 
 def test_what_came_through_a_shuffle_comes_one_by_one(watched: Watched) -> None:
@@ -268,6 +289,44 @@ def test_a_list_stands_in_columns_if_its_steps_do_enough(watched: Watched) -> No
     assert check(listed.map(_add_one), watched) == {".map(_add_one)": ["inlined"]}
     texts = Stream(Read(Items(["1"] * _ITEMS, 2)), None)
     assert check(texts.map(_lowered).map(_lowered), watched) == {".map(_lowered)": ["inlined", "inlined"]}
+
+
+@pytest.mark.parametrize("made", [range(_ITEMS), list(range(_ITEMS))], ids=["range", "list"])
+def test_a_source_of_the_user_may_give_a_sequence(watched: Watched, made: Any) -> None:
+    """Its items become columns as those of a stream of that sequence do; nobody knows before it is read."""
+    own = Stream(Read(_Own(made)), None)
+
+    of_range = "columns if the source gives iter() of a range and a task has 16 items or more"
+    of_list = "columns if the source gives iter() of a list of numbers of one type and a task has 16 items or more"
+    assert check(own.map(_enough), watched) == {".map(_enough)": [f"{of_range} or {of_list}"]}
+    assert check(own.map(_add_one), watched) == {".map(_add_one)": [f"{of_range} or inlined"]}
+    assert check(own.map(_by_list).map(_add_one), watched)[".map(_add_one)"] == ["inlined"]
+
+
+class _Own:
+    """A source of the user's, each of whose splits gives the same."""
+
+    ordered = bounded = True
+    in_caller = False
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def splits(self, parallelism: int) -> list[_Own]:
+        return [self, self]
+
+    def read(self) -> Any:
+        return iter(self.made)
+
+
+def test_what_counts_items_leaves_their_route(watched: Watched) -> None:
+    """A range stands in columns also where a collector takes it, whether its items are counted or not."""
+    assert check(numbers(), watched, summing(_add_one))[".collect(summing(...))"] == ["summing(fn): columns"]
+    assert check(numbers().sorted(key=_negated), watched)[".sorted(key=_negated)"] == [
+        "key: columns if all keys are numbers of one type"
+    ]
+    (note,) = check(numbers(20), watched, summing(_add_one))[".collect(summing(...))"]
+    assert note == "summing(fn): Python: a task has fewer than 16 items"
 
 
 def test_sources_that_have_columns_give_them(watched: Watched, tmp_path: Path) -> None:

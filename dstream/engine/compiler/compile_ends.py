@@ -18,7 +18,7 @@ from dstream.engine.compiler.reading_steps import collector_read
 from dstream.engine.graph.decided import Decided, one_by_one
 from dstream.engine.graph.decisions import Done, Move, Several
 from dstream.engine.graph.results import Assembled, Combined, Each, Ending, Framed, Last, Listed, Nothing, Pulled
-from dstream.engine.graph.vertices import Items, Rows, Taken, Vertex, is_one_task, piped
+from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, is_one_task, piped
 from dstream.engine.kernels.core_operations import operation, written, written_entries, written_results
 from dstream.engine.kernels.groups_of_vertex import WritingResults
 from dstream.engine.kernels.guards import guards_of
@@ -337,7 +337,7 @@ class ReducedApart(OfOne):
         bordering = Bordering(
             apart.kind, tuple(operation(node) for node, _ in self.behind), Accumulate(self.end.collector, step)
         )
-        windows = gives_windows(apart.kind)
+        windows = gives_windows(apart.kind, in_several=not all(isinstance(each, Splits) for each in items))
         own = self._shown(piped(items, apart.gather, None, "what lies inside of each partition", gives=windows))
         inside = Vertex(own, AccumulateInside(bordering), step, notes=(_COMBINES,), decided=self.decided)
         ends = f"up to {apart.kind.following:,} items from each end of the partitions"

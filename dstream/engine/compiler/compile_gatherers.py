@@ -16,7 +16,7 @@ from typing import Any
 from dstream.engine.compiler.called_functions import called_by
 from dstream.engine.compiler.compiling import Compiling, Wide, across, compile_node
 from dstream.engine.graph import output_ports
-from dstream.engine.graph.decided import Decided, Gives, one_by_one, only_if
+from dstream.engine.graph.decided import Decided, Gives, one_by_one
 from dstream.engine.graph.decisions import Ask, Done, Move, Report, Totalled
 from dstream.engine.graph.vertices import Items, Rows, Splits, Taken, Vertex, piped
 from dstream.engine.kernels import gather as gather  # registers what each partition runs
@@ -35,6 +35,7 @@ from dstream.engine.worker.readers import KeepRange
 from dstream.engine.worker.rows import Row
 from dstream.engine.worker.sinks import WriteItems
 from dstream.plan.core import Chain, Core, Gather, Hint, Read
+from dstream.plan.stages import SEVERAL_PARTITIONS
 from dstream.plan.steps import Op, unchanged
 from dstream.spi import AtEnd, ByPlace, ItemWise, RunningValue
 
@@ -101,9 +102,17 @@ class Ahead(Wide):
         return Done(piped((ahead,), self.node, None, note, gives=gives_windows(self.kind)))
 
 
-def gives_windows(kind: ByPlace[Any, Any]) -> Gives:
-    """Return in what the windows stand that each partition makes of its own items and of some behind them."""
-    return one_by_one() if kind.window is None else only_if("all items are numbers of one type")
+def gives_windows(kind: ByPlace[Any, Any], *, in_several: bool = False) -> Gives:
+    """Return in what the windows stand that each partition makes of its own items and of some behind them.
+
+    Args:
+        kind: of the gatherer.
+        in_several: that is so only if there are several, which the items before may tell.
+    """
+    if kind.window is None:
+        return one_by_one()
+    several = (SEVERAL_PARTITIONS.removeprefix("if "),) if in_several else ()
+    return Gives(conditions=("all items are numbers of one type", *several))
 
 
 @dataclass(frozen=True, eq=False)

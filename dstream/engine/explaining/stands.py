@@ -15,6 +15,7 @@ from dstream.engine.graph.decided import ONE_BY_ONE, Stand
 from dstream.engine.graph.vertices import Applied
 from dstream.engine.kernels.columns.column_items import fewest_items, is_worth_columns, may_stand_in_columns
 from dstream.engine.kernels.columns.steps_in_columns import is_in_columns, obstacle_to_columns, work_of
+from dstream.failures import is_our_name
 from dstream.plan.core import Chain, Read
 from dstream.plan.core_of_services import Served
 from dstream.plan.stages import Amount
@@ -29,13 +30,13 @@ class Way:
 
     Attributes:
         stand: in what they stand.
-        listed: they are those of a list or a range, which becomes columns if the first steps are worth it: a range, or
-            the first item of a list; None: they are not.
+        listed: they are those of a list, which becomes columns if the first steps are worth it: its first item; None:
+            they are not.
         is_batch: they are batches that another task has written: the operation that takes these knows how they stood.
     """
 
     stand: Stand = ONE_BY_ONE
-    listed: range | tuple[Any, ...] | None = None
+    listed: tuple[Any, ...] | None = None
     is_batch: bool = False
 
     def only_if(self, condition: str) -> Way:
@@ -52,7 +53,7 @@ class Way:
         if self.listed is None or self.stand.obstacle:
             return self.stand
         first = list(takewhile(is_in_columns, ops))
-        return self.stand if is_worth_columns(_as_read(self.listed), work_of(first)) else Stand(_NOT_WORTH_IT)
+        return self.stand if is_worth_columns(list(self.listed), work_of(first)) else Stand(_NOT_WORTH_IT)
 
     def behind(self, applied: Applied) -> Way:
         """Return the way in which the results of an operation come."""
@@ -67,10 +68,6 @@ class Way:
         if not before.obstacle and all(map(is_in_columns, ops)) and any(op.expression is not None for op in ops):
             return Way(before)
         return self if all(op.action == "count" for op in ops) else Way()
-
-
-def _as_read(listed: range | tuple[Any, ...]) -> range | list[Any]:
-    return listed if isinstance(listed, range) else list(listed)
 
 
 _NOT_WORTH_IT = "to make columns of a list takes longer than so few operators"
@@ -99,21 +96,17 @@ def ways_of_batches(stages: Iterable[Iterable[Way]], *, are_batches: bool) -> tu
 
 
 def ways_in_tasks(ways: Sequence[Way], pieces: Amount) -> tuple[Way, ...]:
-    """Return the ways of items that a task reads one part after another, given in how many parts all stand."""
+    """Return the ways of items that a task reads one part after another, given in how many parts all stand.
+
+    A list behind or before which others come does not become columns.
+    """
     if pieces == Amount(1, 1):
         return tuple(ways)
-    return tuple(dict.fromkeys(map(_among_others, ways)))
-
-
-def _among_others(way: Way) -> Way:
-    """Return the way of a part behind which others come: a range stands in columns, a list does not."""
-    if way.listed is None:
-        return way
-    return Way(way.stand) if isinstance(way.listed, range) else Way()
+    return tuple(dict.fromkeys(way if way.listed is None else Way() for way in ways))
 
 
 def ways_of_source(node: Read, pieces: Amount) -> tuple[Way, ...]:
-    """Return the way in which a source gives its items.
+    """Return the ways in which a source may give its items.
 
     Args:
         node: the source.
@@ -125,13 +118,19 @@ def ways_of_source(node: Read, pieces: Amount) -> tuple[Way, ...]:
     if getattr(source, "gives_texts", False) or getattr(source, "has_columns", False):
         condition = getattr(source, "columns_if", "")
         return (Way(Stand("", (condition,) if condition else ())),)
-    if getattr(source, "is_free_to_read", False):
-        return (Way(_of_sizes(source.count_items(), pieces), range(0)),)
-    if not hasattr(source, "iterable"):
-        return (Way(),)
-    if isinstance(source.iterable, range):
-        return (Way(_of_sizes(source.count_items(), pieces), range(0)),)
-    return (_of_list(source, pieces),)
+    if getattr(source, "is_free_to_read", False) or isinstance(getattr(source, "iterable", None), range):
+        return (Way(_of_sizes(source.count_items(), pieces)),)
+    if getattr(source, "is_of_functions", False) or not is_our_name(type(source).__module__):
+        enough = f"a task has {fewest_items():,} items or more"
+        of_range, of_list = (
+            f"the source gives iter() of a {each}" for each in ("range", "list of numbers of one type")
+        )
+        return Way(Stand("", (of_range, enough))), Way(Stand("", (of_list, enough)), (0,))
+    return (_of_list(source, pieces),) if hasattr(source, "iterable") else (Way(),)
+
+
+def _if_given(sequence: str) -> Stand:
+    return Stand("", (f"the source gives iter() of a {sequence}", f"a task has {fewest_items():,} items or more"))
 
 
 def _of_list(source: Any, pieces: Amount) -> Way:

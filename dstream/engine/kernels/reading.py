@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, cast
 
-from dstream.engine.kernels.columns.column_items import Block, ColumnItems
+from dstream.engine.kernels.columns.column_items import Block, ColumnItems, blocks_of_range
 from dstream.failures import naming
 from dstream.spi import ArrowRows, Misread, Split, SplitOfRecords
 
@@ -45,7 +45,10 @@ def items_of(
         arrow_rows = getattr(split, "arrow_rows", None) if may_be_columns else None
         rows = None if arrow_rows is None else arrow_rows()
     items = items if type(items) in _NEVER_FAIL else _named(items, step)
-    return items if rows is None else ColumnItems(_blocks(rows, step), items)
+    if rows is not None:
+        return ColumnItems(_blocks(rows, step), items)
+    of_range = blocks_of_range(items) if may_be_columns else None
+    return items if of_range is None else ColumnItems(of_range, items)
 
 
 def _blocks(rows: Iterator[ArrowRows | Iterator[Any]], step: Any) -> Iterator[Block]:

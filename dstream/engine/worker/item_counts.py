@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dstream.engine.kernels.columns.column_items import one_after_another
 from dstream.engine.kernels.core_operations import Task, in_chain
 from dstream.engine.kernels.item_count import ItemCount
 from dstream.plan.steps import Op, Step
@@ -24,7 +23,7 @@ class CountItems:
     def __call__(self, items: Iterator[Any], task: Task) -> Iterator[Any]:
         number = ItemCount()
         task.at_end(lambda: self.accumulator.add({self.key: number.total()}))
-        return in_chain([Op("count", number, None, _NOBODYS)], one_after_another(iter((items,))))
+        return in_chain([Op("count", number, None, _NOBODYS)], items)
 
 
 _NOBODYS = Step("", None, 0, 0)

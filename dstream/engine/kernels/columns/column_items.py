@@ -18,6 +18,7 @@ __all__ = [
     "SEQUENCES",
     "Block",
     "ColumnItems",
+    "blocks_of_range",
     "fewest_items",
     "given",
     "is_worth_columns",
@@ -101,7 +102,23 @@ def one_after_another(parts: Iterator[Iterator[Any]]) -> Iterator[Any]:
 def _blocks_of(part: Iterator[Any]) -> Iterator[Block]:
     if type(part) is ColumnItems:
         return part.blocks()
-    return (stretches(part, 0) if type(part) is _OF_RANGE else None) or iter((part,))
+    return blocks_of_range(part) or iter((part,))
+
+
+def blocks_of_range(items: Iterator[Any]) -> Iterator[Block] | None:
+    """Return what is left of a range as columns; None if it is none, or a short one."""
+    parts = stretches(items, 0) if type(items) is _OF_RANGE else None
+    return None if parts is None else _columns_of(parts)
+
+
+def _columns_of(parts: Iterator[Sequence[Any]]) -> Iterator[Block]:
+    from dstream.engine.kernels.columns.column_values import Withheld, column_of  # loads NumPy
+
+    for part in parts:
+        try:
+            yield column_of(part)
+        except Withheld:
+            yield part
 
 
 _OF_RANGE = type(iter(range(0)))

@@ -250,6 +250,8 @@ class JoinedRows(Unmade):
         holds_left: whether the one that is held comes first in a pair.
     """
 
+    is_evaluated = False
+
     def __init__(self, passing: _Passing, rows: Int64s, held: list[Any], held_rows: Int64s, holds_left: bool) -> None:
         self.size = len(rows)
         self._passing, self._rows = passing, rows

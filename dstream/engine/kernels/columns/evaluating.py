@@ -49,6 +49,7 @@ from dstream.engine.kernels.columns.evaluating_texts import (
 from dstream.engine.kernels.columns.float_arithmetic import float_operators, float_unaries, floats
 from dstream.engine.kernels.columns.int_arithmetic import int_operators, int_unaries, quotient_of_ints
 from dstream.engine.kernels.columns.supported import CALLED, EACH_BY_PYTHON
+from dstream.engine.kernels.columns.unmade import Unmade
 from dstream.engine.kernels.columns.values_by_python import OPERATORS, by_python, made
 from dstream.expressions import (
     Applied,
@@ -79,6 +80,8 @@ def evaluated(expression: Expression, columns: Sequence[Column]) -> Column:
     Raises:
         Withheld: it cannot be said that Python gives the same for all of these rows, or Python would raise.
     """
+    if any(isinstance(each, Unmade) and not each.is_evaluated for each in columns):
+        raise Withheld("functions get items that are not made")
     with np.errstate(all="ignore"):
         return _value(expression, _Given(tuple(columns), {}, size_of_column(columns[0])))
 

@@ -14,9 +14,11 @@ class Unmade(ABC):
 
     Attributes:
         size: how many rows there are.
+        is_evaluated: expressions take the rows; otherwise functions get the items, also those that look at none.
     """
 
     size: int
+    is_evaluated = True
 
     @abstractmethod
     def portions(self) -> Iterator[Iterable[Any]]:
