@@ -29,7 +29,7 @@ import dstream.engine.kernels.columns.column_row_groups as column_row_groups
 import dstream.engine.kernels.columns.text_groups as text_groups
 from collectors import averaging, counting, frequencies, grouping_by, max_by, min_by, summarizing, summing, top_n
 from collectors.of_entries import folded_values
-from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.compiler.reading_steps import collector_read
 from dstream.engine.kernels.aggregates import groups_of_partition
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_records import column_of_array
@@ -370,7 +370,7 @@ def _other_downstream(random: Random, number: str) -> tuple[str, Collector[Any, 
 
 
 def _known(collector: Collector[Any, Any, Any]) -> Collector[Any, Any, Any]:
-    found = with_expressions(collector, is_verified=False)
+    found = collector_read(collector, is_verified=False)[0]
     return found if found.in_columns is not None else replace(found, in_columns=None)
 
 

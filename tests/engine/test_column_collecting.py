@@ -20,7 +20,7 @@ from collectors import (
     summing_double,
     summing_int,
 )
-from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.compiler.reading_steps import collector_read
 from dstream.engine.kernels.columns.column_collecting import group_tables
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_groups import GroupTable
@@ -30,7 +30,7 @@ from dstream.engine.kernels.columns.column_values import column_of
 
 def _in_columns(collector: Any, *blocks: list[Any]) -> Any:
     """Collect blocks, which nobody verifies: that would collect their items, too."""
-    read = with_expressions(collector, is_verified=False)
+    read = collector_read(collector, is_verified=False)[0]
     assert read.on_columns() is not None
     return read.finisher(collected(read, ColumnItems(iter(map(column_of, blocks)))))
 
@@ -51,7 +51,7 @@ def test_sums_of_several_blocks_are_exact(sign: int, is_reversed: bool) -> None:
 def test_a_block_of_which_nothing_is_left_changes_no_container(numeric: Any) -> None:
     """As a filter may leave of one: it has no least number, and counts for nothing."""
     collector = numeric(lambda n: n + 1)
-    read = with_expressions(collector, is_verified=False)
+    read = collector_read(collector, is_verified=False)[0]
     for rows in ([range(0)], [range(0), range(5), range(0)]):
         found = read.finisher(collected(read, ColumnItems(iter(map(column_of, rows)))))
 
@@ -76,7 +76,7 @@ def test_numbers_are_taken_as_of_the_kind_that_a_collector_adds_up(numeric: Any)
 
 def test_a_block_that_is_no_column_comes_to_what_was_there() -> None:
     """And what follows it comes to both."""
-    read = with_expressions(summing(lambda n: n + 1), is_verified=False)
+    read = collector_read(summing(lambda n: n + 1), is_verified=False)[0]
     blocks = [column_of([1, 2]), iter([3, 4]), column_of([5])]
 
     assert read.finisher(collected(read, ColumnItems(iter(blocks)))) == 20
@@ -93,7 +93,7 @@ def test_groups_by_texts_stand_behind_those_by_ints_that_came_before() -> None:
 @pytest.mark.parametrize("behind", [counting(), summing(lambda n: n)])
 def test_what_has_one_key_for_all_is_grouped_in_a_table(behind: Any) -> None:
     """A number that stands in all rows is a column of ints."""
-    collector = with_expressions(grouping_by(lambda item: 1, behind), is_verified=False)
+    collector = collector_read(grouping_by(lambda item: 1, behind), is_verified=False)[0]
     known = collector.on_columns()
     assert known is not None
 
@@ -122,4 +122,4 @@ def test_what_is_only_counted_fails_as_it_does_item_by_item(is_grouped: bool) ->
 )
 def test_what_one_function_cannot_do_over_columns_takes_items(collector: Any) -> None:
     """One that cannot be read, or that columns have not, be it of the key or of what is added up."""
-    assert with_expressions(collector, is_verified=False).on_columns() is None
+    assert collector_read(collector, is_verified=False)[0].on_columns() is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collectors import summing
-from dstream.engine.compiler.reading_steps import with_expression, with_expressions
+from dstream.engine.compiler.reading_steps import collector_read, read_op
 from dstream.engine.kernels.columns import column_items
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import ColumnItems
@@ -31,7 +31,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _op(action: str, fn: Callable[[Any], Any]) -> Op:
-    op = with_expression(Op(action, fn, None, _STEP))
+    op = read_op(Op(action, fn, None, _STEP)).op
     assert op.expression is not None, "these tests are about functions that are read"
     return op
 
@@ -142,7 +142,7 @@ def test_items_that_are_counted_alone_stay_in_columns() -> None:
     """A collector behind them takes their blocks."""
     source = _InColumns([1, 2], [3, 2**62])
     running = _Running(source, _count(7))
-    collector = with_expressions(summing(lambda x: x * 2), is_verified=False)
+    collector = collector_read(summing(lambda x: x * 2), is_verified=False)[0]
 
     container = collected(collector, running.items)
 

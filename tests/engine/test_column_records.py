@@ -13,7 +13,7 @@ import pytest
 
 import dstream.engine.kernels.columns.column_records as column_records
 from collectors import counting, summing
-from dstream.engine.compiler.reading_steps import with_expression, with_expressions
+from dstream.engine.compiler.reading_steps import collector_read, read_op
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_records import (
@@ -87,7 +87,7 @@ class Watched:
 
 
 def _through(items: Iterator[Any], *steps: tuple[str, Callable[[Any], Any]]) -> Iterator[Any]:
-    ops = tuple(with_expression(Op(action, fn, None, _STEP)) for action, fn in steps)
+    ops = tuple(read_op(Op(action, fn, None, _STEP)).op for action, fn in steps)
     assert all(op.expression is not None for op in ops), "these tests are about functions that are read"
     return operation(Chain(Limit(None, 0, step=_STEP), ops, step=_STEP))(items, StageTask(0, 2**40))  # type: ignore[arg-type]
 
@@ -97,7 +97,7 @@ def test_only_parts_that_are_asked_for_become_columns() -> None:
     split = Watched()
     items = _through(read_items(split, _STEP, may_be_columns=True), ("filter", lambda sale: sale.number % 2 == 0))
 
-    found = collected(with_expressions(summing(lambda sale: sale.price * 2), is_verified=False), items)
+    found = collected(collector_read(summing(lambda sale: sale.price * 2), is_verified=False)[0], items)
 
     assert summing().finisher(found) == sum(sale.price * 2 for sale in ALL if sale.number % 2 == 0)
     assert split.asked == ["number", "price"]
@@ -147,7 +147,7 @@ def test_counting_looks_at_no_part() -> None:
     """The number of rows is known."""
     split = Watched()
 
-    found = collected(with_expressions(counting(), is_verified=False), read_items(split, _STEP, may_be_columns=True))
+    found = collected(collector_read(counting(), is_verified=False)[0], read_items(split, _STEP, may_be_columns=True))
 
     assert (found, split.asked, split.made) == (10, [], [])
 

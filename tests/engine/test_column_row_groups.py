@@ -22,7 +22,7 @@ from collectors import (
     summing,
     top_n,
 )
-from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.compiler.reading_steps import collector_read
 from dstream.engine.kernels.columns import column_ends, column_row_groups
 from dstream.engine.kernels.columns.column_collecting import group_tables
 from dstream.engine.kernels.columns.column_ends import collected, groups_of_table
@@ -42,7 +42,7 @@ def _shown(result: dict[Any, Any]) -> list[str]:
 
 def _both(collector: Any, *parts: list[Any]) -> tuple[list[str], list[str]]:
     """Return what a collector makes of columns, and of items."""
-    read = with_expressions(collector, is_verified=False)
+    read = collector_read(collector, is_verified=False)[0]
     assert read.in_columns is not None
     blocks = ColumnItems(iter([column_of(part) for part in parts]))
     return _shown(read.finisher(collected(read, blocks))), _shown(
@@ -51,7 +51,7 @@ def _both(collector: Any, *parts: list[Any]) -> tuple[list[str], list[str]]:
 
 
 def _tables(collector: Any, *parts: Any) -> list[Any]:
-    read = with_expressions(collector, is_verified=False)
+    read = collector_read(collector, is_verified=False)[0]
     return list(group_tables(read, read.in_columns, iter([column_of(part) for part in parts])))
 
 
@@ -191,7 +191,7 @@ def test_keys_stay_in_the_order_in_which_they_were_seen() -> None:
 def test_many_groups_become_objects_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch, keys: Any) -> None:
     """In order, and all of them."""
     monkeypatch.setattr(column_ends, "_MOST_GROUPS", 4)
-    read: Any = with_expressions(grouping_by(lambda x: x[0], counting()), is_verified=False)
+    read: Any = collector_read(grouping_by(lambda x: x[0], counting()), is_verified=False)[0]
     (table,) = _tables(read, [(key, 1) for key in keys])
 
     assert [len(each) for each in groups_of_table(read, table)] == [4, 4, 1]
@@ -292,7 +292,7 @@ def test_the_first_of_each_group_are_those_of_its_items(ranking, key) -> None:
 
 def test_only_items_that_may_be_first_are_made() -> None:
     """Of each group its first row, which has its key, and the one with the least rank."""
-    read: Any = with_expressions(grouping_by(lambda x: x[0], min_by(lambda x: x[1])), is_verified=False)
+    read: Any = collector_read(grouping_by(lambda x: x[0], min_by(lambda x: x[1])), is_verified=False)[0]
     items = [(-0.0, 5), (1.0, 2), (0.0, 3), (0.0, 3), (1.0, 2), (0.0, 4)]
 
     assert list(first_of_groups(read, read.in_columns, iter([column_of(items)]))) == [items[0], items[1], items[2]]
@@ -305,10 +305,10 @@ _VERIFIED = [min_by(lambda x: x[1]), averaging(lambda x: x[1] / 4)]
 def test_verify_finds_groups_that_differ(downstream) -> None:
     """What columns make of a block is compared with what the functions make of it."""
     collector: Any = grouping_by(lambda x: x[0], downstream)
-    read: Any = with_expressions(collector, is_verified=True)
-    other: Any = with_expressions(grouping_by(lambda x: x[0], max_by(lambda x: x[1])), is_verified=True)
+    read: Any = collector_read(collector, is_verified=True)[0]
+    other: Any = collector_read(grouping_by(lambda x: x[0], max_by(lambda x: x[1])), is_verified=True)[0]
     if downstream.name.startswith("averaging"):
-        other = with_expressions(grouping_by(lambda x: x[0], averaging(lambda x: x[1] / 8)), is_verified=True)
+        other = collector_read(grouping_by(lambda x: x[0], averaging(lambda x: x[1] / 8)), is_verified=True)[0]
     wrong = replace(read, in_columns=replace(other.in_columns, same_as=read.accumulate_all))
     items = [(n % 2, -n) for n in range(40)]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from collectors import averaging, counting, frequencies, grouping_by, summing
-from dstream.engine.compiler.reading_steps import with_expression, with_expressions
+from dstream.engine.compiler.reading_steps import collector_read, read_op
 from dstream.engine.kernels.columns import column_items
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import ColumnItems
@@ -37,7 +37,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _op(action: str, fn: Callable[[Any], Any], kind: type | None = None) -> Op:
-    op = with_expression(Op(action, fn, kind, _STEP))
+    op = read_op(Op(action, fn, kind, _STEP)).op
     assert op.expression is not None, "these tests are about functions that are read"
     return op
 
@@ -221,7 +221,7 @@ def test_verify_finds_another_type() -> None:
 )
 def test_collectors_take_blocks(collector: Any, items: Any) -> None:
     """Their containers are those that items make, also the types of keys."""
-    known = with_expressions(collector, is_verified=True)
+    known = collector_read(collector, is_verified=True)[0]
     assert known.in_columns is not None
 
     found = collected(known, _items(items, _op("map", lambda x: x)))
@@ -235,8 +235,8 @@ def test_verify_finds_a_collector_that_takes_something_else() -> None:
     """What columns made of a block is compared with what its items make."""
     from dataclasses import replace
 
-    known = with_expressions(summing(lambda x: x + 1), is_verified=True)
-    other = with_expressions(summing(lambda x: x + 2), is_verified=True).in_columns
+    known = collector_read(summing(lambda x: x + 1), is_verified=True)[0]
+    other = collector_read(summing(lambda x: x + 2), is_verified=True)[0].in_columns
     assert known.in_columns is not None
     assert other is not None
     wrong = replace(known, in_columns=replace(known.in_columns, expression=other.expression))
@@ -249,7 +249,7 @@ def test_a_collector_with_other_functions_takes_no_columns() -> None:
     """What stood in their place is not known."""
     from dataclasses import replace
 
-    known = with_expressions(counting(), is_verified=False)
+    known = collector_read(counting(), is_verified=False)[0]
     twice = replace(known, accumulator=lambda count, item: count + 2, accumulate_all=None)
 
     assert collected(twice, _items(range(8), _op("map", lambda x: x))) == 16

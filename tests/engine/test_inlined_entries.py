@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dstream.engine.compiler.reading_steps import read_op, with_expression
+from dstream.engine.compiler.reading_steps import read_op
 from dstream.engine.explaining.routes import route_of
 from dstream.engine.graph.decided import ONE_BY_ONE
 from dstream.engine.kernels.fused_steps import run_branches, run_chain
@@ -69,7 +69,7 @@ def _op(call: Callable[[Stream[Any]], Stream[Any]]) -> Op:
     core = rewrite(call(Stream.of(1))._node)
     assert isinstance(core, Chain)
     (op,) = core.ops
-    read = with_expression(op)
+    read = read_op(op).op
     assert is_inlined(read), "these tests are about calls that are read"
     return read
 

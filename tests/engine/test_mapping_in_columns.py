@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from collectors import averaging, counting, grouping_by, mapping, max_by, summarizing, summing, top_n
-from dstream.engine.compiler.reading_steps import with_expressions
+from dstream.engine.compiler.reading_steps import collector_read
 from dstream.engine.kernels.columns import column_collecting
 from dstream.engine.kernels.columns.column_ends import collected
 from dstream.engine.kernels.columns.column_items import ColumnItems
@@ -36,7 +36,7 @@ _BEHIND = [
 
 
 def _in_columns(collector: Any, *parts: list[Any]) -> Any:
-    read = with_expressions(collector, is_verified=True)
+    read = collector_read(collector, is_verified=True)[0]
     assert read.on_columns() is not None
     return read.finisher(collected(read, ColumnItems(iter(map(column_of, parts)))))
 
@@ -69,13 +69,13 @@ def test_what_is_only_counted_is_mapped(is_grouped: bool) -> None:
 def test_mapping_by_a_function_that_cannot_be_read_takes_items() -> None:
     """So does one before groups, which saw the items that come out of it."""
     for collector in (mapping(json.dumps, counting()), mapping(abs, grouping_by(lambda n: n % 2, counting()))):
-        assert with_expressions(collector, is_verified=False).on_columns() is None
+        assert collector_read(collector, is_verified=False)[0].on_columns() is None
 
 
 @pytest.mark.parametrize("behind", [summing(lambda n: 1), top_n(3, key=lambda n: 1)])
 def test_a_function_fails_also_if_nobody_looks_at_what_it_gives(behind: Any) -> None:
     """What is behind it gives the same for all items, and is asked for it all the same."""
-    read = with_expressions(mapping(lambda n: 1 // n, behind), is_verified=False)
+    read = collector_read(mapping(lambda n: 1 // n, behind), is_verified=False)[0]
     assert read.on_columns() is not None
 
     with pytest.raises(ZeroDivisionError):
@@ -88,4 +88,4 @@ def test_many_functions_one_behind_another_are_called() -> None:
     for _ in range(80):
         collector = mapping(lambda n: n + 1, collector)
 
-    assert with_expressions(collector, is_verified=False).on_columns() is None
+    assert collector_read(collector, is_verified=False)[0].on_columns() is None

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dstream.engine.compiler.reading_steps import with_expression
+from dstream.engine.compiler.reading_steps import read_op
 from dstream.engine.kernels.columns import column_items
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_values import Ints
@@ -61,7 +61,7 @@ class _Plain:
 
 def _opened(*splits: Any, then: Callable[[Iterator[Any], Any], Iterator[Any]] | None = None) -> Iterator[Any]:
     """Open splits as one piece that triples what it reads."""
-    op = with_expression(Op("map", lambda x: x * 3, None, _STEP))
+    op = read_op(Op("map", lambda x: x * 3, None, _STEP)).op
     chain = Chain(Limit(None, 0, step=_STEP), (op,), step=_STEP)  # type: ignore[arg-type]  # Nobody asks it.
     parts = tuple(Piece(dumps(each), (), () if then is None else (then,), _STEP) for each in splits)
     return Piece(None, parts, (operation(chain),), None).open(StageTask(0, 2**40))

@@ -13,7 +13,7 @@ import sources.lines
 import sources.text
 from collectors import counting, frequencies
 from collectors.of_entries import folded_values
-from dstream.engine.compiler.reading_steps import with_expression, with_expressions
+from dstream.engine.compiler.reading_steps import collector_read, read_op
 from dstream.engine.kernels.columns.column_ends import collected, tables_of_groups
 from dstream.engine.kernels.columns.column_items import ColumnItems
 from dstream.engine.kernels.columns.column_texts import Texts
@@ -126,7 +126,7 @@ def test_few_bytes_make_no_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def _op(action: str, fn: Any, *, is_verified: bool = False) -> Op:
-    op = with_expression(Op(action, fn, None, _STEP), is_verified=is_verified)
+    op = read_op(Op(action, fn, None, _STEP), is_verified=is_verified).op
     assert op.expression is not None, "these tests are about functions that are read"
     return op
 
@@ -171,7 +171,7 @@ def test_collectors_count_lines_without_making_them(tmp_path: Path) -> None:
     path.write_bytes(b"one\ntwo\none\n")
 
     for collector, expected in ((counting(), 3), (frequencies(), {"one": 2, "two": 1})):
-        known: Any = with_expressions(collector, is_verified=True)  # type: ignore[arg-type]
+        known: Any = collector_read(collector, is_verified=True)[0]  # type: ignore[arg-type]
         (split,) = text_files(path).splits(1)
         found = collected(known, read_items(split, _STEP))
         assert known.finisher(found) == expected
@@ -207,7 +207,7 @@ def test_words_that_are_no_pairs_are_refused_as_items_are(tmp_path: Path, fold: 
     path.write_bytes(b"a b\n")
 
     with pytest.raises(TypeError):
-        collected(with_expressions(fold, is_verified=False), _items(path, _op("flat_map", str.split)))
+        collected(collector_read(fold, is_verified=False)[0], _items(path, _op("flat_map", str.split)))
 
 
 @pytest.mark.parametrize("fold", [entries(None, None, operator.add), folded_values(operator.add)])

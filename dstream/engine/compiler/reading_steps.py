@@ -29,8 +29,6 @@ __all__ = [
     "key_in_columns",
     "read_op",
     "read_step",
-    "with_expression",
-    "with_expressions",
 ]
 
 
@@ -63,18 +61,6 @@ def read_op(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool =
             written=name_of_callable(op.fn),
         ),
     )
-
-
-def with_expression(op: Op, namespaces: Namespaces | None = None, *, is_verified: bool = False) -> Op:
-    """Return a step with what its function gives, if that can be read."""
-    return read_op(op, namespaces, is_verified=is_verified).op
-
-
-def with_expressions(
-    collector: Collector[Any, Any, Any], namespaces: Namespaces | None = None, *, is_verified: bool
-) -> Collector[Any, Any, Any]:
-    """Return a collector with what its functions give, if columns can take it; otherwise one that takes none."""
-    return collector_read(collector, namespaces, is_verified=is_verified)[0]
 
 
 def collector_read(
