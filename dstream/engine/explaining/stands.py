@@ -121,11 +121,7 @@ def ways_of_source(node: Read, pieces: Amount) -> tuple[Way, ...]:
     if getattr(source, "is_free_to_read", False) or isinstance(getattr(source, "iterable", None), range):
         return (Way(_of_sizes(source.count_items(), pieces)),)
     if getattr(source, "is_of_functions", False) or not is_our_name(type(source).__module__):
-        enough = f"a task has {fewest_items():,} items or more"
-        of_range, of_list = (
-            f"the source gives iter() of a {each}" for each in ("range", "list of numbers of one type")
-        )
-        return Way(Stand("", (of_range, enough))), Way(Stand("", (of_list, enough)), (0,))
+        return Way(_if_given("range")), Way(_if_given("list of numbers of one type"), (0,))
     return (_of_list(source, pieces),) if hasattr(source, "iterable") else (Way(),)
 
 
