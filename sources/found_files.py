@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import fnmatch
 import itertools
+import json
 import os
 import re
 import reprlib
@@ -21,7 +22,7 @@ from dstream.errors import SourceError
 from dstream.spi.functions import shown_function
 from dstream.values.secrets import shown_url
 from dstream.values.url_schemes import check_scheme
-from sources.file_access import File, reading
+from sources.file_access import File, raw, reading
 
 __all__ = ["Paths", "find_files", "path_list", "within", "written_call"]
 
@@ -132,8 +133,8 @@ def find_files(paths: Iterable[str]) -> list[File]:
 
     A path that exists is itself, even with a `*` in its name; else it is a glob. A glob means the
     files that it matches, a directory the files directly inside it; both without those whose names start
-    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself. A directory that holds nothing but
-    `_SUCCESS` is what a run without items left behind, and stands for no files.
+    with "." or "_", such as `_SUCCESS`, unless the glob has such a name itself. A directory that `to_files` wrote
+    without an item holds none.
 
     Raises:
         SourceError: a path does not exist, a glob matches no file, a directory holds none, or is a table of Delta.
@@ -165,9 +166,9 @@ def _find_local(path: str) -> list[File]:
         with os.scandir(path) as listed:
             entries = list(listed)
         _refuse_table(path, [entry.name for entry in entries])
-        if _is_result_of_nothing(entry.name for entry in entries):
-            return []
         names = [entry.path for entry in entries if not _is_hidden(entry.name) and not entry.is_dir()]
+        if not names and any(_is_list_of_none(_local(entry.path)) for entry in entries if entry.name == _LIST):
+            return []
         return _some([_local(name) for name in names], f"the directory {path} holds no files")
     if not glob.has_magic(path) or os.path.lexists(path):
         return [_local(path)]
@@ -209,10 +210,21 @@ def _find_remote(fs: Any, path: str, url: str) -> list[File]:
         return [_remote(fs, {**info, "name": path}, chain)]  # obstore leaves out the bucket (0.12).
     named = {each["name"].rstrip("/").rpartition("/")[2]: each for each in fs.ls(path, detail=True)}
     _refuse_table(shown_url(url), named)
-    if _is_result_of_nothing(named):
-        return []
     infos = [each for name, each in named.items() if each["type"] == "file" and not _is_hidden(name)]
+    if not infos and _LIST in named and _is_list_of_none(_remote(fs, named[_LIST], chain)):
+        return []
     return _some([_remote(fs, each, chain) for each in infos], f"the directory {shown_url(url)} holds no files")
+
+
+_LIST = "_SUCCESS"
+
+
+def _is_list_of_none(file: File) -> bool:
+    """Say whether a sink of files has finished, and listed none: files in folders within are listed, too."""
+    with raw(file) as stream, contextlib.suppress(ValueError):  # That of Spark is empty.
+        found: bool = json.load(stream) == {"files": []}
+        return found
+    return False
 
 
 def _refuse_table(path: str, names: Iterable[str]) -> None:
@@ -245,12 +257,6 @@ def _is_meant(name: str, pattern: str) -> bool:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
-
-
-def _is_result_of_nothing(names: Iterable[str]) -> bool:
-    """Say whether a directory has the mark of a run that has ended, of this library, Spark or Hadoop, and no more."""
-    found = list(names)
-    return "_SUCCESS" in found and all(map(_is_hidden, found))
 
 
 def _some(files: list[File], complaint: str) -> list[File]:

@@ -135,31 +135,20 @@ def test_find_files_names_what_is_missing(folder, path, words):
     assert caught.value.__cause__ is not None
 
 
-@pytest.mark.parametrize("others", [(), (".dstream", "_metadata")])
-def test_a_directory_with_nothing_but_the_mark_of_a_run_has_no_files(folder, others):
-    """A run that gave nothing has ended there, ours or one of Spark."""
-    for name in ("_SUCCESS", *others):
-        (folder / "done" / name).mkdir(parents=True) if name == ".dstream" else _touched(folder / "done" / name)
-
-    assert find_files([str(folder / "done")]) == []
-    assert find_files([f"file://{folder}/done"]) == []
-    (folder / "done" / "country=NO").mkdir()
-    with pytest.raises(SourceError, match="done holds no files"):
-        find_files([str(folder / "done")])
-
-
-def test_a_remote_directory_with_the_mark_alone_has_no_files():
-    """As one of this machine."""
+def test_a_directory_that_was_written_without_an_item_has_no_files(folder):
+    """Its list says so. One that lists files which are not there keeps its error, and so does the mark of Spark."""
+    done = folder / "done"
+    (done / ".dstream").mkdir(parents=True)
+    (done / "_SUCCESS").write_text('{"files": []}')
     memory = fsspec.filesystem("memory")
-    memory.pipe("/ended/_SUCCESS", b"")
+    memory.pipe("/ended/_SUCCESS", b'{"files": []}')
 
-    assert find_files(["memory://ended"]) == []
+    assert find_files([str(done), f"file://{done}", "memory://ended"]) == []
     memory.rm("/ended", recursive=True)
-
-
-def _touched(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
+    for content in ('{"files": ["part-000001-00000.txt"]}', "", "[]", "{"):
+        (done / "_SUCCESS").write_text(content)
+        with pytest.raises(SourceError, match="done holds no files"):
+            find_files([str(done)])
 
 
 def test_find_files_reports_a_link_that_leads_nowhere(folder):
