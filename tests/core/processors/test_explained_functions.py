@@ -151,12 +151,15 @@ def test_results_that_a_map_takes_say_what_their_senders_do():
     assert "summing(fn)" in _said(dag.plan())
 
 
-def test_explain_of_a_graph_says_why():
+def test_explain_of_a_graph_says_why(spark_context):
     """As that of a stream does."""
     dag = _dag(Edge.between, processors.map(key))
-    with ds.connect():
+    ds.set_default_context(spark_context)
+    try:
         assert "fn of 'tested': Python" in dag.explain("dot")
         assert "called for each item, since processors take" in dag.explain("dot", routes=True)
+    finally:
+        ds.set_default_context(None)
 
 
 def _dag(edge, supplier):
