@@ -75,7 +75,8 @@ SAME_RESULTS = """
 
     with ds.connect(engine="local") as ctx:
         expected = results(ctx)
-    with ds.connect("local-cluster[2,1,1024]") as ctx:
+    config = {"spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+    with ds.connect("local-cluster[2,1,1024]", config=config) as ctx:
         found = results(ctx)
         workers = sorted(set(ctx.stream(range(8), 8).map(who).to_list()))
     print(json.dumps({"expected": expected, "found": found, "workers": workers}))
@@ -93,7 +94,8 @@ SHIPPED = """
     from sources import items
     from package_of_user.deep import inner
 
-    config = {"spark.executorEnv.PYTHONPATH": ""}
+    fast_start = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    config = {"spark.executorEnv.PYTHONPATH": "", "spark.executor.extraJavaOptions": fast_start}
     with ds.connect("local-cluster[2,1,1024]", config=config, storage=sys.argv[2]) as ctx:
         words = ctx.stream(["a", "b", "a"], 2)
         words.to_list()

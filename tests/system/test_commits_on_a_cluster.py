@@ -66,6 +66,7 @@ COLLIDING = """
         "spark.speculation": "true", "spark.speculation.interval": "200ms", "spark.speculation.quantile": "0.5",
         "spark.speculation.multiplier": "1.1", "spark.speculation.minTaskRuntime": "500ms",
         "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.ui.enabled": "false",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
     }
     with ds.connect(master, config=speculation, storage=storage) as ctx:
         numbers = ctx.stream(range(10_000), 4)
@@ -105,7 +106,13 @@ def master(spark_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         [f"{classes}.worker.Worker", "--host", host, "--cores", "1", "--memory", "700m", "--webui-port", "0", url]
         for host in ("127.0.0.2", "127.0.0.3")
     ]
-    env = environment(SPARK_HOME=spark_home, SPARK_NO_DAEMONIZE="1", SPARK_WORKER_DIR=str(logs / "work"))
+    fast_start = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    env = environment(
+        SPARK_HOME=spark_home,
+        SPARK_NO_DAEMONIZE="1",
+        SPARK_WORKER_DIR=str(logs / "work"),
+        SPARK_DAEMON_JAVA_OPTS=fast_start,
+    )
     processes = []
     try:
         for number, command in enumerate(commands):

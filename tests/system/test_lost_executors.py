@@ -48,7 +48,7 @@ HELPERS = """
 """
 
 JOB = """
-    import json, pathlib, sys
+    import json, os, pathlib, sys
     import dstream as ds
     from helpers_of_user import Parts
     from reducers import to_ilist
@@ -61,7 +61,9 @@ JOB = """
     keyed = pipeline.read_from(feed).map(parts.keyed).grouping_key(lambda pair: pair[1])
     keyed.map_stateful(list, parts.taken).write_to(to_ilist("out"))
     # A fetch that fails is not to wait: the executor does not come back.
-    config = {"spark.shuffle.io.maxRetries": "0", **json.loads(sys.argv[2])}
+    fast_start = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    config = {"spark.shuffle.io.maxRetries": "0", "spark.executor.extraJavaOptions": fast_start}
+    config |= json.loads(sys.argv[2])
     with ds.connect("local-cluster[2,1,1024]", storage=folder + "/storage", config=config, progress=False) as ctx:
         ctx.new_job(pipeline, config=ds.JobConfig(auto_restart=(3, 0.1))).join(220)
         out = ctx.get_list("out").copy()
