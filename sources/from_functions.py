@@ -161,11 +161,31 @@ class FunctionSource(Generic[S, T]):
 
 def _read(label: str, function: Callable[..., Iterable[T]], *given_to_it: Any) -> Iterator[T]:
     """Give what a function reads; an exception of its own says of what."""
-    try:
-        yield from _iterable(function(*given_to_it), function, label)
-    except Exception as error:
-        given(error, f"when {shown_function(function)} was given {', '.join(map(shown, given_to_it))}")
-        raise
+    blaming = _Blaming(function, given_to_it)
+    with blaming:
+        found = _iterable(function(*given_to_it), function, label)
+    # What cannot fail stays as it is: numbers in a range or a list may become columns.
+    return iter(found) if type(found) in (range, list, tuple) else _each(found, blaming)
+
+
+def _each(found: Iterable[T], blaming: _Blaming) -> Iterator[T]:
+    with blaming:
+        yield from found
+
+
+@dataclass(frozen=True, slots=True)
+class _Blaming:
+    """Keeps with an exception what the function was given that raised it."""
+
+    function: Callable[..., Any]
+    given_to_it: tuple[Any, ...]
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            given(error, f"when {shown_function(self.function)} was given {', '.join(map(shown, self.given_to_it))}")
 
 
 def _iterable(found: Any, fn: Any, label: str) -> Iterable[Any]:

@@ -12,7 +12,7 @@ from dstream.pipeline.sink_stage import SinkStage
 from dstream.pipeline.stage_view import StageView
 from dstream.pipeline.stream_stage import StreamStage
 from dstream.stream.names_elsewhere import ELSEWHERE
-from dstream.stream.stream_names import REDUCERS, meant_by, plain
+from dstream.stream.stream_names import calls_of, meant_by, plain
 
 __all__ = ["no_such_name"]
 
@@ -133,14 +133,14 @@ def _meant(cls: type[Any], name: str) -> str:
     if issubclass(cls, Pipeline):
         return meant_by(cls, name, _OF_PIPELINES)
     if issubclass(cls, KeyedStage):
-        calls = _calls("aggregate", "aggregate(op).write_to")
+        calls = calls_of("aggregate", "aggregate(op).write_to")
         return meant_by(cls, name, {**calls, **_on_the_stage(), "keyfn": "key", "topn": "top(n, key=...)", **_CO})
     if issubclass(cls, StageView):
         return meant_by(cls, name, {**_before(cls), **_OF_VIEWS, **_CO})
     if issubclass(cls, SinkStage):
         return meant_by(cls, name, _OF_EVERY_STAGE) or _before_the_sink(name)
     is_endless = issubclass(cls, StreamStage)
-    calls = _calls("window(...).aggregate" if is_endless else "aggregate", "write_to")
+    calls = calls_of("window(...).aggregate" if is_endless else "aggregate", "write_to")
     only_here = _OF_ENDLESS_STAGES if is_endless else {}
     return meant_by(cls, name, {**calls, **_elsewhere(), **_ends(), **_OF_STAGES, **_OF_STREAMS, **only_here})
 
@@ -172,14 +172,6 @@ def _ends() -> dict[str, str]:
     ends |= {plain(each): "pipeline.read_from(source), a + b" for each in _FACTORIES.split()}
     reductions = {plain(each): _AGGREGATED for each in _REDUCTIONS}
     return {**ends, **reductions, **_REDUCING}
-
-
-def _calls(aggregate: str, write_to: str) -> dict[str, str]:
-    """Return what to call where the name of a collector or of a reducer stands for a method."""
-    import collectors
-
-    aggregated = {plain(name): f"{aggregate}({name}(...))" for name in collectors.__all__}
-    return aggregated | {plain(name): f"{write_to}({name}(...))" for name in REDUCERS}
 
 
 def _elsewhere() -> dict[str, str]:

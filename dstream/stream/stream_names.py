@@ -9,7 +9,7 @@ from typing import Any
 
 from dstream.stream.names_elsewhere import ELSEWHERE, OF_NUMBERS
 
-__all__ = ["REDUCERS", "meant_by", "no_such_name", "plain"]
+__all__ = ["REDUCERS", "calls_of", "meant_by", "no_such_name", "plain"]
 
 REDUCERS = (
     "grouping_by_to_icache",
@@ -30,7 +30,7 @@ REDUCERS = (
     "to_sql",
     "updating_imap",
 )
-"""The names of the package `reducers`, which this one does not import."""
+"""The names of the package `reducers`, which streams do not import: a sink of the user's is as good as one of it."""
 
 _CLOSE = 0.82
 """How alike a typing error and what was meant are; names that mean different things are less alike."""
@@ -72,12 +72,23 @@ def _of_a_stream(cls: type[Any], name: str, of_objects: type[Any]) -> str:
 
 
 def _calls() -> dict[str, str]:
-    """Return what to call where the name of a collector, a reducer or a gatherer stands for a method."""
-    import collectors
     from dstream import gatherers
 
-    collected = {plain(name): f"collect({name}(...))" for name in (*collectors.__all__, *REDUCERS)}
-    return collected | {plain(name): f"gather({name}(...))" for name in gatherers.__all__ if name.islower()}
+    gathered = {plain(name): f"gather({name}(...))" for name in gatherers.__all__ if name.islower()}
+    return calls_of("collect", "collect") | gathered
+
+
+def calls_of(aggregate: str, write: str) -> dict[str, str]:
+    """Return what to call where the name of a collector or of a reducer stands for a method, by plain names.
+
+    Args:
+        aggregate: the call that takes a collector.
+        write: the one that takes a reducer.
+    """
+    import collectors
+
+    aggregated = {plain(name): f"{aggregate}({name}(...))" for name in collectors.__all__}
+    return aggregated | {plain(name): f"{write}({name}(...))" for name in REDUCERS}
 
 
 def meant_by(cls: type[Any], name: str, elsewhere: Mapping[str, str]) -> str:

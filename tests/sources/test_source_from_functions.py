@@ -62,6 +62,15 @@ def test_an_exception_of_the_function_is_the_users(local_context):
     assert ", when broken was given 0\n" in said
 
 
+@pytest.mark.parametrize("made", [range(3), [1, 2], (1, 2)])
+def test_a_sequence_is_read_as_it_is(made):
+    """Nothing stands around its iterator, so that numbers may become columns; one that is made anew is its own."""
+    [split] = source_from([None], lambda part: made).splits(1)
+
+    assert type(split.read()) is type(iter(made))
+    assert list(split.read()) == list(made)
+
+
 def test_an_exception_names_the_range(local_context):
     """The partition, and both offsets."""
     source = feed(read=lambda partition, start, stop: 1 // 0)
